@@ -59,5 +59,7 @@ def _list(walk: Walk, explained: set[str]) -> str:
 
 def summary(path: Path) -> str:
     """The first sentence of a module's docstring, without its full stop."""
-    words = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split())
+    words = " ".join(
+        (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split()
+    )
     return SENTENCE_END.split(words, maxsplit=1)[0].rstrip(".:").replace("``", "`")

@@ -1,4 +1,6 @@
-"""Rebuild optbench/data/registry.json from the MANIFEST.csv of a data folder: python benchmarks/_build_data_registry.py DATA."""
+"""Rebuild optbench/data/registry.json from the MANIFEST.csv of a data folder: python
+benchmarks/_build_data_registry.py DATA.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ SUMMARIES = {
     "planetoid": "Cora and CiteSeer citation graphs",
     "chsac-af": "coefficients of eight GPU data centres, and a week of recorded arrivals",
 }
-# Files with a README of their own beside them and no row in the manifest: set, path, where they come from.
+# Files with a README of their own beside them and no row in the manifest: set, path, where they
+# come from.
 BESIDE = (
     (
         "chsac-af",
@@ -32,9 +35,13 @@ BESIDE = (
 
 
 def registry(manifest: Path) -> dict[str, Any]:
-    """Sources by key, and per set its files as [path, bytes, sha256, source key or null, path in the source]."""
+    """Sources by key, and per set its files as [path, bytes, sha256, source key or null, path in
+    the source].
+    """
     sources: dict[str, dict[str, str]] = {}
-    sets: dict[str, dict[str, Any]] = {name: {"summary": text, "licence": "", "files": []} for name, text in SUMMARIES.items()}
+    sets: dict[str, dict[str, Any]] = {
+        name: {"summary": text, "licence": "", "files": []} for name, text in SUMMARIES.items()
+    }
     with manifest.open(newline="") as file:
         for row in csv.DictReader(file):
             entry = sets[row["path"].split("/")[0]]
@@ -44,11 +51,17 @@ def registry(manifest: Path) -> dict[str, Any]:
             key = row["repository"]
             if verbatim:
                 sources[key] = {"repository": row["repository"], "commit": row["commit"]}
-            origin = [key, row["source_path"]] if verbatim else [None, f"{row['repository']}: {row['source_path']}"]
+            origin = (
+                [key, row["source_path"]]
+                if verbatim
+                else [None, f"{row['repository']}: {row['source_path']}"]
+            )
             entry["files"].append([row["path"], int(row["bytes"]), row["sha256"], *origin])
     for name, path, origin_words in BESIDE:
         content = (manifest.parent / path).read_bytes()
-        sets[name]["files"].append([path, len(content), hashlib.sha256(content).hexdigest(), None, origin_words])
+        sets[name]["files"].append(
+            [path, len(content), hashlib.sha256(content).hexdigest(), None, origin_words]
+        )
     return {"sources": sources, "sets": sets}
 
 
@@ -57,10 +70,14 @@ def main() -> None:
     lines = []
     for name, entry in data["sets"].items():
         rows = ",\n".join(f"   {json.dumps(row)}" for row in entry["files"])
-        head = f'"summary": {json.dumps(entry["summary"])}, "licence": {json.dumps(entry["licence"])}'
+        head = (
+            f'"summary": {json.dumps(entry["summary"])}, "licence": {json.dumps(entry["licence"])}'
+        )
         lines.append(f'  {json.dumps(name)}: {{{head}, "files": [\n{rows}\n  ]}}')
     sets = ",\n".join(lines)
-    TARGET.write_text(f'{{\n "sources": {json.dumps(data["sources"])},\n "sets": {{\n{sets}\n }}\n}}\n')
+    TARGET.write_text(
+        f'{{\n "sources": {json.dumps(data["sources"])},\n "sets": {{\n{sets}\n }}\n}}\n'
+    )
 
 
 if __name__ == "__main__":

@@ -1,27 +1,56 @@
-"""Which tests cover a file of the verifier and of the bounds, the quickest to notice a change first; for ``mutants.py``."""
+"""Which tests cover a file of the verifier and of the bounds, the quickest to notice a change
+first; for ``mutants.py``.
+"""
 
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
 MODEL_TESTS = (
-    "tests/model/test_verify_each_constraint.py", "tests/model/test_metrics.py", "tests/model/test_metamorphic.py",
-    "tests/model/test_loopholes.py", "tests/model/test_streams.py", "tests/test_second_verifier.py",
-)  # fmt: skip
+    "tests/model/test_verify_each_constraint.py",
+    "tests/model/test_metrics.py",
+    "tests/model/test_metamorphic.py",
+    "tests/model/test_loopholes.py",
+    "tests/model/test_streams.py",
+    "tests/test_second_verifier.py",
+)
 # Files whose first test file has another name than theirs.
 MODEL_FILES = {
-    "verify": "verify_each_constraint", "checks": "verify_each_constraint", "task_progress": "progress",
-}  # fmt: skip
+    "verify": "verify_each_constraint",
+    "checks": "verify_each_constraint",
+    "task_progress": "progress",
+}
 MODEL_FILES |= {
     name: name
     for name in (
-        "metrics", "caps", "stream_metrics", "streams", "timegrid", "repair", "measures", "content_hash", "windows",
+        "metrics",
+        "caps",
+        "stream_metrics",
+        "streams",
+        "timegrid",
+        "repair",
+        "measures",
+        "content_hash",
+        "windows",
     )
 }
-STREAM_TESTS = ("stream_parts", "stream_corners", "stream", "stream_windows", "stream_deadlines", "preemptive")
+STREAM_TESTS = (
+    "stream_parts",
+    "stream_corners",
+    "stream",
+    "stream_windows",
+    "stream_deadlines",
+    "preemptive",
+)
 # Tests that notice more, or the same sooner, than those of the file's own name.
-FIRST = {"fluid": "fluid_table", "fluid_tariffs": "fluid_table", "fluid_bound": "fluid_solves", "anatomy": "anatomy_parts",
-         "destructive": "destructive_parts", "bank": "bank_entries_kept"}  # fmt: skip
+FIRST = {
+    "fluid": "fluid_table",
+    "fluid_tariffs": "fluid_table",
+    "fluid_bound": "fluid_solves",
+    "anatomy": "anatomy_parts",
+    "destructive": "destructive_parts",
+    "bank": "bank_entries_kept",
+}
 # Of each file of the bounds: the tests in tests/bounds that reach it, after its own.
 REACHED_BY: dict[str, tuple[str, ...]] = {
     "anatomy": ("explain",),
@@ -47,13 +76,16 @@ REACHED_BY: dict[str, tuple[str, ...]] = {
     "metric_floors": ("combinatorial", "tariff_floor", "proving"),
     "pricing": ("merging", "explain"),
     "propagate": (),
+    "resource_deductions": ("propagate",),
     "proving": ("bank",),
     "relaxation": ("combinatorial", "destructive"),
     "seals": ("bank", "proving"),
     "stream": STREAM_TESTS,
     "stream_duals": STREAM_TESTS,
+    "stream_per_unit": STREAM_TESTS,
     "stream_program": STREAM_TESTS,
     "stream_rates": STREAM_TESTS,
+    "stream_slots": STREAM_TESTS,
     "stream_traffic": STREAM_TESTS,
     "stream_waiting": STREAM_TESTS,
     "tariff_floor": ("combinatorial",),
@@ -62,8 +94,11 @@ REACHED_BY: dict[str, tuple[str, ...]] = {
 
 # Files of the bounds whose own tests have another name than theirs.
 OWN_TESTS = {
-    "bound_bank": "bank", "combinatorial_bound": "combinatorial", "fluid_program": "fluid", "stream_bound": "stream",
-}  # fmt: skip
+    "bound_bank": "bank",
+    "combinatorial_bound": "combinatorial",
+    "fluid_program": "fluid",
+    "stream_bound": "stream",
+}
 
 
 def _tests_of_bound(stem: str) -> tuple[str, ...]:
@@ -73,7 +108,10 @@ def _tests_of_bound(stem: str) -> tuple[str, ...]:
 
 
 COVERED: dict[str, tuple[str, ...]] = {
-    **{f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS) for name, test in MODEL_FILES.items()},
+    **{
+        f"optbench/model/{name}.py": (f"tests/model/test_{test}.py", *MODEL_TESTS)
+        for name, test in MODEL_FILES.items()
+    },
     **{
         path.relative_to(ROOT).as_posix(): _tests_of_bound(path.stem)
         for path in sorted((ROOT / "optbench" / "bounds").rglob("*.py"))

@@ -32,9 +32,8 @@ from typing import Any
 
 GUARD = Fraction(1, 10**9)
 Json = dict[str, Any]
-State = tuple[
-    tuple[tuple[int, ...], int, int], ...
-]  # per task: ticks per mode; pool and end of its last tick (edge only)
+# Per task: ticks per mode; pool and end of its last tick (edge only).
+State = tuple[tuple[tuple[int, ...], int, int], ...]
 Rows = list[tuple[int, int, int]]  # task, mode, tick
 
 

@@ -62,10 +62,15 @@ REASONS = {
     ("compiling", "execute"): PROGRESS,
     ("cli", "run"): "within live progress: `run` keeps the state of the study that the line shows, "
     "and the filter of cells",
-    ("execute", "run"): "jobs are drawn from an iterator as processes become free, so that the input "
+    (
+        "execute",
+        "run",
+    ): "jobs are drawn from an iterator as processes become free, so that the input "
     "of a thousand cells is not held at once; what was compiled is passed on as it happens",
-    ("evaluate", "report"): "which value of a row is averaged is given as a function, like a key of "
-    "`sorted`",
+    (
+        "evaluate",
+        "report",
+    ): "which value of a row is averaged is given as a function, like a key of `sorted`",
     ("report", "evaluate"): "within such a function, an attribute of a row is computed",
 }
 PLAIN = "import sys; from {module} import {function}; sys.exit({function}())"

@@ -1,7 +1,9 @@
-"""Where gaps come from, what one more of each resource is worth, and 5,000 tasks on 1,500 GPUs: python benchmarks/anatomy.py
+"""Where gaps come from, what one more of each resource is worth, and 5,000 tasks on 1,500 GPUs:
+python benchmarks/anatomy.py
 
-Writes docs/results/anatomy.md, in about 4 minutes on one core. It stops loudly when parts do not sum to the excess exactly, and
-when a certified floor lies above the bound or a verified schedule of the changed instance.
+Writes docs/results/anatomy.md, in about 4 minutes on one core. It stops loudly when parts do not
+sum to the excess exactly, and when a certified floor lies above the bound or a verified schedule of
+the changed instance.
 """
 
 from __future__ import annotations
@@ -47,7 +49,10 @@ SPECS = (
     "gpu_dag:tasks=40,deadlines=none,price=yes",
 )
 SOLVERS = ("fcfs", "cpsat")
-CHANGED = ("gpu_dag:tasks=8,deadlines=flexible,hard=yes,power_cap=0.6", "gpu_dag:tasks=10,deadlines=none")
+CHANGED = (
+    "gpu_dag:tasks=8,deadlines=flexible,hard=yes,power_cap=0.6",
+    "gpu_dag:tasks=10,deadlines=none",
+)
 LARGE = (
     ("3 pools of 500", "gpu_dag:tasks=5000,gpus=1500"),
     ("6 pools of 250", "gpu_dag:tasks=5000,gpus=1500,types=6,clocks=4"),
@@ -92,11 +97,25 @@ def explained(time_limit_s: float) -> Iterator[Case]:
 
 def parts_table(rows: Sequence[tuple[str, str, Anatomy, float | None]]) -> list[str]:
     """Parts in per cent of the excess."""
-    heads = ["instance", "solver", "value", "bound", "excess", "of which unavoidable", *PARTS[:-2], "relaxation and proof"]
+    heads = [
+        "instance",
+        "solver",
+        "value",
+        "bound",
+        "excess",
+        "of which unavoidable",
+        *PARTS[:-2],
+        "relaxation and proof",
+    ]
     lines = [f"| {' | '.join(heads)} |", "| --- | --- |" + " ---: |" * (len(heads) - 2)]
     for spec, solver, found, unavoidable in rows:
-        shares = [100 * found.parts[name] / found.excess if found.excess > 0 else 0.0 for name in PARTS]
-        cells = [f"{share:.1f} %" if abs(share) >= 0.05 else "0" for share in (*shares[:-2], sum(shares[-2:]))]
+        shares = [
+            100 * found.parts[name] / found.excess if found.excess > 0 else 0.0 for name in PARTS
+        ]
+        cells = [
+            f"{share:.1f} %" if abs(share) >= 0.05 else "0"
+            for share in (*shares[:-2], sum(shares[-2:]))
+        ]
         lost = "" if unavoidable is None else f"{unavoidable:,.0f}"
         values = f"{found.objective:,.0f} | {found.bound:,.0f} | {found.excess:,.0f} | {lost}"
         lines.append(f"| `{spec}` | {solver} | {values} | {' | '.join(cells)} |")
@@ -111,13 +130,19 @@ def marginal_table(spec: str, time_limit_s: float) -> list[str]:
         raise SystemExit(f"{spec}: no fluid bound")
     now = ob.solve(instance, "cpsat", time_limit_s=time_limit_s)
     lines = [
-        f"`{spec}`: fluid bound {proof.bound.value:,.1f}, {now.status} at {now.objective:,.1f}.", "",
-        "| one more | floor by the same duals | price | solved again | price then | schedule then | its gain | gain at most |",
+        f"`{spec}`: fluid bound {proof.bound.value:,.1f}, {now.status} at {now.objective:,.1f}.",
+        "",
+        (
+            "| one more | floor by the same duals | price | solved again | price then | schedule "
+            "then | its gain | gain at most |"
+        ),
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     program = fluid_model(instance, proof.keep_edges).program()
     for change in changes(instance, pool_duals(program, proof, instance.num_pools)):
-        lines.append(marginal_row(change, floor_of(change, proof, instance), proof, now, time_limit_s))
+        lines.append(
+            marginal_row(change, floor_of(change, proof, instance), proof, now, time_limit_s)
+        )
         print(lines[-1], flush=True)
     return [*lines, ""]
 
@@ -129,16 +154,34 @@ def floor_of(change: ResourceChange, proof: FluidProof, instance: Instance) -> f
     return value.floor
 
 
-def marginal_row(change: ResourceChange, floor: float, proof: FluidProof, now: ob.Result, time_limit_s: float) -> str:
+def marginal_row(
+    change: ResourceChange, floor: float, proof: FluidProof, now: ob.Result, time_limit_s: float
+) -> str:
     again = fluid_bound(change.instance, 60.0)
     then = ob.solve(change.instance, "cpsat", time_limit_s=time_limit_s, warm_start=None)
-    if again is None or then.objective is None or not isinstance(now.objective, float) or not isinstance(then.objective, float):
+    if (
+        again is None
+        or then.objective is None
+        or not isinstance(now.objective, float)
+        or not isinstance(then.objective, float)
+    ):
         raise SystemExit(f"{change.resource}: the changed instance was not solved")
     slack = 1e-6 * abs(floor)
     if floor > again.bound.value + slack or again.bound.value > then.objective + slack:
-        raise SystemExit(f"{change.resource}: floor {floor!r}, bound {again.bound.value!r}, objective {then.objective!r}")
+        raise SystemExit(
+            f"{change.resource}: floor {floor!r}, bound {again.bound.value!r}, objective "
+            f"{then.objective!r}"
+        )
     bound, solved = proof.bound.value, again.bound.value
-    cells = (floor, bound - floor, solved, bound - solved, then.objective, now.objective - then.objective, now.objective - solved)
+    cells = (
+        floor,
+        bound - floor,
+        solved,
+        bound - solved,
+        then.objective,
+        now.objective - then.objective,
+        now.objective - solved,
+    )
     mark = "" if then.status == "optimal" else " (not proven)"
     name = f"{change.resource}, +{change.amount:g} {change.unit}".strip()
     shown = [f"{cell:,.1f}" for cell in cells]
@@ -147,9 +190,15 @@ def marginal_row(change: ResourceChange, floor: float, proof: FluidProof, now: o
 
 
 def large_rows() -> list[str]:
-    """Rule, bound and gap by the command line, a process each, everything counted; then with the explanation and the page."""
+    """Rule, bound and gap by the command line, a process each, everything counted; then with the
+    explanation and the page.
+    """
     lines = [
-        "| 5,000 tasks, 1,500 GPUs | command | seconds | peak MB | objective | bound | source | gap |",
+        (
+            "| 5,000 tasks, 1,500 GPUs | command | seconds | peak MB | objective | bound | "
+            "source | "
+            "gap |"
+        ),
         "| --- | --- | ---: | ---: | ---: | ---: | --- | ---: |",
     ]
     page = Path(tempfile.mkdtemp()) / "page.html"
@@ -158,9 +207,14 @@ def large_rows() -> list[str]:
             command = ["solve", spec, "-s", "fcfs", "--seed", str(SEED), "--json", *extra]
             seconds, found = timed(command)
             bound = max(found["bounds"], key=lambda b: float(b["value"]))
-            values = f"{found['objective']:,.0f} | {bound['value']:,.0f} | {bound['source']} | {100 * found['gap']:.1f} %"
+            values = (
+                f"{found['objective']:,.0f} | {bound['value']:,.0f} | {bound['source']} | "
+                f"{100 * found['gap']:.1f} %"
+            )
             words = "solve -s fcfs" + (" --explain --html" if extra else "")
-            lines.append(f"| {name} | {words} | {seconds:.1f} | {found['peak_memory_mb']:.0f} | {values} |")
+            lines.append(
+                f"| {name} | {words} | {seconds:.1f} | {found['peak_memory_mb']:.0f} | {values} |"
+            )
             if extra:
                 parts = found["explain"]["objective"]["parts"]
                 if math.fsum(parts.values()) != found["explain"]["objective"]["excess"]:
@@ -186,46 +240,66 @@ def timed(words: list[str]) -> tuple[float, dict[str, Any]]:
 
 def machine() -> str:
     """What the numbers were measured on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("highspy", "ortools", "numba", "numpy"))
-    return f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, {packages}"
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("highspy", "ortools", "numba", "numpy")
+    )
+    return (
+        f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"{packages}"
+    )
 
 
 def report(cases: list[Case], marginal: list[str], large: list[str], time_limit_s: float) -> str:
-    main_rows = [(c.spec, c.solver, c.explanation.objective, c.explanation.unavoidable) for c in cases]
-    energy_rows = [(c.spec, c.solver, c.explanation.energy, None) for c in cases if c.explanation.energy is not None]
-    return "\n".join([
-        "# Where gaps come from",
-        "",
-        f"`python benchmarks/anatomy.py`, seed {SEED}, {time_limit_s:g} s per solve, one thread. {machine()}",
-        "",
-        "Parts of the objective above the fluid bound, in per cent of the excess. On every row they sum to objective − bound",
-        "exactly, as fractions, and `math.fsum` of the floats is the excess to the last bit. Unavoidable: what the solver's own",
-        "bound proves to be in every schedule.",
-        "",
-        *parts_table(main_rows),
-        "",
-        "## The energy alone, in joules",
-        "",
-        *parts_table(energy_rows),
-        "",
-        "## One more of each resource",
-        "",
-        "Floors are certified bounds of the changed instance; none is above the bound of the changed programme solved afresh,",
-        "nor above the schedule that cpsat finds of it. A negative gain is a loss: a device at rest draws power.",
-        "",
-        *marginal,
-        "## 5,000 tasks on 1,500 GPUs",
-        "",
-        "Seconds of the whole command, start-up and making the instance included.",
-        "",
-        *large,
-        "",
-    ])
+    main_rows = [
+        (c.spec, c.solver, c.explanation.objective, c.explanation.unavoidable) for c in cases
+    ]
+    energy_rows = [
+        (c.spec, c.solver, c.explanation.energy, None)
+        for c in cases
+        if c.explanation.energy is not None
+    ]
+    return "\n".join(
+        [
+            "# Where gaps come from",
+            "",
+            f"`python benchmarks/anatomy.py`, seed {SEED}, {time_limit_s:g} s per solve, one",
+            f"thread. {machine()}",
+            "",
+            "Parts of the objective above the fluid bound, in per cent of the excess. On every row",
+            "they sum to objective − bound exactly, as fractions, and `math.fsum` of the floats is",
+            "the excess to the last bit. Unavoidable: what the solver's own bound proves to be in",
+            "every schedule.",
+            "",
+            *parts_table(main_rows),
+            "",
+            "## The energy alone, in joules",
+            "",
+            *parts_table(energy_rows),
+            "",
+            "## One more of each resource",
+            "",
+            "Floors are certified bounds of the changed instance; none is above the bound of the",
+            "changed programme solved afresh, nor above the schedule that cpsat finds of it. A",
+            "negative gain is a loss: a device at rest draws power.",
+            "",
+            *marginal,
+            "## 5,000 tasks on 1,500 GPUs",
+            "",
+            "Seconds of the whole command, start-up and making the instance included.",
+            "",
+            *large,
+            "",
+        ]
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--time-limit", type=float, default=5.0, help="seconds per solve (default 5)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=5.0, help="seconds per solve (default 5)"
+    )
     options = parser.parse_args()
     cases = list(explained(options.time_limit))
     marginal = [line for spec in CHANGED for line in marginal_table(spec, options.time_limit)]

@@ -1,11 +1,12 @@
-"""Audits: a generated Slurm log of 200,000 jobs, a part of it as sacct prints it, with rows that name no type, and the pods of
-Alibaba's GPU trace of 2023; writes docs/results/audit.md.
+"""Audits: a generated Slurm log of 200,000 jobs, a part of it as sacct prints it, with rows that
+name no type, and the pods of Alibaba's GPU trace of 2023; writes docs/results/audit.md.
 
     python benchmarks/audit.py [--jobs 200000] [-o docs/results/audit.md]
 
-The time is that of `optbench audit`, from the start of the process to the page and the document. Exit code 1 when it takes more
-than LIMIT_S, when the record does not verify on its nodes, when the bound is above a policy, or when the part that sacct prints
-says something else than the whole log of the same time. Data: $OPTBENCH_DATA. A minute.
+The time is that of `optbench audit`, from the start of the process to the page and the document.
+Exit code 1 when it takes more than LIMIT_S, when the record does not verify on its nodes, when the
+bound is above a policy, or when the part that sacct prints says something else than the whole log
+of the same time. Data: $OPTBENCH_DATA. A minute.
 """
 
 from __future__ import annotations
@@ -36,7 +37,15 @@ COMMAND = "python benchmarks/audit.py"
 LIMIT_S = 60.0
 UNTYPED_SHARE = 0.05
 PROFILES = ("a100=A100-PCIe", "v100=V100-PCIe", "h100=H100-SXM")
-MODELS = ("T4=T4", "P100=P100", "V100M16=V100-PCIe", "V100M32=V100-PCIe", "A10=A10", "G2=A10", "G3=A100-SXM")
+MODELS = (
+    "T4=T4",
+    "P100=P100",
+    "V100M16=V100-PCIe",
+    "V100M32=V100-PCIe",
+    "A10=A10",
+    "G2=A10",
+    "G3=A100-SXM",
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,11 @@ def of_profiles(pairs: tuple[str, ...]) -> list[str]:
 
 
 def per_node() -> list[str]:
-    return [word for each in PARTITIONS for word in ("--devices-per-node", f"{each.gpu_type}={each.gpus_per_node}")]
+    return [
+        word
+        for each in PARTITIONS
+        for word in ("--devices-per-node", f"{each.gpu_type}={each.gpus_per_node}")
+    ]
 
 
 def audit_log(jobs: int, folder: Path) -> Run:
@@ -76,7 +89,9 @@ def audit_log(jobs: int, folder: Path) -> Run:
     log = folder / "generated.sacct"
     log.write_text(sacct_log(jobs, seed=1, steps=True), encoding="utf-8")
     whole = ("--since", stamp(0), "--until", "2036-01-01")
-    return run(str(log), *of_profiles(PROFILES), *per_node(), *whole, "--html", str(folder / "audit.html"))
+    return run(
+        str(log), *of_profiles(PROFILES), *per_node(), *whole, "--html", str(folder / "audit.html")
+    )
 
 
 def stamp(seconds: int) -> str:
@@ -84,7 +99,9 @@ def stamp(seconds: int) -> str:
 
 
 def audit_parts(jobs: int, folder: Path) -> dict[str, Run]:
-    """A part of a log: from the whole of it, and from what sacct prints of it, with rows that name no type."""
+    """A part of a log: from the whole of it, and from what sacct prints of it, with rows that name
+    no type.
+    """
     text = sacct_log(jobs, seed=2)
     last = max(np.datetime64(line.split("|")[4]) for line in text.splitlines()[1:])
     span = int((last - ORIGIN).astype("timedelta64[s]").astype(np.int64))
@@ -108,7 +125,14 @@ def audit_parts(jobs: int, folder: Path) -> dict[str, Run]:
 def audit_pods() -> Run:
     folder = Path(os.environ["OPTBENCH_DATA"]) / "alibaba-gpu-v2023"
     nodes = str(folder / "openb_node_list_gpu_node.csv")
-    return run(str(folder / "openb_pod_list_default.csv"), "--nodes", nodes, *of_profiles(MODELS), "--work", "inference")
+    return run(
+        str(folder / "openb_pod_list_default.csv"),
+        "--nodes",
+        nodes,
+        *of_profiles(MODELS),
+        "--work",
+        "inference",
+    )
 
 
 def wrong_parts(parts: dict[str, Run]) -> list[str]:
@@ -116,7 +140,9 @@ def wrong_parts(parts: dict[str, Run]) -> list[str]:
     whole, given, _, bare = (each.found for each in parts.values())
     out = []
     if whole["recorded"] != given["recorded"] or whole["gpus"] != given["gpus"]:
-        out.append("the part that sacct prints has another record than the whole log of the same time")
+        out.append(
+            "the part that sacct prints has another record than the whole log of the same time"
+        )
     if bare["saving"] is not None or bare["take"] is not None:
         out.append("a headline or an advice about a part of the cluster")
     return out
@@ -159,7 +185,10 @@ def of_policy(each: dict[str, Any], recorded_j: float) -> str:
 
 
 def page(made: Run, parts: dict[str, Run], pods: Run, failures: list[str]) -> str:
-    held = f"Everything that must hold does: within {LIMIT_S:g} s, verified node by node, no bound above a policy."
+    held = (
+        f"Everything that must hold does: within {LIMIT_S:g} s, verified node by node, no "
+        "bound above a policy."
+    )
     versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "highspy"))
     return f"""# Audits
 
@@ -178,32 +207,50 @@ Python {platform.python_version()}, {versions}.
 {of_pods(pods)}"""
 
 
+def advice_of(found: dict[str, Any]) -> str:
+    take = found["take"]
+    if take is None:
+        return str(found["advice"])
+    params = ", ".join(f"{k} {v:g}" for k, v in take["params"].items()) or "defaults"
+    half = take["second_half"]
+    return (
+        f"{take['policy']} ({params}), chosen among {take['tried']} on the first half of the runs: "
+        f"{100 * half['saving']:.1f} % below the record on the second half, at "
+        f"{half['sojourn_s']:,.0f} s (record: {half['recorded_s']:,.0f} s)"
+    )
+
+
 def of_log(made: Run) -> str:
     found = made.found
-    recorded, least, prices, take = found["recorded"], found["least"], found["prices"], found["take"]
+    recorded, least, prices = found["recorded"], found["least"], found["prices"]
     total = recorded["energy_j"]
     causes = "\n".join(
-        f"| {name} | {value / 1e9:.2f} | {100 * value / total:.1f} % |" for name, value in found["causes_j"].items()
+        f"| {name} | {value / 1e9:.2f} | {100 * value / total:.1f} % |"
+        for name, value in found["causes_j"].items()
     )
-    rows = "\n".join(of_policy(each, total) for each in sorted(found["policies"], key=lambda each: float(each["energy_j"])))
-    gpus = "; ".join(f"one more {name} {-value / 1e6:+,.1f} MJ" for name, value in prices["gpu_j"].items())
-    advice = found["advice"] if take is None else (
-        f"{take['policy']} ({', '.join(f'{k} {v:g}' for k, v in take['params'].items()) or 'defaults'}), chosen among "
-        f"{take['tried']} on the first half of the runs: {100 * take['second_half']['saving']:.1f} % below the record on the "
-        f"second half, at {take['second_half']['sojourn_s']:,.0f} s (record: {take['second_half']['recorded_s']:,.0f} s)"
-    )  # fmt: skip
+    rows = "\n".join(
+        of_policy(each, total)
+        for each in sorted(found["policies"], key=lambda each: float(each["energy_j"]))
+    )
+    gpus = "; ".join(
+        f"one more {name} {-value / 1e6:+,.1f} MJ" for name, value in prices["gpu_j"].items()
+    )
+    advice = advice_of(found)
     cluster = ", ".join(f"{count} {kind}" for kind, count in found["gpus"].items())
     return f"""{found["runs"]:,} jobs with node lists and a step each on {cluster}: one process,
-**{made.wall_s:.1f} s** from its start to the page and the document ({made.cpu_s:.1f} s of processor time),
-{made.peak_mb:,.0f} MB. All {recorded["nodes_checked"]:,} runs verify on their nodes.
+**{made.wall_s:.1f} s** from its start to the page and the document ({made.cpu_s:.1f} s of
+processor time), {made.peak_mb:,.0f} MB. All {recorded["nodes_checked"]:,} runs verify on their
+nodes.
 
 | | GJ | of the record |
 | --- | --- | --- |
 | record | {total / 1e9:.2f} | 100 % |
-| certified least at the record's mean time in the system ({recorded["sojourn_s"]:,.0f} s) | {least["energy_j"] / 1e9:.2f} | \
-{100 * least["energy_j"] / total:.1f} % |
-| the same, idle GPUs awake | {least["idle_gpus_awake_j"] / 1e9:.2f} | {100 * least["idle_gpus_awake_j"] / total:.1f} % |
-| certified least at any mean time | {least["at_any_sojourn_j"] / 1e9:.2f} | {100 * least["at_any_sojourn_j"] / total:.1f} % |
+| certified least at the record's mean time in the system ({recorded["sojourn_s"]:,.0f} s) | \
+{least["energy_j"] / 1e9:.2f} | {100 * least["energy_j"] / total:.1f} % |
+| the same, idle GPUs awake | {least["idle_gpus_awake_j"] / 1e9:.2f} | \
+{100 * least["idle_gpus_awake_j"] / total:.1f} % |
+| certified least at any mean time | {least["at_any_sojourn_j"] / 1e9:.2f} | \
+{100 * least["at_any_sojourn_j"] / total:.1f} % |
 
 | excess by | GJ | of the record |
 | --- | --- | --- |
@@ -217,8 +264,8 @@ Gaps are to the certified least at the policy's own mean time in the system.
 
 Advice: {advice}.
 
-Least energy with {gpus}; a second more of mean time at most {prices["second_j"] / 1e6:,.2f} MJ less; a watt less of mean
-power costs at least {prices["watt_s"] or 0.0:.3g} s of it.
+Least energy with {gpus}; a second more of mean time at most {prices["second_j"] / 1e6:,.2f} MJ
+less; a watt less of mean power costs at least {prices["watt_s"] or 0.0:.3g} s of it.
 """
 
 
@@ -249,9 +296,10 @@ def of_pods(pods: Run) -> str:
     interval = pods.found
     low, high = interval["recorded"]["energy_j"]
     at_low, at_high = interval["least"]["at_recorded_ends_j"]
-    return f"""{interval["runs"]:,} pods that held GPUs and have ended, on {sum(interval["gpus"].values()):,} GPUs;
-{pods.wall_s:.1f} s. The trace says neither where a pod ran nor what it drew, and does not disclose the types G2 and G3: profiles
-assumed are {", ".join(MODELS)}. All ends are proved.
+    return f"""{interval["runs"]:,} pods that held GPUs and have ended, on
+{sum(interval["gpus"].values()):,} GPUs; {pods.wall_s:.1f} s. The trace says neither where a pod ran
+nor what it drew, and does not disclose the types G2 and G3: profiles assumed are
+{", ".join(MODELS)}. All ends are proved.
 
 | | GJ |
 | --- | --- |

@@ -1,9 +1,11 @@
-"""Certified bounds on published instances and on large GPU task graphs; writes docs/results/bounds.md.
+"""Certified bounds on published instances and on large GPU task graphs; writes
+docs/results/bounds.md.
 
     python benchmarks/bounds.py [--time-limit 1.5] [--every] [-o docs/results/bounds.md]
 
-The gap is that of the bound alone to the best known upper bound. With --every all 171 published files are bounded, and only
-what exceeds a best known upper bound is printed. Exit code 1 when a bound does. Data: $OPTBENCH_DATA.
+The gap is that of the bound alone to the best known upper bound. With --every all 171 published
+files are bounded, and only what exceeds a best known upper bound is printed. Exit code 1 when a
+bound does. Data: $OPTBENCH_DATA.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ COMMAND = "python benchmarks/bounds.py"
 
 @dataclass(frozen=True)
 class Row:
-    """One instance: value and seconds of the cheap bounds, of the fluid programme, and of everything together."""
+    """One instance: value and seconds of the cheap bounds, of the fluid programme, and of
+    everything together.
+    """
 
     family: str
     name: str
@@ -55,11 +59,23 @@ def published(data: Path, every: bool) -> Iterator[tuple[str, str, float, float,
     if every:
         for family in FAMILIES:
             for name, row in json.loads((data / family / "bounds.json").read_text()).items():
-                yield family, name, row["lower_bound"], row["upper_bound"], _read(data, family, name)
+                yield (
+                    family,
+                    name,
+                    row["lower_bound"],
+                    row["upper_bound"],
+                    _read(data, family, name),
+                )
         return
     for row in json.loads((data / "pyjobshop-baseline.json").read_text())["rows"]:
         lower, upper = row["best_known"]
-        yield row["family"], row["instance"], lower, upper, _read(data, row["family"], row["instance"])
+        yield (
+            row["family"],
+            row["instance"],
+            lower,
+            upper,
+            _read(data, row["family"], row["instance"]),
+        )
 
 
 def _read(data: Path, family: str, name: str) -> Instance:
@@ -67,7 +83,9 @@ def _read(data: Path, family: str, name: str) -> Instance:
     return ob.load(data / file)
 
 
-def measure(family: str, name: str, lower: float, upper: float, instance: Instance, time_limit_s: float) -> Row:
+def measure(
+    family: str, name: str, lower: float, upper: float, instance: Instance, time_limit_s: float
+) -> Row:
     began = time.perf_counter()
     cheap = combinatorial_bounds(instance)[0].value
     cheap_s = time.perf_counter() - began
@@ -78,22 +96,38 @@ def measure(family: str, name: str, lower: float, upper: float, instance: Instan
     best = lower_bounds(instance, "auto", time_limit_s)[0]
     best_s = time.perf_counter() - began
     fluid = proof.bound.value if proof is not None else 0.0
-    return Row(family, name, lower, upper, cheap, cheap_s, fluid, fluid_s, best.value, best_s, best.source)
+    return Row(
+        family, name, lower, upper, cheap, cheap_s, fluid, fluid_s, best.value, best_s, best.source
+    )
 
 
 def table(rows: list[Row]) -> list[str]:
-    lines = ["| instance | best known | cheap | fluid | all | source | gap |", "| --- | --- | ---: | ---: | ---: | --- | ---: |"]
+    lines = [
+        "| instance | best known | cheap | fluid | all | source | gap |",
+        "| --- | --- | ---: | ---: | ---: | --- | ---: |",
+    ]
     for r in rows:
         known = f"{r.lower:g}" if r.lower == r.upper else f"{r.lower:g} to {r.upper:g}"
         gap = f"{100 * r.gap(r.best):.1f} %"
-        lines.append(f"| {r.name} | {known} | {r.cheap:g} | {r.fluid:g} | {r.best:g} | {r.source} | {gap} |")
-    lines += ["", "| family | instances | gap: cheap | with fluid | with all | mean seconds: cheap | fluid | all |",
-              "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"]
+        lines.append(
+            f"| {r.name} | {known} | {r.cheap:g} | {r.fluid:g} | {r.best:g} | {r.source} | {gap} |"
+        )
+    lines += [
+        "",
+        (
+            "| family | instances | gap: cheap | with fluid | with all | mean seconds: cheap | "
+            "fluid "
+            "| all |"
+        ),
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
     for family in (*FAMILIES, "all"):
         part = [r for r in rows if family in (r.family, "all")]
         n = max(1, len(part))
         gaps = [100 * sum(r.gap(v(r)) for r in part) / n for v in (_cheap, _fluid, _best)]
-        seconds = [sum(s) / n for s in zip(*((r.cheap_s, r.fluid_s, r.best_s) for r in part), strict=True)]
+        seconds = [
+            sum(s) / n for s in zip(*((r.cheap_s, r.fluid_s, r.best_s) for r in part), strict=True)
+        ]
         cells = " | ".join([*(f"{gap:.2f} %" for gap in gaps), *(f"{s:.3f}" for s in seconds)])
         lines.append(f"| {family} | {len(part)} | {cells} |")
     return lines
@@ -114,7 +148,10 @@ def _best(row: Row) -> float:
 def large() -> list[str]:
     """Fluid programmes of 5,000 tasks: time to build, to solve and to prove."""
     lines = [
-        "| GPU task graph | tasks | (task, mode) pairs | cheap bound | seconds | fluid bound | build | solve | prove | source |",
+        (
+            "| GPU task graph | tasks | (task, mode) pairs | cheap bound | seconds | fluid bound | "
+            "build | solve | prove | source |"
+        ),
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     cases = (
@@ -135,7 +172,9 @@ def large() -> list[str]:
             t, bound = proof.timings_s, proof.bound
             values = f"{cheap:.6g} | {seconds:.2f} | {bound.value:.6g}"
             times = f"{t['build']:.2f} | {t['solve']:.2f} | {t['prove']:.2f}"
-            lines.append(f"| {text} | {problem.tasks:,} | {pairs:,} | {values} | {times} | {bound.source} |")
+            lines.append(
+                f"| {text} | {problem.tasks:,} | {pairs:,} | {values} | {times} | {bound.source} |"
+            )
     return lines
 
 
@@ -143,17 +182,25 @@ def about(time_limit_s: float) -> list[str]:
     return [
         "# Certified bounds",
         "",
-        f"`{COMMAND} --time-limit {time_limit_s:g}`, one thread, {platform.machine()}, Python {platform.python_version()}.",
-        "No solution was used: the gap is (best known upper bound − bound) / best known upper bound.",
-        "cheap: critical path, Jackson, pool loads. fluid: the linear programme, proved again in exact arithmetic.",
-        "all: both, then destructive bounds until the time limit. Compiling the deductions once (about 10 s) is not counted.",
+        f"`{COMMAND} --time-limit {time_limit_s:g}`, one thread, {platform.machine()}, Python",
+        f"{platform.python_version()}. No solution was used: the gap is (best known upper bound −",
+        "bound) / best known upper bound. cheap: critical path, Jackson, pool loads. fluid: the",
+        "linear programme, proved again in exact arithmetic. all: both, then destructive bounds",
+        "until the time limit. Compiling the deductions once (about 10 s) is not counted.",
         "",
     ]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--time-limit", type=float, default=1.5, help="seconds for all bounds of an instance together")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--time-limit",
+        type=float,
+        default=1.5,
+        help="seconds for all bounds of an instance together",
+    )
     parser.add_argument("--every", action="store_true", help="all published files, violations only")
     parser.add_argument("-o", "--output", type=Path, help="file to write")
     options = parser.parse_args()
@@ -167,9 +214,20 @@ def main() -> int:
         print(f"{r.name}: a bound exceeds the best known upper bound: {r}", file=sys.stderr)
     if options.every:
         tight = sum(r.best == r.upper for r in rows)
-        print(f"{len(rows)} instances, {len(wrong)} bounds above the best known upper bound, {tight} equal to it")
+        print(
+            f"{len(rows)} instances, {len(wrong)} bounds above the best known upper bound, "
+            f"{tight} equal to it"
+        )
         return bool(wrong)
-    lines = [*about(options.time_limit), *table(rows), "", "## Fluid programmes of thousands of tasks", "", *large(), ""]
+    lines = [
+        *about(options.time_limit),
+        *table(rows),
+        "",
+        "## Fluid programmes of thousands of tasks",
+        "",
+        *large(),
+        "",
+    ]
     text = "\n".join(lines)
     if options.output:
         options.output.write_text(text)

@@ -1,6 +1,7 @@
-"""Environment = kernel = verifier under random decisions, and steps per second; writes docs/results/env_equivalence.md.
+"""Environment = kernel = verifier under random decisions, and steps per second; writes
+docs/results/env_equivalence.md.
 
-    python benchmarks/env_equivalence.py [--seeds 200] [--first 0] [--seconds 3] [-o docs/results/env_equivalence.md]
+    python benchmarks/env_equivalence.py [--seeds 200] [--first 0] [--seconds 3] [-o FILE]
 
 Exit code 1 when anything disagrees.
 """
@@ -45,7 +46,9 @@ FINE_TICK_S = 1e-3
 
 @dataclass(frozen=True)
 class Compared:
-    """One instance: what it was, what disagreed, how long the episode was, how it ended, the largest relative difference."""
+    """One instance: what it was, what disagreed, how long the episode was, how it ended, the
+    largest relative difference.
+    """
 
     family: str
     features: frozenset[str]
@@ -57,15 +60,23 @@ class Compared:
 
 
 def compare(seed: int) -> Compared:
-    """Play random decisions in the environment; drive the kernel by hand; verify; play again; permute."""
+    """Play random decisions in the environment; drive the kernel by hand; verify; play again;
+    permute.
+    """
     instance, wrong = mixed_instance(seed), []
     slots = 3 if seed % 3 == 0 else instance.num_tasks
-    first, second = (play(SchedulingEnv(instance, slots=slots), at_random(np.random.default_rng(seed))) for _ in range(2))
+    first, second = (
+        play(SchedulingEnv(instance, slots=slots), at_random(np.random.default_rng(seed)))
+        for _ in range(2)
+    )
     seat = first.env.seat
     plant, state = driven(instance, first.decisions)
     if whole_trace(instance, plant, state) != whole_trace(instance, seat.plant, seat.state):
         wrong.append("the kernel driven by hand makes another trace")
-    if first.observations != second.observations or seat.state.total.tobytes() != second.env.seat.state.total.tobytes():
+    if (
+        first.observations != second.observations
+        or seat.state.total.tobytes() != second.env.seat.state.total.tobytes()
+    ):
         wrong.append("the same seed makes another trace")
     difference = 0.0
     if first.schedule is None:
@@ -81,13 +92,21 @@ def compare(seed: int) -> Compared:
         if (first.cost <= RELATIVE) != (first.objective is not None):
             wrong.append(f"the cost is {first.cost!r}, the objective {first.objective!r}")
         if first.objective is not None:
-            value = first.objective[0] if isinstance(first.objective, tuple) else float(str(first.objective))
+            value = (
+                first.objective[0]
+                if isinstance(first.objective, tuple)
+                else float(str(first.objective))
+            )
             difference = abs(first.reward + value) / max(abs(value), 1e-9)
             if difference > RELATIVE:
                 wrong.append(f"the rewards sum to {first.reward!r}, the objective is {value!r}")
     wrong += _permutation(seed)
-    family = instance.name.partition("-")[0] + (" (fine ticks)" if instance.tick_s < FINE_TICK_S else "")
-    return Compared(family, instance.features, tuple(wrong), len(first.decisions), first.waits, end, difference)
+    family = instance.name.partition("-")[0] + (
+        " (fine ticks)" if instance.tick_s < FINE_TICK_S else ""
+    )
+    return Compared(
+        family, instance.features, tuple(wrong), len(first.decisions), first.waits, end, difference
+    )
 
 
 def _permutation(seed: int) -> list[str]:
@@ -95,10 +114,14 @@ def _permutation(seed: int) -> list[str]:
     n = instance.num_tasks
     order, keys = rng.permutation(n), rng.random((n, int(np.diff(instance.modes.kind_ptr).max())))
     one = play(SchedulingEnv(instance, slots=n), by_keys(keys)).env.seat.state
-    two = play(SchedulingEnv(permuted(instance, order), slots=n), by_keys(keys[order])).env.seat.state
+    two = play(
+        SchedulingEnv(permuted(instance, order), slots=n), by_keys(keys[order])
+    ).env.seat.state
     columns = ("status", "mode", "start", "end")
     return [
-        f"permuted tasks: another {column}" for column in columns if (getattr(one, column)[order] != getattr(two, column)).any()
+        f"permuted tasks: another {column}"
+        for column in columns
+        if (getattr(one, column)[order] != getattr(two, column)).any()
     ]
 
 
@@ -138,7 +161,9 @@ def rates(seconds: float) -> list[tuple[str, int, float]]:
     return out
 
 
-def report(rows: list[Compared], first: int, wall_s: float, speeds: list[tuple[str, int, float]]) -> str:
+def report(
+    rows: list[Compared], first: int, wall_s: float, speeds: list[tuple[str, int, float]]
+) -> str:
     wrong = [f"seed {first + k}: {line}" for k, row in enumerate(rows) for line in row.wrong]
     ends, families = Counter(row.end for row in rows), Counter(row.family for row in rows)
     features = Counter(feature for row in rows for feature in row.features)
@@ -147,15 +172,18 @@ def report(rows: list[Compared], first: int, wall_s: float, speeds: list[tuple[s
         "# Environment = kernel = verifier",
         "",
         f"`{COMMAND} --first {first} --seeds {len(rows)}`: {len(rows)} random instances",
-        "(`tests/reference/mixed_instances.py`), each played once by random legal actions. Compared are the trace of the",
-        "environment, that of the kernel driven by hand with the same decisions (bytes), the kernel's makespan, energy, flow",
-        "time, tardiness, cost and carbon against the verifier's (relative 1e-9), the sum of rewards against minus the verified",
-        "objective, zero cost against feasibility, the same seed twice (bytes of observations, times and totals), and the tasks",
-        "in another order with the decision rule permuted. A dead end is examined by hand: no task that is ready could start",
-        "even on the empty plant.",
+        "(`tests/reference/mixed_instances.py`), each played once by random legal actions.",
+        "Compared are the trace of the environment, that of the kernel driven by hand with the",
+        "same decisions (bytes), the kernel's makespan, energy, flow time, tardiness, cost and",
+        "carbon against the verifier's (relative 1e-9), the sum of rewards against minus the",
+        "verified objective, zero cost against feasibility, the same seed twice (bytes of",
+        "observations, times and totals), and the tasks in another order with the decision rule",
+        "permuted. A dead end is examined by hand: no task that is ready could start even on the",
+        "empty plant.",
         "",
-        f"**{len(wrong)} disagreements.** {sum(row.starts for row in rows):,} starts, {sum(row.waits for row in rows):,} waits;",
-        f"largest relative difference of rewards and objective {max(row.difference for row in rows):.1e}; {wall_s:.0f} s.",
+        f"**{len(wrong)} disagreements.** {sum(row.starts for row in rows):,} starts,",
+        f"{sum(row.waits for row in rows):,} waits; largest relative difference of rewards and",
+        f"objective {max(row.difference for row in rows):.1e}; {wall_s:.0f} s.",
         *(f"- {line}" for line in wrong[:50]),
         "",
         "| episodes that ended | |",
@@ -166,30 +194,43 @@ def report(rows: list[Compared], first: int, wall_s: float, speeds: list[tuple[s
         "| --- | ---: |",
         *(f"| {family} | {count} |" for family, count in sorted(families.items())),
         "",
-        "Features: " + ", ".join(f"{name} {count}" for name, count in sorted(features.items())) + ".",
+        "Features: "
+        + ", ".join(f"{name} {count}" for name, count in sorted(features.items()))
+        + ".",
         "",
         "## Steps per second",
         "",
-        f"`{SPEED_SPEC}`, one thread, the first legal action; every episode is verified at its end but those of `Batch`, the",
-        "bare compiled step with its observations.",
+        f"`{SPEED_SPEC}`, one thread, the first legal action; every episode is verified at its end",
+        "but those of `Batch`, the bare compiled step with its observations.",
         "",
         "| | " + " | ".join(f"B = {num}" for num in SIZES) + " |",
         "| --- |" + " ---: |" * len(SIZES),
-        *(f"| {what} | " + " | ".join(f"{rate:,.0f}" for name, _, rate in speeds if name == what) + " |"
-          for what in dict.fromkeys(name for name, _, _ in speeds)),
+        *(
+            f"| {what} | "
+            + " | ".join(f"{rate:,.0f}" for name, _, rate in speeds if name == what)
+            + " |"
+            for what in dict.fromkeys(name for name, _, _ in speeds)
+        ),
         "",
-        f"{platform.processor() or platform.machine()}, Python {platform.python_version()}, {packages}.",
+        f"{platform.processor() or platform.machine()}, Python {platform.python_version()},",
+        f"{packages}.",
         "",
-    ]  # fmt: skip
+    ]
     return "\n".join(lines)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=200, help="number of instances")
     parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("--seconds", type=float, default=3.0, help="per measurement of steps per second")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "env_equivalence.md")
+    parser.add_argument(
+        "--seconds", type=float, default=3.0, help="per measurement of steps per second"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "env_equivalence.md"
+    )
     options = parser.parse_args()
     began = time.perf_counter()
     rows = []

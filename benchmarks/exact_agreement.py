@@ -1,6 +1,7 @@
-"""Brute force against CP-SAT, HiGHS and every bound on random tiny instances; writes docs/results/exact_agreement.md.
+"""Brute force against CP-SAT, HiGHS and every bound on random tiny instances; writes
+docs/results/exact_agreement.md.
 
-    python benchmarks/exact_agreement.py [--seeds 300] [--first 0] [-o docs/results/exact_agreement.md]
+    python benchmarks/exact_agreement.py [--seeds 300] [--first 0] [-o FILE]
 
 Exit code 1 when anything disagrees.
 """
@@ -18,19 +19,28 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.reference.agreement import EXACT, PROVEN, SAME, Outcome, compare  # noqa: E402 (the tests are no installed package)
+# The tests are no installed package.
+from tests.reference.agreement import EXACT, PROVEN, SAME, Outcome, compare  # noqa: E402
 
 SOLVERS = ("cpsat", "highs")
-VARIANTS = ("highs:form=time_indexed,first=no", "highs:form=disjunctive,first=no", "highs:route=pyomo,first=no")
+VARIANTS = (
+    "highs:form=time_indexed,first=no",
+    "highs:form=disjunctive,first=no",
+    "highs:route=pyomo,first=no",
+)
 CONTINUOUS = ("highs",)
 COMMAND = "python benchmarks/exact_agreement.py"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=300, help="number of instances")
     parser.add_argument("--first", type=int, default=0, help="first seed")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "exact_agreement.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "exact_agreement.md"
+    )
     options = parser.parse_args()
     began = time.perf_counter()
     outcomes = []
@@ -50,23 +60,33 @@ def report(outcomes: list[Outcome], wall_s: float) -> str:
     wrong = [line for outcome in outcomes for line in outcome.wrong]
     seeds = f"{outcomes[0].seed} to {outcomes[-1].seed}"
     decisions = sum(outcome.num_feasible for outcome in outcomes)
-    packages = ", ".join(f"{name} {version(name)}" for name in ("ortools", "highspy", "pyomo", "numpy"))
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("ortools", "highspy", "pyomo", "numpy")
+    )
     lines = [
         "# Brute force = CP-SAT = HiGHS, and no bound above the optimum",
         "",
-        f"`{COMMAND} --first {outcomes[0].seed} --seeds {len(outcomes)}`: {len(outcomes)} random instances of 2 to 4 tasks",
-        f"(seeds {seeds}), of which {infeasible} are infeasible. Brute force (`tests/reference/brute_force.py`) restates",
-        "feasibility and metrics without any code of optbench and evaluates every choice of modes with every vector of integer",
-        f"starts, not only left-shifted ones ({decisions:,} feasible decisions in all). Objectives are the verifier's.",
+        f"`{COMMAND} --first {outcomes[0].seed} --seeds {len(outcomes)}`: {len(outcomes)} random",
+        f"instances of 2 to 4 tasks (seeds {seeds}), of which {infeasible} are infeasible. Brute",
+        "force (`tests/reference/brute_force.py`) restates feasibility and metrics without any",
+        "code of optbench and evaluates every choice of modes with every vector of integer starts,",
+        f"not only left-shifted ones ({decisions:,} feasible decisions in all). Objectives are the",
+        "verifier's.",
         "",
-        f"- **Disagreements: {len(wrong)}.** An objective must agree within a relative {SAME:g} and be bounded to {PROVEN:g};",
-        f"  an infeasible instance must be proven so; no bound may exceed the optimum by more than a relative {EXACT:g}.",
-        f"- Bounds came from {len({s for o in outcomes for s in o.sources})} sources (solvers, combinatorial, fluid programme).",
-        "- In nanoseconds: the same instance with whole seconds, whose optimum is that of its version in coarse ticks.",
-        "- A formulation that cannot express an instance refuses it: the disjunctive one varying tariffs, for example.",
-        "- Wider runs (seeds 300 to 3,999) found HiGHS 1.14.0 wrong on seeds 383 and 812 (its presolve, off since) and 755 (its",
-        "  bounds at a feasibility tolerance of 1e-9, looser since); see `docs/decisions.md`. All three are in the test suite.",
-        f"- One thread per solver, {wall_s:.0f} s for everything, Python {platform.python_version()}, {packages}.",
+        f"- **Disagreements: {len(wrong)}.** An objective must agree within a relative {SAME:g}",
+        f"  and be bounded to {PROVEN:g}; an infeasible instance must be proven so; no bound may",
+        f"  exceed the optimum by more than a relative {EXACT:g}.",
+        f"- Bounds came from {len({s for o in outcomes for s in o.sources})} sources (solvers,",
+        "  combinatorial, fluid programme).",
+        "- In nanoseconds: the same instance with whole seconds, whose optimum is that of its",
+        "  version in coarse ticks.",
+        "- A formulation that cannot express an instance refuses it: the disjunctive one varying",
+        "  tariffs, for example.",
+        "- Wider runs (seeds 300 to 3,999) found HiGHS 1.14.0 wrong on seeds 383 and 812 (its",
+        "  presolve, off since) and 755 (its bounds at a feasibility tolerance of 1e-9, looser",
+        "  since); see `docs/decisions.md`. All three are in the test suite.",
+        f"- One thread per solver, {wall_s:.0f} s for everything, Python",
+        f"  {platform.python_version()}, {packages}.",
         "",
         *[f"    {line}" for line in wrong],
         *([""] if wrong else []),
@@ -95,7 +115,9 @@ def times(outcomes: list[Outcome]) -> list[str]:
 def features(outcomes: list[Outcome]) -> list[str]:
     """One row per feature, the most frequent first."""
     count = Counter(name for outcome in outcomes for name in outcome.features)
-    hopeless = Counter(name for outcome in outcomes if outcome.optimum is None for name in outcome.features)
+    hopeless = Counter(
+        name for outcome in outcomes if outcome.optimum is None for name in outcome.features
+    )
     return [f"| {name} | {number} | {hopeless[name]} |" for name, number in count.most_common()]
 
 

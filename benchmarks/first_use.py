@@ -2,11 +2,13 @@
 
     python benchmarks/first_use.py [--before COMMIT] [-o FILE]
 
-Builds the wheel of this source, and of an earlier commit, installs each into a virtual environment of its own (libraries come
-from the environment that runs this, by a .pth file that is read after the wheel), and asks in an empty folder, each time with
-an empty cache: what does ``optbench solve TARGET -s SOLVER --time-limit 2s`` take, by its own clock and by that of the wall,
-and what does it find, at first and the second time. Then the same from an installation that cannot be written, and by two
-processes at once. The run fails where a solver needs more than 2.2 s by its own clock, or compiles without a word.
+Builds the wheel of this source, and of an earlier commit, installs each into a virtual environment
+of its own (libraries come from the environment that runs this, by a .pth file that is read after
+the wheel), and asks in an empty folder, each time with an empty cache: what does ``optbench solve
+TARGET -s SOLVER --time-limit 2s`` take, by its own clock and by that of the wall, and what does it
+find, at first and the second time. Then the same from an installation that cannot be written, and
+by two processes at once. The run fails where a solver needs more than 2.2 s by its own clock, or
+compiles without a word.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ TIMEOUT_S = 900
 
 @dataclass(frozen=True)
 class Use:
-    """One call of ``optbench solve``: wall and processor seconds of the process, its result, what it said on stderr."""
+    """One call of ``optbench solve``: wall and processor seconds of the process, its result, what
+    it said on stderr.
+    """
 
     total_s: float
     cpu_s: float
@@ -66,7 +70,10 @@ def install(source: Path, folder: Path) -> Path:
     """A virtual environment with the wheel of a source tree; its interpreter."""
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wheels, venv = folder / "wheels", folder / "venv"
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(source)], check=True)
+    subprocess.run(
+        [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(source)],
+        check=True,
+    )
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     python = venv / "bin" / "python"
     (wheel,) = wheels.glob("*.whl")
@@ -75,20 +82,44 @@ def install(source: Path, folder: Path) -> Path:
     own = venv / "lib" / version / "site-packages"
     (own / "zz_libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     found = subprocess.run(
-        [str(python), "-c", "import optbench; print(optbench.__file__)"], capture_output=True, text=True, check=True, cwd=folder
+        [str(python), "-c", "import optbench; print(optbench.__file__)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=folder,
     ).stdout
     if not found.startswith(str(own)):
         raise SystemExit(f"{found.strip()} is not the wheel's")
     return python
 
 
-def begin(python: Path, cache: Path, target: str, solver: str, **more: str) -> tuple[float, subprocess.Popen[str]]:
-    kept = {key: value for key, value in os.environ.items() if key in ("PATH", "OMP_NUM_THREADS", "LANG")}
-    # The code before kept its files beside the source, and where it cannot be written in numba's folder of the user.
+def begin(
+    python: Path, cache: Path, target: str, solver: str, **more: str
+) -> tuple[float, subprocess.Popen[str]]:
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key in ("PATH", "OMP_NUM_THREADS", "LANG")
+    }
+    # The code before kept its files beside the source, and where it cannot be written in numba's
+    # folder of the user.
     env = {**kept, "HOME": str(cache), "OPTBENCH_CACHE": str(cache / "optbench"), **more}
-    words = [str(python), "-m", "optbench.cli.main", "solve", target, "-s", solver, "--time-limit", f"{LIMIT_S:g}s", "--json"]
+    words = [
+        str(python),
+        "-m",
+        "optbench.cli.main",
+        "solve",
+        target,
+        "-s",
+        solver,
+        "--time-limit",
+        f"{LIMIT_S:g}s",
+        "--json",
+    ]
     folder = tempfile.mkdtemp(dir=cache)
-    process = subprocess.Popen(words, cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        words, cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     return time.perf_counter(), process
 
 
@@ -155,48 +186,92 @@ def at_once(python: Path, folder: Path) -> tuple[Use, Use, Use]:
 def check(uses: list[Use]) -> None:
     for each in uses:
         if each.own_s > MOST_S:
-            raise SystemExit(f"{each.result['solver']}: {each.own_s:.2f} s by its own clock, with a limit of {LIMIT_S:g} s")
+            raise SystemExit(
+                f"{each.result['solver']}: {each.own_s:.2f} s by its own clock, with a limit of "
+                f"{LIMIT_S:g} s"
+            )
         if (each.compile_s > 0) != ("once per machine" in each.said):
-            raise SystemExit(f"{each.result['solver']}: compiled for {each.compile_s} s, said {each.said!r}")
+            raise SystemExit(
+                f"{each.result['solver']}: compiled for {each.compile_s} s, said {each.said!r}"
+            )
 
 
 def line(name: str, one: Use) -> str:
     compiled = f"{one.compile_s:.1f} s" if "compile_s" in one.result else "not said"
-    return f"| {name} | {one.own_s:.2f} s | {compiled} | {one.total_s:.1f} s | {one.cpu_s:.1f} s | {one.gap} |"
+    return (
+        f"| {name} | {one.own_s:.2f} s | {compiled} | {one.total_s:.1f} s | {one.cpu_s:.1f} s "
+        f"| {one.gap} |"
+    )
 
 
-def report(before: list[tuple[Use, Use]], now: list[tuple[Use, Use]], fixed: tuple[Use, Use, int], both: list[Use]) -> str:
-    head = ["| | own clock | compiling | process | processor | gap |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+def report(
+    before: list[tuple[Use, Use]],
+    now: list[tuple[Use, Use]],
+    fixed: tuple[Use, Use, int],
+    both: list[Use],
+) -> str:
+    head = [
+        "| | own clock | compiling | process | processor | gap |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
     lines = [
-        "# First use of compiled solvers", "",
-        f"`optbench solve TARGET -s SOLVER --time-limit {LIMIT_S:g}s` from a wheel, in an empty folder with an empty cache.",
-        "\"Own clock\" is the solver's, which its limit is for; \"process\" is the whole command; \"processor\" its processor",
-        "time, imports and solving included, which depends less on what else the machine does. Before, a solver that was short",
-        "of time did without what was not compiled, and found less: cpsat has no heuristics and no destructive bounds there.", "",
-    ]  # fmt: skip
+        "# First use of compiled solvers",
+        "",
+        f"`optbench solve TARGET -s SOLVER --time-limit {LIMIT_S:g}s` from a wheel, in an empty",
+        "folder with an empty cache.",
+        (
+            '"Own clock" is the solver\'s, which its limit is for; "process" is the whole command; '
+            '"processor" its processor'
+        ),
+        "time, imports and solving included, which depends less on what else the machine does.",
+        "Before, a solver that was short of time did without what was not compiled, and found",
+        "less: cpsat has no heuristics and no destructive bounds there.",
+        "",
+    ]
     for number, (target, solver) in enumerate(CASES):
         lines += [f"## {target}, {solver}", "", *head]
-        lines += [line(f"{BEFORE}, first", before[number][0]), line(f"{BEFORE}, second", before[number][1])]
+        lines += [
+            line(f"{BEFORE}, first", before[number][0]),
+            line(f"{BEFORE}, second", before[number][1]),
+        ]
         lines += [line("now, first", now[number][0]), line("now, second", now[number][1]), ""]
         old, new = before[number], now[number]
         more = [first.cpu_s - second.cpu_s for first, second in (old, new)]
-        lines += [f"Processor time of the first use beyond the second: {more[0]:.1f} s before, {more[1]:.1f} s now.", ""]
+        lines += [
+            f"Processor time of the first use beyond the second: {more[0]:.1f} s before,",
+            f"{more[1]:.1f} s now.",
+            "",
+        ]
     lines += ["## An installation that cannot be written, and two processes at once", "", *head]
     lines += [line("read-only, first", fixed[0]), line("read-only, second", fixed[1])]
-    lines += [line("one of two", both[0]), line("the other", both[1]), line("after them", both[2]), ""]
-    lines += [f"Files that appeared in the read-only installation: {fixed[2]}. Of two processes one waits for the other.", ""]
+    lines += [
+        line("one of two", both[0]),
+        line("the other", both[1]),
+        line("after them", both[2]),
+        "",
+    ]
+    lines += [
+        f"Files that appeared in the read-only installation: {fixed[2]}. Of two processes one",
+        "waits for the other.",
+        "",
+    ]
     load = os.getloadavg()[0]
     lines += [
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; load at the end {load:.1f}: "
-        "other work ran beside it where that is more than 1.  ",
-        f"Command: `{shlex.join(['python', *sys.argv])}`", "",
-    ]  # fmt: skip
+        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; load",
+        f"at the end {load:.1f}: other work ran beside it where that is more than 1.  ",
+        f"Command: `{shlex.join(['python', *sys.argv])}`",
+        "",
+    ]
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--before", default=BEFORE, help=f"the commit to compare with (default {BEFORE})")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--before", default=BEFORE, help=f"the commit to compare with (default {BEFORE})"
+    )
     parser.add_argument("-o", "--output", type=Path, default=REPORT, help="file to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="optbench-first-use-") as name:
@@ -204,7 +279,9 @@ def main() -> None:
         source = old / "source"
         source.mkdir(parents=True)
         new.mkdir()
-        archive = subprocess.run(["git", "-C", str(ROOT), "archive", options.before], stdout=subprocess.PIPE, check=True).stdout
+        archive = subprocess.run(
+            ["git", "-C", str(ROOT), "archive", options.before], stdout=subprocess.PIPE, check=True
+        ).stdout
         subprocess.run(["tar", "-x", "-C", str(source)], input=archive, check=True)
         now_python = install(ROOT, new)
         now = measure(now_python, new)

@@ -1,6 +1,8 @@
-"""Bad input: python benchmarks/fuzz_inputs.py [--files 2000] [--cli 40] writes docs/results/bad_input.md.
+"""Bad input: python benchmarks/fuzz_inputs.py [--files 2000] [--cli 40] writes
+docs/results/bad_input.md.
 
-Every damaged file must be read as a valid instance or refused with one message, in-process and by the command line.
+Every damaged file must be read as a valid instance or refused with one message, in-process and by
+the command line.
 """
 
 from __future__ import annotations
@@ -35,8 +37,17 @@ COMMAND = [sys.executable, "-c", "import sys; from optbench.cli.main import main
 HANG_S = 60.0
 # All but FileFormatError, which ``attempt`` takes for an answer. TimeoutError is an OSError.
 FAULTS = (
-    ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, OptbenchError, OSError, RuntimeError, TypeError,
-    ValueError, Warning,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    OptbenchError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    Warning,
 )
 
 
@@ -62,7 +73,9 @@ def run(arguments: Sequence[str]) -> Finished:
     """One command line; code None when it hung."""
     began = time.perf_counter()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        child = subprocess.Popen([*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        child = subprocess.Popen(
+            [*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err
+        )
         code = None
         while time.perf_counter() - began < HANG_S:
             pid, status, usage = os.wait4(child.pid, os.WNOHANG)
@@ -110,13 +123,26 @@ def in_process(name: str, text: str, count: int, folder: Path, owner: Instance |
     return tally
 
 
-def by_command(name: str, text: str, seeds: Iterable[int], readable: Iterable[int], folder: Path, owner_file: Path) -> Tally:
+def by_command(
+    name: str,
+    text: str,
+    seeds: Iterable[int],
+    readable: Iterable[int],
+    folder: Path,
+    owner_file: Path,
+) -> Tally:
     """convert (verify for schedules) each, and solve and bound instances that can be read."""
     tally, path = Tally(), folder / name
-    convert, solve = ["convert", str(path), str(folder / "out.json")], ["solve", str(path), "-s", "cpsat", "--time-limit", "2s"]
-    commands: list[tuple[int, list[str], tuple[int, ...]]] = [(seed, convert, (0, 2)) for seed in seeds]
+    convert = ["convert", str(path), str(folder / "out.json")]
+    solve = ["solve", str(path), "-s", "cpsat", "--time-limit", "2s"]
+    commands: list[tuple[int, list[str], tuple[int, ...]]] = [
+        (seed, convert, (0, 2)) for seed in seeds
+    ]
     if name == "schedule":
-        commands = [(seed, ["verify", str(owner_file), str(path)], (0, 2, 4)) for seed in (*seeds, *readable)]
+        commands = [
+            (seed, ["verify", str(owner_file), str(path)], (0, 2, 4))
+            for seed in (*seeds, *readable)
+        ]
     else:
         for seed in readable:
             commands += [(seed, solve, (0, 2, 3)), (seed, ["bound", str(path)], (0, 2, 3))]
@@ -138,10 +164,15 @@ def by_hand(folder: Path) -> tuple[list[str], list[str]]:
         path = folder / f"{case.name.replace(' ', '_').replace('/', '_')}.in"
         given = case.make(path) or path
         finished = run(["convert", str(given), str(folder / "out.json")])
-        message = " ".join(finished.stderr.removeprefix("optbench: ").replace(str(folder) + "/", "").split())
+        message = " ".join(
+            finished.stderr.removeprefix("optbench: ").replace(str(folder) + "/", "").split()
+        )
         shown = message if len(message) <= 170 else message[:167] + "..."
         shown = shown.replace("|", "\\|")
-        rows.append(f"| {case.name} | {finished.code} | {finished.wall_s:.2f} | {finished.peak_mb:.0f} | {shown or '(read)'} |")
+        rows.append(
+            f"| {case.name} | {finished.code} | {finished.wall_s:.2f} | {finished.peak_mb:.0f} | "
+            f"{shown or '(read)'} |"
+        )
         fault = fault_of(finished, (case.code,))
         if fault:
             faults.append(f"{case.name}: {fault}")
@@ -151,14 +182,21 @@ def by_hand(folder: Path) -> tuple[list[str], list[str]]:
 
 
 def table(tallies: dict[str, Tally], describe: Callable[[Tally], str]) -> str:
-    rows = [f"| {name} | {describe(tally)} | {tally.slowest_s:.2f} | {len(tally.faults)} |" for name, tally in tallies.items()]
+    rows = [
+        f"| {name} | {describe(tally)} | {tally.slowest_s:.2f} | {len(tally.faults)} |"
+        for name, tally in tallies.items()
+    ]
     return "\n".join(rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=2000, help="damaged files per format, read in-process")
-    parser.add_argument("--cli", type=int, default=40, help="of these, how many per format through the command line")
+    parser.add_argument(
+        "--files", type=int, default=2000, help="damaged files per format, read in-process"
+    )
+    parser.add_argument(
+        "--cli", type=int, default=40, help="of these, how many per format through the command line"
+    )
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
     warnings.simplefilter("error")
@@ -169,10 +207,19 @@ def main() -> None:
         write_instance(owner, owner_file)
         began = time.perf_counter()
         for key, text in texts.items():
-            inside[key] = in_process(key, text, options.files, folder, owner if key == "schedule" else None)
+            inside[key] = in_process(
+                key, text, options.files, folder, owner if key == "schedule" else None
+            )
         inside_s = time.perf_counter() - began
         for key, text in texts.items():
-            outside[key] = by_command(key, text, range(options.cli), inside[key].read[: options.cli // 4], folder, owner_file)
+            outside[key] = by_command(
+                key,
+                text,
+                range(options.cli),
+                inside[key].read[: options.cli // 4],
+                folder,
+                owner_file,
+            )
         rows, faults = by_hand(folder)
     faults += [fault for tally in (*inside.values(), *outside.values()) for fault in tally.faults]
     TARGET.parent.mkdir(parents=True, exist_ok=True)
@@ -190,10 +237,18 @@ def report(
     inside_s: float,
 ) -> str:
     total = sum(sum(tally.counts.values()) for tally in inside.values())
+
+    def read_and_refused(tally: Tally) -> str:
+        return f"{tally.counts['read']:,}, {tally.counts['refused']:,}"
+
+    def by_exit_code(tally: Tally) -> str:
+        return ", ".join(f"{key}: {count}" for key, count in sorted(tally.counts.items()))
+
     return f"""# Bad input
 
-Written by `python benchmarks/fuzz_inputs.py --files {options.files} --cli {options.cli}` with Python {sys.version.split()[0]}.
-A fault is a traceback, a warning, a hang, a wrong exit code, no message, or an instance that is read but not valid.
+Written by `python benchmarks/fuzz_inputs.py --files {options.files} --cli {options.cli}` with
+Python {sys.version.split()[0]}. A fault is a traceback, a warning, a hang, a wrong exit code, no
+message, or an instance that is read but not valid.
 
 **Faults: {len(faults)}.**
 
@@ -201,7 +256,8 @@ A fault is a traceback, a warning, a hang, a wrong exit code, no message, or an 
 
 ## By hand
 
-`optbench convert FILE out.json`, a process each: exit code, wall time and peak memory of the whole process, start included.
+`optbench convert FILE out.json`, a process each: exit code, wall time and peak memory of the whole
+process, start included.
 
 | file | exit | s | MB | message |
 | --- | --- | --- | --- | --- |
@@ -209,22 +265,22 @@ A fault is a traceback, a warning, a hang, a wrong exit code, no message, or an 
 
 ## {options.files:,} damaged files per format, in-process
 
-Flipped bits, truncation, swapped tokens, changed numbers and words, lines and blocks copied, dropped and swapped, noise: one to
-three of these by seed 0 to {options.files - 1}. What is read is validated, written and read again with the same hash.
-{total:,} files in {inside_s:.0f} s.
+Flipped bits, truncation, swapped tokens, changed numbers and words, lines and blocks copied,
+dropped and swapped, noise: one to three of these by seed 0 to {options.files - 1}. What is read is
+validated, written and read again with the same hash. {total:,} files in {inside_s:.0f} s.
 
 | format | read and valid, refused | slowest s | faults |
 | --- | --- | --- | --- |
-{table(inside, lambda tally: f"{tally.counts['read']:,}, {tally.counts['refused']:,}")}
+{table(inside, read_and_refused)}
 
 ## {options.cli} of them per format through the command line
 
-`convert` each (`verify` for schedules); then `solve -s cpsat --time-limit 2s` and `bound` for {options.cli // 4} readable ones.
-Counts by verb and exit code.
+`convert` each (`verify` for schedules); then `solve -s cpsat --time-limit 2s` and `bound` for
+{options.cli // 4} readable ones. Counts by verb and exit code.
 
 | format | verb and exit code: files | slowest s | faults |
 | --- | --- | --- | --- |
-{table(outside, lambda tally: ", ".join(f"{key}: {count}" for key, count in sorted(tally.counts.items())))}
+{table(outside, by_exit_code)}
 """
 
 

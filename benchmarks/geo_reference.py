@@ -1,10 +1,11 @@
-"""The reference week of the CHSAC-AF paper, replayed job by job; writes docs/results/geo_reference.md.
+"""The reference week of the CHSAC-AF paper, replayed job by job; writes
+docs/results/geo_reference.md.
 
     python benchmarks/geo_reference.py [-o docs/results/geo_reference.md]
 
-Recorded arrivals on recorded routes through default_policy, ucb1 and joint_nf. Compared are every finished job (site, number of
-GPUs, clock, start, end), energy, J per unit as that simulator logs it, and the queues of Table III. Exit code 1 when anything
-differs. Data: $OPTBENCH_DATA.
+Recorded arrivals on recorded routes through default_policy, ucb1 and joint_nf. Compared are every
+finished job (site, number of GPUs, clock, start, end), energy, J per unit as that simulator logs
+it, and the queues of Table III. Exit code 1 when anything differs. Data: $OPTBENCH_DATA.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ DAYS = range(1, 8)
 
 @dataclass(frozen=True)
 class Compared:
-    """One policy beside its reference: jobs that are not there or differ, the largest difference of a start or an end."""
+    """One policy beside its reference: jobs that are not there or differ, the largest difference of
+    a start or an end.
+    """
 
     policy: str
     done: Simulation
@@ -55,10 +58,18 @@ class Compared:
 
     @property
     def cells(self) -> list[tuple[float, float]]:
-        """Table III: queued at the end of each day, ours and the reference's; then by site at the end."""
-        days = [(float((self.done.queue_by_day or ())[k - 1]), float(self.reference[f"queue_day{k}"])) for k in DAYS]
+        """Table III: queued at the end of each day, ours and the reference's; then by site at the
+        end.
+        """
+        days = [
+            (float((self.done.queue_by_day or ())[k - 1]), float(self.reference[f"queue_day{k}"]))
+            for k in DAYS
+        ]
         ours = self.done.queue_end_by_site or {}
-        return days + [(float(ours.get(site, -1)), float(count)) for site, count in self.reference["queue_end"].items()]
+        return days + [
+            (float(ours.get(site, -1)), float(count))
+            for site, count in self.reference["queue_end"].items()
+        ]
 
     @property
     def wrong(self) -> list[str]:
@@ -66,7 +77,9 @@ class Compared:
         logged = self.done.j_per_unit_logged or 0.0
         checks = {
             "not verified": self.done.verified,
-            f"completed {self.done.completed}": self.done.completed == completed == self.reference["completed"],
+            f"completed {self.done.completed}": self.done.completed
+            == completed
+            == self.reference["completed"],
             f"{self.differing} jobs differ": self.differing == 0,
             f"times differ by {self.worst_s:.1e} s": self.worst_s <= TIME_S,
             f"energy differs by {self.energy:.1e}": abs(self.energy) <= ENERGY,
@@ -85,8 +98,12 @@ def compare(instance: Instance, policy: str, folder: Path) -> Compared:
     return Compared(policy, done, reference, differing, worst_s)
 
 
-def jobs(instance: Instance, schedule: Schedule, rows: dict[str, dict[str, str]]) -> tuple[int, float]:
-    """Finished jobs with another site, number of GPUs or clock, or in one of the two only; the largest difference of times."""
+def jobs(
+    instance: Instance, schedule: Schedule, rows: dict[str, dict[str, str]]
+) -> tuple[int, float]:
+    """Finished jobs with another site, number of GPUs or clock, or in one of the two only; the
+    largest difference of times.
+    """
     modes, names = instance.modes, instance.tasks.names
     assert names is not None
     whole = schedule.end - schedule.start == whole_durations(instance, schedule)
@@ -99,50 +116,85 @@ def jobs(instance: Instance, schedule: Schedule, rows: dict[str, dict[str, str]]
         if row is None:
             differing += 1
             continue
-        ours = (instance.pools.names[modes.primary[mode]], int(modes.devices[mode]), float(modes.clock[mode]))
+        ours = (
+            instance.pools.names[modes.primary[mode]],
+            int(modes.devices[mode]),
+            float(modes.clock[mode]),
+        )
         differing += ours != (row["site"], int(row["gpus"]), float(row["frequency"]))
-        worst_s = max(worst_s, abs(start_s[k] - float(row["start_s"])), abs(end_s[k] - float(row["finish_s"])))
+        worst_s = max(
+            worst_s, abs(start_s[k] - float(row["start_s"])), abs(end_s[k] - float(row["finish_s"]))
+        )
     return differing + len(rows.keys() - seen), float(worst_s)
 
 
 def report(found: list[Compared]) -> str:
-    versions = f"Python {platform.python_version()}, numpy {version('numpy')}, numba {version('numba')}"
+    versions = (
+        f"Python {platform.python_version()}, numpy {version('numpy')}, numba {version('numba')}"
+    )
     lines = [
-        "# The reference week of the CHSAC-AF paper, replayed", "",
-        f"`{COMMAND}`, {platform.machine()}, {versions}. 96,748 recorded arrivals on recorded routes; "
-        "the reference is a run of the authors' simulator.", "",
-        "| policy | completed, paper | ours | jobs that differ | worst start or end | energy, relative "
+        "# The reference week of the CHSAC-AF paper, replayed",
+        "",
+        f"`{COMMAND}`, {platform.machine()}, {versions}. 96,748 recorded arrivals on recorded",
+        "routes; the reference is a run of the authors' simulator.",
+        "",
+        "| policy | completed, paper | ours | jobs that differ | worst start or end | energy, "
+        "relative "
         "| J/unit as logged, paper | ours | J/unit of work done | verified |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
-    ]  # fmt: skip
+    ]
     for each in found:
         completed, j_per_unit = PAPER[each.policy]
         lines.append(
-            f"| `{each.policy}` | {completed:,} | {each.done.completed:,} | {each.differing} | {each.worst_s:.1e} s "
-            f"| {each.energy:+.1e} | {j_per_unit:.2f} | {each.done.j_per_unit_logged:.4f} | {each.done.j_per_unit:.4f} "
+            f"| `{each.policy}` | {completed:,} | {each.done.completed:,} | {each.differing} | "
+            f"{each.worst_s:.1e} s "
+            f"| {each.energy:+.1e} | {j_per_unit:.2f} | {each.done.j_per_unit_logged:.4f} | "
+            f"{each.done.j_per_unit:.4f} "
             f"| {'yes' if each.done.verified else 'no'} |"
         )
     lines += [
-        "", "A start or an end is recorded to 1e-6 s. J/unit as logged divides by units that the simulator counts a little too "
-        "high: a job that began inside a sample counts the whole of it.",
-    ]  # fmt: skip
-    lines += queues("Table III: jobs that wait at the end of each day", [f"day {k}" for k in DAYS], found, slice(len(DAYS)))
-    lines += queues("By site, at the end", list(found[0].reference["queue_end"]), found, slice(len(DAYS), None))
+        "",
+        "A start or an end is recorded to 1e-6 s. J/unit as logged divides by units that the",
+        "simulator counts a little too high: a job that began inside a sample counts the whole of",
+        "it.",
+    ]
+    lines += queues(
+        "Table III: jobs that wait at the end of each day",
+        [f"day {k}" for k in DAYS],
+        found,
+        slice(len(DAYS)),
+    )
+    lines += queues(
+        "By site, at the end", list(found[0].reference["queue_end"]), found, slice(len(DAYS), None)
+    )
     same = sum(a == b for each in found for a, b in each.cells)
-    return "\n".join([*lines, "", f"{same} of {sum(len(each.cells) for each in found)} cells are equal.", ""])
+    return "\n".join(
+        [*lines, "", f"{same} of {sum(len(each.cells) for each in found)} cells are equal.", ""]
+    )
 
 
 def queues(title: str, head: list[str], found: list[Compared], which: slice) -> list[str]:
     """A table of cells, ours above the reference's."""
-    lines = ["", f"## {title}", "", f"| policy | | {' | '.join(head)} |", f"| --- | --- |{' ---: |' * len(head)}"]
+    lines = [
+        "",
+        f"## {title}",
+        "",
+        f"| policy | | {' | '.join(head)} |",
+        f"| --- | --- |{' ---: |' * len(head)}",
+    ]
     for each in found:
         for who, column in (("ours", 0), ("reference", 1)):
-            lines.append(f"| `{each.policy}` | {who} | {' | '.join(f'{cell[column]:,.0f}' for cell in each.cells[which])} |")
+            lines.append(
+                f"| `{each.policy}` | {who} | "
+                f"{' | '.join(f'{cell[column]:,.0f}' for cell in each.cells[which])} |"
+            )
     return lines
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs/results/geo_reference.md")
     output = parser.parse_args().output
     folder = Path(os.environ["OPTBENCH_DATA"]) / "chsac-af/reference"

@@ -1,11 +1,13 @@
 """Tuning of cheap_hours, the best rule of ``geo_room.py``, with as many plays as the learner had.
 
-    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_room_rules.py [--plays 680] [--seconds 600] [--setting K]
+    OMP_NUM_THREADS=1 .venv/bin/python benchmarks/geo_room_rules.py [--plays 680] \\
+        [--seconds 600] [--setting K]
 
-From the parameters in ``geo_room.json``: a third of the plays are random points of SPACE, the rest steps of several lengths from
-the best point. Only the validation seeds 500 to 502 are played: 500 first, the others when 500 keeps the limit on the time in the
-system and costs at most NEAR times the best so far. Best is the least mean cost with the limit kept on all three. What was found,
-and the number of plays, is written to ``geo_room.json``.
+From the parameters in ``geo_room.json``: a third of the plays are random points of SPACE, the rest
+steps of several lengths from the best point. Only the validation seeds 500 to 502 are played: 500
+first, the others when 500 keeps the limit on the time in the system and costs at most NEAR times
+the best so far. Best is the least mean cost with the limit kept on all three. What was found, and
+the number of plays, is written to ``geo_room.json``.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ class Search:
     best: dict[str, Any] = field(default_factory=dict)
 
     def goes_on(self) -> bool:
-        return self.plays + len(self.instances) <= self.most_plays and time.perf_counter() < self.until
+        return (
+            self.plays + len(self.instances) <= self.most_plays and time.perf_counter() < self.until
+        )
 
     def play(self, given: dict[str, Any], instance: Any) -> float:
         """Cost in USD, inf when the limit is broken."""
@@ -83,7 +87,11 @@ class Search:
 def unit(name: str, value: float) -> float:
     """A parameter's place between the least (0) and the most (1)."""
     least, most, log = SPACE[name]
-    return float(np.log(value / least) / np.log(most / least)) if log else (value - least) / (most - least)
+    return (
+        float(np.log(value / least) / np.log(most / least))
+        if log
+        else (value - least) / (most - least)
+    )
 
 
 def value_at(name: str, place: float) -> float:
@@ -93,7 +101,9 @@ def value_at(name: str, place: float) -> float:
 
 
 def anywhere(rng: np.random.Generator) -> dict[str, Any]:
-    return {name: value_at(name, rng.random()) for name in SPACE} | {"queues": bool(rng.random() < 0.5)}
+    return {name: value_at(name, rng.random()) for name in SPACE} | {
+        "queues": bool(rng.random() < 0.5)
+    }
 
 
 def near(best: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -116,17 +126,28 @@ def searched(setting: dict[str, Any], most_plays: int, seconds: float) -> Search
     search = Search(instances, most_plays, time.perf_counter() + seconds)
     search.trial(DEFAULTS | setting["rules"][RULE])
     if not search.best:
-        sys.exit(f"{setting['problem']}: the parameters in {PARAMETERS} break the limit; give others to begin with")
+        sys.exit(
+            f"{setting['problem']}: the parameters in {PARAMETERS} break the limit; give others "
+            "to begin with"
+        )
     rng = np.random.default_rng(5)
     while search.goes_on():
-        search.trial(anywhere(rng) if search.plays < RANDOM_SHARE * most_plays else near(search.best, rng))
+        search.trial(
+            anywhere(rng) if search.plays < RANDOM_SHARE * most_plays else near(search.best, rng)
+        )
     return search
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plays", type=int, default=680, help="most plays for each setting (default: 680)")
-    parser.add_argument("--seconds", type=float, default=600.0, help="most seconds for each setting (default: 600)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--plays", type=int, default=680, help="most plays for each setting (default: 680)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="most seconds for each setting (default: 600)"
+    )
     parser.add_argument("--setting", type=int, help="only this setting, from 0")
     options = parser.parse_args()
     for k, setting in enumerate(json.loads(PARAMETERS.read_text())["settings"]):
@@ -135,7 +156,10 @@ def main() -> int:
         print(setting["problem"], flush=True)
         began = time.perf_counter()
         search = searched(setting, options.plays, options.seconds)
-        print(f"  {search.trials} trials, {search.plays} plays, {time.perf_counter() - began:.0f} s", flush=True)
+        print(
+            f"  {search.trials} trials, {search.plays} plays, {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
         data = json.loads(PARAMETERS.read_text())
         data["settings"][k]["rules"][RULE] = search.best
         data["settings"][k].setdefault("plays", {})[RULE] = search.plays

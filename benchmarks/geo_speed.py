@@ -1,11 +1,12 @@
 """How fast weeks at sites are played and verified; writes docs/results/geo_speed.md.
 
-    python benchmarks/geo_speed.py [--runs 15] [--most-days 100] [--most-sites 800] [-o docs/results/geo_speed.md]
+    python benchmarks/geo_speed.py [--runs 15] [--most-days 100] [--most-sites 800] [-o FILE]
 
-The reference week (96,748 jobs) through three policies, from the instance to the schedule, and verified with every metric; cost
-per event from one day to 100 days, and from 8 to 800 sites at the same load per site and the same number of jobs; the first call
-of all, compiled and from the cache, in processes of their own. Limits are those of the issue; exit code 1 beyond one of them.
-Needs $OPTBENCH_DATA, a quiet machine, and 5 GB for 100 days.
+The reference week (96,748 jobs) through three policies, from the instance to the schedule, and
+verified with every metric; cost per event from one day to 100 days, and from 8 to 800 sites at the
+same load per site and the same number of jobs; the first call of all, compiled and from the cache,
+in processes of their own. Limits are those of the issue; exit code 1 beyond one of them. Needs
+$OPTBENCH_DATA, a quiet machine, and 5 GB for 100 days.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ print(time.perf_counter() - began)
 
 @dataclass(frozen=True)
 class Timed:
-    """Best and median seconds by the clock, and best seconds of the processor, which other load disturbs less."""
+    """Best and median seconds by the clock, and best seconds of the processor, which other load
+    disturbs less.
+    """
 
     best_s: float
     median_s: float
@@ -105,15 +108,20 @@ def verified(instance: Instance, name: str) -> Timed:
 
 
 def many_sites(copies: int, folder: Path) -> Instance:
-    """Every site and every ingress so many times, as much load for each, and the same number of jobs."""
+    """Every site and every ingress so many times, as much load for each, and the same number of
+    jobs.
+    """
     data = json.loads((ROOT / "problems/_geo_paper.json").read_text())
     sites, ways, names = data["sites"], data["wan_latency_ms"], data["ingresses"]
     data["sites"] = {f"{name}-{k}": site for k in range(copies) for name, site in sites.items()}
     data["ingresses"] = [f"{name}-{k}" for k in range(copies) for name in names]
     data["wan_latency_ms"] = {
-        f"{name}-{k}": {f"{site}-{q}": way for q in range(copies) for site, way in ways[name].items()}
-        for k in range(copies) for name in names
-    }  # fmt: skip
+        f"{name}-{k}": {
+            f"{site}-{q}": way for q in range(copies) for site, way in ways[name].items()
+        }
+        for k in range(copies)
+        for name in names
+    }
     file = folder / f"sites-{copies}.json"
     file.write_text(json.dumps(data))
     return load_target(f"geo_dc:sites={file},days={7 / copies!r}")
@@ -125,15 +133,24 @@ def first_call() -> tuple[float, float]:
         environment = {**os.environ, "OPTBENCH_CACHE": cache}
         words = [sys.executable, "-c", FIRST.format(root=str(ROOT))]
         cold, warm = (
-            float(subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout) for _ in range(2)
+            float(
+                subprocess.run(
+                    words, env=environment, capture_output=True, text=True, check=True
+                ).stdout
+            )
+            for _ in range(2)
         )
     return cold, warm
 
 
 def table(lines: list[Line]) -> list[str]:
-    head = ["| | jobs | events | ms, best | ms, median | ms of the processor | ns per event |", "| --- |" + " ---: |" * 6]
+    head = [
+        "| | jobs | events | ms, best | ms, median | ms of the processor | ns per event |",
+        "| --- |" + " ---: |" * 6,
+    ]
     rows = [
-        f"| {each.what} | {each.jobs:,} | {each.events:,} | {1e3 * each.time.best_s:.1f} | {1e3 * each.time.median_s:.1f} "
+        f"| {each.what} | {each.jobs:,} | {each.events:,} | {1e3 * each.time.best_s:.1f} | "
+        f"{1e3 * each.time.median_s:.1f} "
         f"| {1e3 * each.time.cpu_s:.1f} | {each.ns:.0f} |"
         for each in lines
     ]
@@ -141,7 +158,9 @@ def table(lines: list[Line]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--most-days", type=int, default=100)
     parser.add_argument("--most-sites", type=int, default=800)
@@ -152,16 +171,24 @@ def main() -> int:
     weeks = [line(f"`{name}`", week, name, args.runs) for name in POLICIES]
     checks = {name: verified(week, name) for name in POLICIES}
     few = max(3, args.runs // 5)
-    by_days = [line(f"{d} days", load_target(f"geo_dc:days={d}"), "joint_nf", few) for d in DAYS if d <= args.most_days]
+    by_days = [
+        line(f"{d} days", load_target(f"geo_dc:days={d}"), "joint_nf", few)
+        for d in DAYS
+        if d <= args.most_days
+    ]
     with tempfile.TemporaryDirectory() as folder:
         by_sites = [
-            line(f"{8 * k} sites", many_sites(k, Path(folder)), "joint_nf", few) for k in COPIES if 8 * k <= args.most_sites
+            line(f"{8 * k} sites", many_sites(k, Path(folder)), "joint_nf", few)
+            for k in COPIES
+            if 8 * k <= args.most_sites
         ]
     cold, warm = first_call()
     text = report(weeks, checks, by_days, by_sites, cold, warm)
     args.output.write_text(text, encoding="utf-8")
     print(text)
-    slow = [each.what for each in weeks if 1e3 * each.time.best_s > WEEK_MS and each.what != "`ucb1`"]
+    slow = [
+        each.what for each in weeks if 1e3 * each.time.best_s > WEEK_MS and each.what != "`ucb1`"
+    ]
     slow += [f"verify {name}" for name, each in checks.items() if each.best_s > VERIFY_S]
     slow += ["compilation"] if cold > COMPILE_S else []
     for what in slow:
@@ -170,24 +197,51 @@ def main() -> int:
 
 
 def report(
-    weeks: list[Line], checks: dict[str, Timed], by_days: list[Line], by_sites: list[Line], cold: float, warm: float
+    weeks: list[Line],
+    checks: dict[str, Timed],
+    by_days: list[Line],
+    by_sites: list[Line],
+    cold: float,
+    warm: float,
 ) -> str:
-    versions = f"Python {platform.python_version()}, numpy {version('numpy')}, numba {version('numba')}"
+    versions = (
+        f"Python {platform.python_version()}, numpy {version('numpy')}, numba {version('numba')}"
+    )
     load = os.getloadavg()[0]
     machine = f"{platform.machine()} ({os.cpu_count()} cores, load {load:.1f} at the end)"
     lines = [
-        "# Weeks at sites: speed", "",
-        f"`{COMMAND}`, one thread of {machine}, {versions}. Played from the instance to the schedule: plant, grid of modes, "
-        "routes, kernel. Best and median of repeated runs in one process.", "",
-        f"## The reference week, played (limit {WEEK_MS:.0f} ms for default_policy and joint_nf)", "", *table(weeks), "",
-        f"## Verified with every metric (limit {VERIFY_S} s)", "",
-        "| schedule of | s, best | s, median |", "| --- | ---: | ---: |",
-        *(f"| `{name}` | {each.best_s:.3f} | {each.median_s:.3f} |" for name, each in checks.items()), "",
-        "## From one day to 100: joint_nf, uniform routes", "", *table(by_days), "",
-        "## From 8 sites to 800, as much load for each, as many jobs: joint_nf, uniform routes", "", *table(by_sites), "",
-        f"## The first call (limit {COMPILE_S:.0f} s)", "",
-        f"{cold:.1f} s with nothing compiled, {warm:.2f} s in the next process, from the cache.", "",
-    ]  # fmt: skip
+        "# Weeks at sites: speed",
+        "",
+        f"`{COMMAND}`, one thread of {machine}, {versions}. Played from the instance to the",
+        "schedule: plant, grid of modes, routes, kernel. Best and median of repeated runs in one",
+        "process.",
+        "",
+        f"## The reference week, played (limit {WEEK_MS:.0f} ms for default_policy and joint_nf)",
+        "",
+        *table(weeks),
+        "",
+        f"## Verified with every metric (limit {VERIFY_S} s)",
+        "",
+        "| schedule of | s, best | s, median |",
+        "| --- | ---: | ---: |",
+        *(
+            f"| `{name}` | {each.best_s:.3f} | {each.median_s:.3f} |"
+            for name, each in checks.items()
+        ),
+        "",
+        "## From one day to 100: joint_nf, uniform routes",
+        "",
+        *table(by_days),
+        "",
+        "## From 8 sites to 800, as much load for each, as many jobs: joint_nf, uniform routes",
+        "",
+        *table(by_sites),
+        "",
+        f"## The first call (limit {COMPILE_S:.0f} s)",
+        "",
+        f"{cold:.1f} s with nothing compiled, {warm:.2f} s in the next process, from the cache.",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -1,9 +1,11 @@
-"""The built-in studies of arriving work, each run in a workspace of its own; writes docs/results/geo_studies.md.
+"""The built-in studies of arriving work, each run in a workspace of its own; writes
+docs/results/geo_studies.md.
 
-    python benchmarks/geo_studies.py [NAME ...] [-n JOBS] [--keep FOLDER] [-o docs/results/geo_studies.md]
+    python benchmarks/geo_studies.py [NAME ...] [-n JOBS] [--keep FOLDER] [-o FILE]
 
-Some need public data: $OPTBENCH_DATA. With --keep the workspace stays, with the reports in it, and the same command goes on from
-there. Exit code 1 when a study did not run to its end; gates and claims that do not hold are part of the page.
+Some need public data: $OPTBENCH_DATA. With --keep the workspace stays, with the reports in it, and
+the same command goes on from there. Exit code 1 when a study did not run to its end; gates and
+claims that do not hold are part of the page.
 """
 
 from __future__ import annotations
@@ -33,10 +35,12 @@ STUDIES = ("chsac_af_paper", "geo_frontier", "geo_robust", "geo_varying", "geo_t
 COMMAND = "python benchmarks/geo_studies.py"
 # Of a study whose gates or claims do not hold.
 NOT_HELD = 6
-NOTE = """Seeds 0 to 4 are reported; nothing was tuned or trained on them. *Gap* is to the best bound over all schedules, whatever
-work they do; `gap_own`, `gap_offered` and `gap_frontier` in the reports are to the least at a schedule's own units, at all units,
-and at its own units and time in the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with
-intervals, queues by day, and the pictures: the front, power over the week, times in the system, ingress by site."""
+NOTE = """Seeds 0 to 4 are reported; nothing was tuned or trained on them. *Gap* is to the best
+bound over all schedules, whatever work they do; `gap_own`, `gap_offered` and `gap_frontier` in the
+reports are to the least at a schedule's own units, at all units, and at its own units and time in
+the system ([docs/studies.md](../studies.md)). The reports have the tables per problem with
+intervals, queues by day, and the pictures: the front, power over the week, times in the system,
+ingress by site."""
 PROGRESS = re.compile(r"^\s*[\d.]+ (ms|s|min|h) +\S.*$")
 
 
@@ -52,11 +56,29 @@ class Ran:
 
 
 def run(name: str, jobs: int, workspace: Path) -> Ran:
-    command = [sys.executable, "-m", "optbench.cli.main", "run", name, "-n", str(jobs), "--no-track"]
-    environment = {**os.environ, "OPTBENCH_WORKSPACE": str(workspace), "PYTHONPATH": str(ROOT), "COLUMNS": "150"}
+    command = [
+        sys.executable,
+        "-m",
+        "optbench.cli.main",
+        "run",
+        name,
+        "-n",
+        str(jobs),
+        "--no-track",
+    ]
+    environment = {
+        **os.environ,
+        "OPTBENCH_WORKSPACE": str(workspace),
+        "PYTHONPATH": str(ROOT),
+        "COLUMNS": "150",
+    }
     began = time.perf_counter()
     done = subprocess.run(command, cwd=workspace, env=environment, capture_output=True, text=True)
-    kept = [line.rstrip() for line in (done.stdout + done.stderr).splitlines() if not PROGRESS.match(line)]
+    kept = [
+        line.rstrip()
+        for line in (done.stdout + done.stderr).splitlines()
+        if not PROGRESS.match(line)
+    ]
     text = "\n".join(kept).strip().partition("\n\nreport written to")[0]
     return Ran(name, done.returncode, time.perf_counter() - began, text, table(name, workspace))
 
@@ -71,13 +93,21 @@ def table(name: str, workspace: Path) -> tuple[str, ...]:
     plan = Plan.from_dict(json.loads((folder / (folder / "latest").read_text()).read_text()))
     for row in joined(plan, records).rows:
         if row.record is not None and row.objective is not None:
-            found = {**row.record.metrics, **({} if row.study_gap is None else {"gap": row.study_gap})}
+            found = {
+                **row.record.metrics,
+                **({} if row.study_gap is None else {"gap": row.study_gap}),
+            }
             groups.setdefault((row.cell.target, row.cell.label), []).append(found)
-    means = {key: [mean(each.get(name) for each in found) for name, _ in COLUMNS] for key, found in groups.items()}
+    means = {
+        key: [mean(each.get(name) for each in found) for name, _ in COLUMNS]
+        for key, found in groups.items()
+    }
     kept = [k for k in range(len(COLUMNS)) if any(each[k] for each in means.values())]
     fast = [metric for metric, _ in COLUMNS].index("sojourn_censored_s")
     lines = []
-    for (target, label), values in sorted(means.items(), key=lambda each: (each[0][0], each[1][fast] or 0.0)):
+    for (target, label), values in sorted(
+        means.items(), key=lambda each: (each[0][0], each[1][fast] or 0.0)
+    ):
         cells = ["" if (value := values[k]) is None else COLUMNS[k][1](value) for k in kept]
         lines.append(f"| `{target}` | {label} | {' | '.join(cells)} |")
     head = f"| problem | solver | {' | '.join(COLUMNS[k][0] for k in kept)} |"
@@ -108,7 +138,10 @@ COLUMNS: tuple[tuple[str, Callable[[float], str]], ...] = (
 
 
 def page(found: Sequence[Ran], jobs: int, commit: str) -> str:
-    machine = f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, commit {commit}"
+    machine = (
+        f"{platform.platform()}, {os.cpu_count()} cores, Python "
+        f"{platform.python_version()}, commit {commit}"
+    )
     lines = [
         "# Studies of arriving work, run",
         "",
@@ -119,17 +152,27 @@ def page(found: Sequence[Ran], jobs: int, commit: str) -> str:
     ]
     for each in found:
         state = "" if each.code in (0, NOT_HELD) else f" (exit code {each.code})"
-        lines += ["", f"## `optbench run {each.name} -n {jobs}`", "", f"{each.seconds:.0f} s{state}.", ""]
+        lines += [
+            "",
+            f"## `optbench run {each.name} -n {jobs}`",
+            "",
+            f"{each.seconds:.0f} s{state}.",
+            "",
+        ]
         lines += ["```", each.text, "```", "", *each.table]
     return "\n".join(lines) + "\n"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", default=STUDIES)
     parser.add_argument("-n", "--jobs", type=int, default=2)
     parser.add_argument("--keep", type=Path)
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "geo_studies.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "geo_studies.md"
+    )
     given = parser.parse_args()
     describe = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
     commit = subprocess.run(describe, capture_output=True, text=True).stdout.strip() or "unknown"

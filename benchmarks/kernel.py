@@ -1,9 +1,11 @@
-"""Speed and memory of the event kernel, and rules and bounds on 1,500 GPUs; writes docs/results/kernel.md.
+"""Speed and memory of the event kernel, and rules and bounds on 1,500 GPUs; writes
+docs/results/kernel.md.
 
     python benchmarks/kernel.py [--quick] [-o docs/results/kernel.md]
 
-Every line is measured in a process of its own, after one small run that loads the compiled code. Kernel seconds are the best of
-three runs; an event is an end, a release or an arrival at a queue. Memory is the peak of the process, instance and all.
+Every line is measured in a process of its own, after one small run that loads the compiled code.
+Kernel seconds are the best of three runs; an event is an end, a release or an arrival at a queue.
+Memory is the peak of the process, instance and all.
 """
 
 from __future__ import annotations
@@ -28,23 +30,30 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 import optbench as ob  # noqa: E402
+from benchmarks._kernel_week import RUNS, week  # noqa: E402
 from optbench.api import load_target  # noqa: E402
 from optbench.bounds.auto import lower_bounds  # noqa: E402
-from optbench.compiling.compiled import njit  # noqa: E402
-from optbench.model.instance import Instance, Ints, Tasks  # noqa: E402
+from optbench.model.instance import Instance, Tasks  # noqa: E402
 from optbench.plugins.discovery import load_solver  # noqa: E402
 from optbench.plugins.policy import RulePolicy  # noqa: E402
-from optbench.sim.kernel.dispatch import Rule, rule_at, run, serve  # noqa: E402
-from optbench.sim.kernel.events import advance, begin, enter, start  # noqa: E402
-from optbench.sim.kernel.plant import Plant, plant_at, plant_of  # noqa: E402
+from optbench.sim.kernel.dispatch import Rule, run  # noqa: E402
+from optbench.sim.kernel.plant import plant_of  # noqa: E402
 from optbench.sim.kernel.pointers import addresses  # noqa: E402
-from optbench.sim.kernel.queues import take  # noqa: E402
-from optbench.sim.kernel.state import EVENT_COUNT, NUM_DONE, NUM_FRESH, NUM_TOUCHED, State, new_state, state_at  # noqa: E402
-from optbench.sim.rules import list_rule, queue_of_tasks  # noqa: E402
+from optbench.sim.kernel.state import (  # noqa: E402
+    EVENT_COUNT,
+    NUM_DONE,
+    new_state,
+)
+from optbench.sim.rules import list_rule  # noqa: E402
 
 COMMAND = "python benchmarks/kernel.py"
-FAMILIES = ("gpu_dag", "gpu_dag:tasks=200,gpus=40", "gpu_dag:tasks=1000,gpus=100,shape=random",
-            "gpu_dag:tasks=1000,gpus=100,power_cap=0.6,price=true", "gpu_dag:tasks=5000,gpus=1500,shape=batch")  # fmt: skip
+FAMILIES = (
+    "gpu_dag",
+    "gpu_dag:tasks=200,gpus=40",
+    "gpu_dag:tasks=1000,gpus=100,shape=random",
+    "gpu_dag:tasks=1000,gpus=100,power_cap=0.6,price=true",
+    "gpu_dag:tasks=5000,gpus=1500,shape=batch",
+)
 RULES = ("fcfs", "sjf_backfill", "edf", "heft", "min_energy", "fixed_dvfs")
 STREAMS = (10_000, 100_000, 1_000_000)
 POOLS = (8, 80, 800)
@@ -54,12 +63,12 @@ LARGE = {
     "layered, individual devices": "gpu_dag:tasks=5000,gpus=1500,pooled=false,gang=1",
 }
 LARGE_RULES = ("fcfs", "heft", "min_energy", "lp_guided")
-WEEK_JOBS, WEEK_POOLS, WEEK_S = 97_000, 8, 7 * 86_400.0
-RUNS = 3
 
 
 def stream(n: int, gap_s: float, pools: int, one_pool_each: bool) -> Instance:
-    """Independent tasks of log-normal size, with exponential gaps or all at once; each free to choose, or bound to a pool."""
+    """Independent tasks of log-normal size, with exponential gaps or all at once; each free to
+    choose, or bound to a pool.
+    """
     m = ob.Model("stream", time="seconds")
     names = [m.pool(f"p{q}", count=64, idle_w=20.0) for q in range(pools)]
     for group in [[q] for q in range(pools)] if one_pool_each else [list(range(pools))]:
@@ -70,10 +79,14 @@ def stream(n: int, gap_s: float, pools: int, one_pool_each: bool) -> Instance:
     small, rng = m.build(), np.random.default_rng(0)
     kinds = len(small.tasks.kind)
     tasks = Tasks(
-        kind=rng.integers(kinds, size=n), units=rng.lognormal(0, 0.5, n),
-        release=small.to_ticks(np.cumsum(rng.exponential(gap_s, n)) if gap_s else np.zeros(n)), deadline=np.full(n, math.inf),
-        deadline_hard=np.ones(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n),
-    )  # fmt: skip
+        kind=rng.integers(kinds, size=n),
+        units=rng.lognormal(0, 0.5, n),
+        release=small.to_ticks(np.cumsum(rng.exponential(gap_s, n)) if gap_s else np.zeros(n)),
+        deadline=np.full(n, math.inf),
+        deadline_hard=np.ones(n, dtype=bool),
+        weight=np.ones(n),
+        memory_gb=np.zeros(n),
+    )
     return replace(small, tasks=tasks)
 
 
@@ -125,65 +138,6 @@ def crowd(pools: int) -> dict[str, float]:
     return timed(instance, rule)
 
 
-@njit(cache=True)
-def play_week(plant_row: Ints, state_row: Ints, rule_row: Ints, by_rule: bool) -> None:
-    """First come, first served; tasks reach the queue of their pool after a delay, which is in ``base``."""
-    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
-    begin(plant, state)
-    while advance(plant, state, math.inf):
-        decide(plant, state, rule, by_rule)
-
-
-@njit(cache=True)
-def decide(plant: Plant, state: State, rule: Rule, by_rule: bool) -> None:
-    """The list rule's choice among 64 modes, or the same number of GPUs at one clock, without looking."""
-    for f in range(state.tally[NUM_FRESH]):
-        task = state.fresh[f]
-        there = plant.release[task] + rule.base[task]
-        enter(plant, state, task, rule.home[task], there, there)
-    state.tally[NUM_FRESH] = 0
-    for q in range(state.tally[NUM_TOUCHED]):
-        queue = state.touched[q]
-        state.is_touched[queue] = 0
-        if queue < WEEK_POOLS and by_rule and state.root[queue] >= 0:
-            serve(plant, state, rule, queue)
-        while queue < WEEK_POOLS and not by_rule and state.root[queue] >= 0 and state.free[queue] > 0:
-            task = take(plant, state, queue)
-            start(plant, state, task, plant.kind_ptr[plant.kind[task]] + 8 * min(state.free[queue], 8) - 1)
-    state.tally[NUM_TOUCHED] = 0
-
-
-def week(by_rule: bool) -> dict[str, float]:
-    """97,000 jobs on 8 pools in 7 days: 64 modes each, as many GPUs as are free up to 8, arrivals delayed by up to 0.2 s."""
-    m = ob.Model("week", tick_s=1e-8)  # what a week in seconds is given
-    pools = [m.pool(f"dc{q}", count=16, idle_w=50.0) for q in range(WEEK_POOLS)]
-    for pool in pools:
-        modes = [m.mode({pool: n}, time_s=1 / (n**0.9 * f), energy_j=300 * f * f, clock=f)
-                 for n in range(1, 9) for f in np.linspace(0.3, 1.0, 8).tolist()]  # fmt: skip
-        m.task(units=1.0, kind=m.kind(modes=modes))
-    m.minimize(energy_j=1.0)
-    small, rng, n = m.build(), np.random.default_rng(0), WEEK_JOBS
-    tasks = Tasks(
-        kind=rng.integers(WEEK_POOLS, size=n), units=rng.lognormal(5.5, 0.7, n),
-        release=small.to_ticks(np.sort(rng.uniform(0, WEEK_S, n))), deadline=np.full(n, math.inf),
-        deadline_hard=np.ones(n, dtype=bool), weight=np.ones(n), memory_gb=np.zeros(n),
-    )  # fmt: skip
-    instance = replace(small, tasks=tasks)
-    rule = list_rule(instance, base=rng.uniform(0.005, 0.2, n) / instance.tick_s, end_weight=1.0, strict=True)
-    rule = rule._replace(home=queue_of_tasks(instance))
-    plant = plant_of(instance)
-    state = new_state(plant)
-    rows = addresses(plant), addresses(state), addresses(rule)
-    play_week(*rows, by_rule)
-    seconds = []
-    for _ in range(RUNS):
-        began = time.perf_counter()
-        play_week(*rows, by_rule)
-        seconds.append(time.perf_counter() - began)
-    assert state.tally[NUM_DONE] == n
-    return {"kernel_s": min(seconds), "events": float(state.total[EVENT_COUNT])}
-
-
 def large(form: str, name: str) -> dict[str, Any]:
     """Instance, rule, verification and bound, as a user would."""
     ob.solve(load_target("gpu_dag", 1), name, work_limit=0.1, bound=False)
@@ -196,13 +150,25 @@ def large(form: str, name: str) -> dict[str, Any]:
     ended = time.perf_counter()
     assert isinstance(result.objective, float)
     return {
-        "build_s": built - began, "solve_s": solved - built, "rule_s": result.wall_s, "bound_s": ended - solved,
-        "objective": result.objective, "bound": bound.value, "source": bound.source, "total_s": ended - began,
-    }  # fmt: skip
+        "build_s": built - began,
+        "solve_s": solved - built,
+        "rule_s": result.wall_s,
+        "bound_s": ended - solved,
+        "objective": result.objective,
+        "bound": bound.value,
+        "source": bound.source,
+        "total_s": ended - began,
+    }
 
 
 Measure = Callable[..., dict[str, Any]]
-MEASURES: dict[str, Measure] = {"family": family, "arrivals": arrivals, "crowd": crowd, "week": week, "large": large}
+MEASURES: dict[str, Measure] = {
+    "family": family,
+    "arrivals": arrivals,
+    "crowd": crowd,
+    "week": week,
+    "large": large,
+}
 
 
 def fresh(measure: str, *arguments: Any) -> dict[str, Any]:
@@ -217,11 +183,17 @@ def fresh(measure: str, *arguments: Any) -> dict[str, Any]:
 
 
 def speed(out: dict[str, Any]) -> str:
-    return f"{out['events']:,.0f} | {1e3 * out['kernel_s']:.2f} | {out['events'] / out['kernel_s'] / 1e6:.2f}"
+    return (
+        f"{out['events']:,.0f} | {1e3 * out['kernel_s']:.2f} | "
+        f"{out['events'] / out['kernel_s'] / 1e6:.2f}"
+    )
 
 
 def families(quick: bool) -> list[str]:
-    lines = ["| instance | rule | events | ms | million events/s |", "| --- | --- | ---: | ---: | ---: |"]
+    lines = [
+        "| instance | rule | events | ms | million events/s |",
+        "| --- | --- | ---: | ---: | ---: |",
+    ]
     for spec in FAMILIES[: 2 if quick else None]:
         lines += [f"| `{spec}` | {name} | {speed(fresh('family', spec, name))} |" for name in RULES]
     return lines
@@ -229,7 +201,10 @@ def families(quick: bool) -> list[str]:
 
 def streams(quick: bool) -> list[str]:
     lines = [
-        "| tasks | arrivals | from instance to schedule, s | events | kernel ms | million events/s | ns per event | peak MB |",
+        (
+            "| tasks | arrivals | from instance to schedule, s | events | kernel ms | million "
+            "events/s | ns per event | peak MB |"
+        ),
         "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     peaks = []
@@ -239,10 +214,21 @@ def streams(quick: bool) -> list[str]:
             peaks.append((gap_s, n, out["peak_mb"]))
             text = "one after another" if gap_s else "all at once"
             each = 1e9 * out["kernel_s"] / out["events"]
-            lines.append(f"| {n:,} | {text} | {out['total_s']:.2f} | {speed(out)} | {each:.0f} | {out['peak_mb']:.0f} |")
-    grown = [1e3 * (peaks[k + 1][2] - peaks[k][2]) / (peaks[k + 1][1] - peaks[k][1]) for k in range(len(peaks) - 1)
-             if peaks[k + 1][1] > peaks[k][1]]  # fmt: skip
-    lines += ["", "Memory grows by " + ", ".join(f"{each:.2f}" for each in grown) + " kB per task from each size to the next."]
+            lines.append(
+                f"| {n:,} | {text} | {out['total_s']:.2f} | {speed(out)} | {each:.0f} | "
+                f"{out['peak_mb']:.0f} |"
+            )
+    grown = [
+        1e3 * (peaks[k + 1][2] - peaks[k][2]) / (peaks[k + 1][1] - peaks[k][1])
+        for k in range(len(peaks) - 1)
+        if peaks[k + 1][1] > peaks[k][1]
+    ]
+    lines += [
+        "",
+        "Memory grows by "
+        + ", ".join(f"{each:.2f}" for each in grown)
+        + " kB per task from each size to the next.",
+    ]
     return lines
 
 
@@ -253,51 +239,93 @@ def crowds() -> list[str]:
 
 def on_1500(quick: bool) -> list[str]:
     lines = [
-        "| form | rule | objective | bound | gap | source | build s | rule s | with verification s | bound s | all s | peak MB |",
+        (
+            "| form | rule | objective | bound | gap | source | build s | rule s | with "
+            "verification "
+            "s | bound s | all s | peak MB |"
+        ),
         "| --- | --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for form in LARGE:
         for name in LARGE_RULES[: 1 if quick else None]:
             o = fresh("large", form, name)
             gap = (o["objective"] - o["bound"]) / o["objective"]
-            seconds = " | ".join(f"{o[key]:.2f}" for key in ("build_s", "rule_s", "solve_s", "bound_s", "total_s"))
-            lines.append(f"| {form} | {name} | {o['objective']:.6g} | {o['bound']:.6g} | {100 * gap:.1f} % | {o['source']} | "
-                         f"{seconds} | {o['peak_mb']:.0f} |")  # fmt: skip
+            seconds = " | ".join(
+                f"{o[key]:.2f}" for key in ("build_s", "rule_s", "solve_s", "bound_s", "total_s")
+            )
+            lines.append(
+                f"| {form} | {name} | {o['objective']:.6g} | {o['bound']:.6g} | {100 * gap:.1f} "
+                f"% | {o['source']} | "
+                f"{seconds} | {o['peak_mb']:.0f} |"
+            )
     return lines
 
 
 def page(quick: bool) -> str:
-    return "\n".join([
-        "# The event kernel: speed and memory",
-        "",
-        f"`{COMMAND}{' --quick' * quick}`, one thread, {platform.machine()}, Python {platform.python_version()}, "
-        f"numba {version('numba')}; each line in a process of its own, best of {RUNS} runs of the kernel, compiled code loaded.",
-        "",
-        "## Events per second", "", *families(quick), "",
-        "## Streams of independent tasks through fcfs: 4 pools of 64 devices, 12 modes", "",
-        "All at once, every task waits in one queue: what an event costs then grows with the logarithm of its length.", "",
-        *streams(quick), "",
-        "## Number of pools: 100,000 tasks, a queue per pool", "", *crowds(), "",
-        "## A week of 97,000 jobs on 8 pools, 64 modes each, first come first served per pool, arrivals delayed", "",
-        "| mode | events | kernel ms | million events/s |", "| --- | ---: | ---: | ---: |",
-        f"| a list rule's best of 64 | {speed(fresh('week', True))} |",
-        f"| all GPUs free, one clock | {speed(fresh('week', False))} |", "",
-        "## 5,000 tasks on 1,500 GPUs", "",
-        "Bound: 30 s at most; lp_guided: 15 s. Individual devices: one GPU per task (pairs would be 1.9 million modes).", "",
-        *on_1500(quick), "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "# The event kernel: speed and memory",
+            "",
+            f"`{COMMAND}{' --quick' * quick}`, one thread, {platform.machine()}, Python",
+            f"{platform.python_version()}, numba {version('numba')}; each line in a process of its",
+            f"own, best of {RUNS} runs of the kernel, compiled code loaded.",
+            "",
+            "## Events per second",
+            "",
+            *families(quick),
+            "",
+            "## Streams of independent tasks through fcfs: 4 pools of 64 devices, 12 modes",
+            "",
+            "All at once, every task waits in one queue: what an event costs then grows with the",
+            "logarithm of its length.",
+            "",
+            *streams(quick),
+            "",
+            "## Number of pools: 100,000 tasks, a queue per pool",
+            "",
+            *crowds(),
+            "",
+            (
+                "## A week of 97,000 jobs on 8 pools, 64 modes each, first come first served per "
+                "pool, arrivals delayed"
+            ),
+            "",
+            "| mode | events | kernel ms | million events/s |",
+            "| --- | ---: | ---: | ---: |",
+            f"| a list rule's best of 64 | {speed(fresh('week', True))} |",
+            f"| all GPUs free, one clock | {speed(fresh('week', False))} |",
+            "",
+            "## 5,000 tasks on 1,500 GPUs",
+            "",
+            "Bound: 30 s at most; lp_guided: 15 s. Individual devices: one GPU per task (pairs",
+            "would be 1.9 million modes).",
+            "",
+            *on_1500(quick),
+            "",
+        ]
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="fewer lines")
     parser.add_argument("--measure", help="one measure, as JSON: name and arguments")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "kernel.md", help="file to write")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=ROOT / "docs" / "results" / "kernel.md",
+        help="file to write",
+    )
     options = parser.parse_args()
     if options.measure:
         name, *arguments = json.loads(options.measure)
         out = MEASURES[name](*arguments)
-        print(json.dumps(out | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3}))
+        print(
+            json.dumps(out | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3})
+        )
         return 0
     options.output.write_text(page(options.quick))
     print(options.output.read_text())

@@ -1,11 +1,13 @@
-"""A study whose MLflow server on PostgreSQL is killed, stands still and comes back; writes docs/results/mlflow_outage.md.
+"""A study whose MLflow server on PostgreSQL is killed, stands still and comes back; writes
+docs/results/mlflow_outage.md.
 
     python benchmarks/mlflow_outage.py [--seeds 20] [-o docs/results/mlflow_outage.md]
 
-Three times during `optbench run` the server is in trouble: killed with all its processes, stopped (SIGSTOP) for longer than the
-client waits, killed again and left so. When the study has ended it is started once more, and `optbench sync` has to make every
-cell one run with its own metrics and files. Exit code 1 when it does not. Needs PostgreSQL's programs (initdb, postgres,
-psql); psycopg2-binary is installed into a folder of its own where it is missing.
+Three times during `optbench run` the server is in trouble: killed with all its processes, stopped
+(SIGSTOP) for longer than the client waits, killed again and left so. When the study has ended it is
+started once more, and `optbench sync` has to make every cell one run with its own metrics and
+files. Exit code 1 when it does not. Needs PostgreSQL's programs (initdb, postgres, psql);
+psycopg2-binary is installed into a folder of its own where it is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +16,6 @@ import argparse
 import json
 import os
 import platform
-import shutil
 import signal
 import socket
 import subprocess
@@ -34,12 +35,13 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks._postgres_cluster import HOST, database_url, program, start_cluster  # noqa: E402
 from optbench.store.run_store import Store  # noqa: E402
 from optbench.store.snapshots import load_plan  # noqa: E402
 from optbench.track.tracking import Tracking  # noqa: E402
 
 COMMAND = "python benchmarks/mlflow_outage.py"
-HOST, STUDY = "127.0.0.1", "outage"
+STUDY = "outage"
 DECLARED = """\
 question = "Is every cell in MLflow after the server was in trouble?"
 problems = ["jobshop:jobs=6,machines=4", "gpu_dag:tasks=12,gpus=4"]
@@ -58,7 +60,9 @@ class Machinery:
     folder: Path
     postgres: subprocess.Popen[bytes] | None = None
     server: subprocess.Popen[bytes] | None = None
-    ports: dict[str, int] = field(default_factory=lambda: {"postgres": free_port(), "mlflow": free_port()})
+    ports: dict[str, int] = field(
+        default_factory=lambda: {"postgres": free_port(), "mlflow": free_port()}
+    )
     said: list[str] = field(default_factory=list)
 
     @property
@@ -67,31 +71,40 @@ class Machinery:
 
     @property
     def database(self) -> str:
-        return f"postgresql+psycopg2://bench@{HOST}:{self.ports['postgres']}/postgres"
+        return database_url(self.ports["postgres"])
 
     def start_postgres(self) -> None:
-        """As another user when this one is root, whom PostgreSQL refuses."""
-        data = self.folder / "pg"
-        data.mkdir()
-        who: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-        if who:
-            shutil.chown(data, "postgres", "postgres")
-            self.folder.chmod(0o755)
-        words = [program("initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "--no-sync"]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, **who)
-        port = str(self.ports["postgres"])
-        words = [program("postgres"), "-D", str(data), "-h", HOST, "-p", port, "-k", str(data)]
-        with (self.folder / "postgres.log").open("wb") as log:
-            self.postgres = subprocess.Popen(words, stdout=log, stderr=log, **who)
+        self.postgres = start_cluster(self.folder, self.ports["postgres"])
         wait_until(lambda: listens(self.ports["postgres"]), "PostgreSQL")
 
     def start_server(self) -> None:
-        words = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(self.ports["mlflow"]), "--workers", "1"]
-        words += ["--backend-store-uri", self.database, "--artifacts-destination", str(self.folder / "artifacts")]
-        own = {"PYTHONPATH": str(self.folder / "packages"), "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        words = [
+            sys.executable,
+            "-m",
+            "mlflow",
+            "server",
+            "--host",
+            HOST,
+            "--port",
+            str(self.ports["mlflow"]),
+            "--workers",
+            "1",
+        ]
+        words += [
+            "--backend-store-uri",
+            self.database,
+            "--artifacts-destination",
+            str(self.folder / "artifacts"),
+        ]
+        own = {
+            "PYTHONPATH": str(self.folder / "packages"),
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+        }
         environment = {**os.environ, **own, "MLFLOW_DISABLE_TELEMETRY": "true"}
         with (self.folder / "mlflow.log").open("ab") as log:
-            self.server = subprocess.Popen(words, stdout=log, stderr=log, env=environment, start_new_session=True)
+            self.server = subprocess.Popen(
+                words, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
         wait_until(lambda: answers(f"{self.url}/health"), "MLflow's server")
 
     def signal(self, number: int) -> None:
@@ -107,7 +120,19 @@ class Machinery:
         """Runs in MLflow, as PostgreSQL has them; whether the server lives does not matter."""
         question = "select count(*) from runs where lifecycle_stage = 'active'"
         port = str(self.ports["postgres"])
-        words = [program("psql"), "-h", HOST, "-p", port, "-U", "bench", "-d", "postgres", "-Atc", question]
+        words = [
+            program("psql"),
+            "-h",
+            HOST,
+            "-p",
+            port,
+            "-U",
+            "bench",
+            "-d",
+            "postgres",
+            "-Atc",
+            question,
+        ]
         said = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
         return int(said) if said else -1
 
@@ -118,15 +143,6 @@ class Machinery:
         if self.postgres is not None:
             self.postgres.send_signal(signal.SIGINT)
             self.postgres.wait()
-
-
-def program(name: str) -> str:
-    """A program of PostgreSQL, which Debian keeps off the path."""
-    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    found = str(places[-1]) if places else shutil.which(name)
-    if found is None:
-        raise SystemExit(f"no {name}: install PostgreSQL")
-    return found
 
 
 def free_port() -> int:
@@ -166,7 +182,10 @@ def output(words: list[str]) -> str:
     """What a command prints; it must succeed."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"{' '.join(words)} ended with exit code {done.returncode}: {done.stderr.strip()[-2000:]}")
+        raise SystemExit(
+            f"{' '.join(words)} ended with exit code {done.returncode}: "
+            f"{done.stderr.strip()[-2000:]}"
+        )
     return done.stdout
 
 
@@ -191,10 +210,17 @@ def run_through_trouble(machinery: Machinery, workspace: Path) -> tuple[float, d
             plans = sorted((store.folder / "studies" / STUDY).glob("*.json"))
             total = len(json.loads(plans[0].read_text())["cells"]) if plans else None
             arrived = machinery.arrived()
-            if runner.poll() is not None or arrived >= sent or (total is not None and len(store.records()) >= share * total):
+            if (
+                runner.poll() is not None
+                or arrived >= sent
+                or (total is not None and len(store.records()) >= share * total)
+            ):
                 break
             time.sleep(0.1)
-        return f"{time.monotonic() - began:5.1f} s, {len(store.records())} of {total} cells done, {max(arrived, 0)} runs there"
+        return (
+            f"{time.monotonic() - began:5.1f} s, {len(store.records())} of {total} cells "
+            f"done, {max(arrived, 0)} runs there"
+        )
 
     machinery.said.append(f"{at(0.4, sent=10)}: server killed (SIGKILL, all its processes)")
     machinery.kill()
@@ -233,7 +259,10 @@ def compare(workspace: Path, machinery: Machinery) -> tuple[int, int, int, list[
             continue
         record, run = records[cell.key], found[0]
         if run.info.status != "FINISHED" or run.data.metrics.get("objective") != record.objective:
-            wrong.append(f"{cell.title}: {run.info.status}, objective {run.data.metrics.get('objective')} for {record.objective}")
+            wrong.append(
+                f"{cell.title}: {run.info.status}, objective {run.data.metrics.get('objective')} "
+                f"for {record.objective}"
+            )
         if cell.kind == "solve":
             with tempfile.TemporaryDirectory() as name:
                 there = Path(client.download_artifacts(run.info.run_id, "", name))
@@ -241,15 +270,29 @@ def compare(workspace: Path, machinery: Machinery) -> tuple[int, int, int, list[
                     files += 1
                     if (there / path.name).read_bytes() != path.read_bytes():
                         wrong.append(f"{cell.title}: {path.name} differs")
-                wrong += [] if (there / "gantt.html").is_file() else [f"{cell.title}: no gantt.html"]
-    wrong += [f"{len(found)} runs of {key}" for key, found in by_key.items() if (key, len(found)) != ("parent", 1)]
+                wrong += (
+                    [] if (there / "gantt.html").is_file() else [f"{cell.title}: no gantt.html"]
+                )
+    wrong += [
+        f"{len(found)} runs of {key}"
+        for key, found in by_key.items()
+        if (key, len(found)) != ("parent", 1)
+    ]
     return len(plan.cells), len(runs), files, wrong
+
+
+def synchronised(workspace: Path, machinery: Machinery) -> dict[str, Any]:
+    """What `optbench sync` did for the study."""
+    told = json.loads(output(optbench(workspace, "sync", "--json", uri=machinery.url)))
+    study: dict[str, Any] = told["studies"][0]
+    return study
 
 
 def measure(folder: Path, seeds: int) -> tuple[str, bool]:
     machinery = Machinery(folder)
     if find_spec("psycopg2") is None:
-        words = [sys.executable, "-m", "pip", "install", "-q", "--target", str(folder / "packages"), "psycopg2-binary"]
+        words = [sys.executable, "-m", "pip", "install", "-q", "psycopg2-binary"]
+        words += ["--target", str(folder / "packages")]
         subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
     workspace = make_workspace(folder, seeds)
     try:
@@ -260,9 +303,9 @@ def measure(folder: Path, seeds: int) -> tuple[str, bool]:
         machinery.start_server()
         start_s = time.monotonic() - began
         began = time.monotonic()
-        sent = json.loads(output(optbench(workspace, "sync", "--json", uri=machinery.url)))["studies"][0]
+        sent = synchronised(workspace, machinery)
         sync_s = time.monotonic() - began
-        again = json.loads(output(optbench(workspace, "sync", "--json", uri=machinery.url)))["studies"][0]
+        again = synchronised(workspace, machinery)
         cells, runs, files, wrong = compare(workspace, machinery)
     finally:
         machinery.end()
@@ -275,23 +318,27 @@ def measure(folder: Path, seeds: int) -> tuple[str, bool]:
     lines = [
         "# A tracking server in trouble",
         "",
-        f"A study of {cells} cells, two at a time, followed by MLflow {version('mlflow')} on PostgreSQL {postgres}:",
+        f"A study of {cells} cells, two at a time, followed by MLflow {version('mlflow')} on",
+        f"PostgreSQL {postgres}:",
         "",
         *(f"- {line}" for line in machinery.said),
         "",
-        f"The run took {took:.1f} s, {told['done']} of {cells} cells done, {told['failed']} failed; without tracking it takes"
-        f" {bare_s:.1f} s. It said:",
+        f"The run took {took:.1f} s, {told['done']} of {cells} cells done, {told['failed']}",
+        f"failed; without tracking it takes {bare_s:.1f} s. It said:",
         "",
         *(f"> {line}" for line in err.splitlines()[-1:]),
         "",
-        f"The server was started again ({start_s:.1f} s). `optbench sync` took {sync_s:.1f} s: {sent['created']} runs created,"
-        f" {sent['updated']} completed or changed, {sent['unchanged']} as they were, {sent['removed']} doubles removed.",
+        f"The server was started again ({start_s:.1f} s). `optbench sync` took {sync_s:.1f} s:",
+        f"{sent['created']} runs created, {sent['updated']} completed or changed,",
+        f"{sent['unchanged']} as they were, {sent['removed']} doubles removed.",
         "",
-        f"Afterwards: {runs} runs for {cells} cells and their parent, {files} files compared byte by byte, objectives compared;"
-        f" {len(wrong)} differences. A second `optbench sync` found {unchanged} of {runs} runs as they should be.",
+        f"Afterwards: {runs} runs for {cells} cells and their parent, {files} files compared byte",
+        f"by byte, objectives compared; {len(wrong)} differences. A second `optbench sync` found",
+        f"{unchanged} of {runs} runs as they should be.",
         "",
         *(f"- {line}" for line in wrong[:20]),
-        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}. `{COMMAND}`",
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python",
+        f"{platform.python_version()}. `{COMMAND}`",
         "",
     ]
     return "\n".join(lines), right
@@ -300,7 +347,9 @@ def measure(folder: Path, seeds: int) -> tuple[str, bool]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mlflow_outage.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mlflow_outage.md"
+    )
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="optbench-outage-") as name:
         text, right = measure(Path(name), args.seeds)

@@ -1,8 +1,10 @@
-"""1,000 runs of 20 metrics into MLflow on SQLite, without and with files; writes docs/results/mlflow_speed.md.
+"""1,000 runs of 20 metrics into MLflow on SQLite, without and with files; writes
+docs/results/mlflow_speed.md.
 
     python benchmarks/mlflow_speed.py [--runs 1000] [-o docs/results/mlflow_speed.md]
 
-Exit code 1 when 1,000 runs without files take more than 30 s. Beside it: the same runs again, and with one metric changed.
+Exit code 1 when 1,000 runs without files take more than 30 s. Beside it: the same runs again, and
+with one metric changed.
 """
 
 from __future__ import annotations
@@ -66,7 +68,11 @@ def measure(number: int) -> list[tuple[str, float]]:
     with tempfile.TemporaryDirectory(prefix="optbench-speed-") as name:
         folder = Path(name)
         first = timed(lambda: Tracking(workspace=folder).client.search_experiments())
-        return [("import MLflow and make the database", first), *sending(folder, number, False), *sending(folder, number, True)]
+        return [
+            ("import MLflow and make the database", first),
+            *sending(folder, number, False),
+            *sending(folder, number, True),
+        ]
 
 
 def sending(folder: Path, number: int, files: bool) -> list[tuple[str, float]]:
@@ -76,9 +82,18 @@ def sending(folder: Path, number: int, files: bool) -> list[tuple[str, float]]:
     tracking, fresh = Tracking(workspace=folder), Tracking(workspace=folder)
     words = ", three files each" if files else ""
     out = [
-        (f"{number:,} runs × {METRICS} metrics{words}", timed(lambda: tracking.sync(experiment, PARENT, described))),
-        ("the same again, same process", timed(lambda: tracking.sync(experiment, PARENT, described))),
-        ("the same again, as `optbench sync` does", timed(lambda: fresh.sync(experiment, PARENT, described))),
+        (
+            f"{number:,} runs × {METRICS} metrics{words}",
+            timed(lambda: tracking.sync(experiment, PARENT, described)),
+        ),
+        (
+            "the same again, same process",
+            timed(lambda: tracking.sync(experiment, PARENT, described)),
+        ),
+        (
+            "the same again, as `optbench sync` does",
+            timed(lambda: fresh.sync(experiment, PARENT, described)),
+        ),
         ("one metric of each changed", timed(lambda: fresh.sync(experiment, PARENT, changed))),
     ]
     found = tracking.client.get_experiment_by_name(experiment)
@@ -94,25 +109,30 @@ def page(measured: list[tuple[str, float]], number: int) -> str:
     verdict = "met" if reached <= LIMIT_S * number / 1000 else "not met"
     return f"""# MLflow, speed
 
-{number:,} runs of {METRICS} metrics, {PARAMS} parameters and {TAGS + 4} tags each, by `Tracking.sync` into an empty
-SQLite database: {reached:.1f} s ({1000 * reached / number:.0f} ms per run). Asked for: 30 s for 1,000. {verdict.capitalize()}.
+{number:,} runs of {METRICS} metrics, {PARAMS} parameters and {TAGS + 4} tags each, by
+`Tracking.sync` into an empty SQLite database: {reached:.1f} s ({1000 * reached / number:.0f} ms per
+run). Asked for: 30 s for 1,000. {verdict.capitalize()}.
 
 | what | time |
 | --- | ---: |
 {rows}
 
-A run takes three requests: `create_run` with its tags, one `log_batch` with all metrics, parameters and the content's hash,
-`set_terminated`. MLflow writes them in five transactions. Files are copied before; drawing them is not part of this.
+A run takes three requests: `create_run` with its tags, one `log_batch` with all metrics, parameters
+and the content's hash, `set_terminated`. MLflow writes them in five transactions. Files are copied
+before; drawing them is not part of this.
 
-{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, MLflow {version("mlflow")},
-load {os.getloadavg()[0]:.1f} at the end. `{COMMAND}`
+{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python
+{platform.python_version()}, MLflow {version("mlflow")}, load {os.getloadavg()[0]:.1f} at the end.
+`{COMMAND}`
 """
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mlflow_speed.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mlflow_speed.md"
+    )
     args = parser.parse_args()
     os.environ.pop("MLFLOW_TRACKING_URI", None)
     measured = measure(args.runs)

@@ -1,11 +1,12 @@
 """Mutants: one operator, constant or branch changed at a time; which of them do the tests notice?
 
-    python benchmarks/mutants.py [--sample 12] [--seed 0] [--only FILE ...] [-o docs/results/mutants.md]
+    python benchmarks/mutants.py [--sample 12] [--seed 0] [--only FILE ...] [-o FILE]
 
-Every file of the verifier, the metrics, the caps, the streams and the bounds is parsed; of its changes a sample is drawn. For
-each of them a fork of this process, which has imported and compiled everything, gives the changed function its new code and
-runs the tests that are named beside the file, up to the first failure. A change that no test notices is a survivor. Survivors
-that change no behaviour are listed with the reason in ``mutants_equivalent.json`` and do not count.
+Every file of the verifier, the metrics, the caps, the streams and the bounds is parsed; of its
+changes a sample is drawn. For each of them a fork of this process, which has imported and compiled
+everything, gives the changed function its new code and runs the tests that are named beside the
+file, up to the first failure. A change that no test notices is a survivor. Survivors that change no
+behaviour are listed with the reason in ``mutants_equivalent.json`` and do not count.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -33,131 +33,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks._covering_tests import COVERED  # noqa: E402
+from benchmarks._mutations import Changes, Mutant  # noqa: E402
 
 EQUIVALENT = Path(__file__).with_name("mutants_equivalent.json")
 TIMEOUT_S = 120
 # Exit code of a fork that could not make the change: neither killed nor survived.
 NOT_MADE = 70
-COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-}  # fmt: skip
-OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-}  # fmt: skip
-NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "floor": "ceil", "ceil": "floor",
-         "any": "all", "all": "any", "argmin": "argmax", "argmax": "argmin"}  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change: the n-th of its file."""
-
-    file: str
-    number: int
-    line: int
-    function: tuple[str, ...]
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line} {'.'.join(self.function)}: {self.what}"
-
-
-class Changes(ast.NodeTransformer):
-    """Walks a module in a fixed order and counts every possible change; makes the one that is asked for."""
-
-    def __init__(self, file: str, wanted: int | None = None) -> None:
-        self.file, self.wanted = file, wanted
-        self.found: list[Mutant] = []
-        self.path: tuple[str, ...] = ()
-
-    def _note(self, node: Any, what: str) -> bool:
-        number = len(self.found)
-        self.found.append(Mutant(self.file, number, node.lineno, self.path, what))
-        return number == self.wanted
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        outer, top = self.path, not self.path or self.path[-1].lstrip("_")[0].isupper()
-        self.path = (*outer, node.name) if top else outer
-        node.body = [entry for each in node.body if (entry := self.visit(each)) is not None]
-        self.path = outer
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        outer, self.path = self.path, (*self.path, node.name)
-        node.body = [self.visit(each) if isinstance(each, ast.FunctionDef) else each for each in node.body]
-        self.path = outer
-        return node
-
-    def visit_Raise(self, node: ast.Raise) -> Any:
-        return node
-
-    def visit_Assert(self, node: ast.Assert) -> Any:
-        return node
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> Any:
-        return node  # words of messages
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
-        if node.value is not None:
-            node.value = self.visit(node.value)
-        return node
-
-    def visit_Compare(self, node: ast.Compare) -> Any:
-        self.generic_visit(node)
-        for k, op in enumerate(node.ops):
-            other = COMPARISONS.get(type(op))
-            if self.path and other is not None and self._note(node, f"{type(op).__name__} to {other.__name__}"):
-                node.ops[k] = other()
-        return node
-
-    def visit_BinOp(self, node: ast.BinOp) -> Any:
-        self.generic_visit(node)
-        other = OPERATORS.get(type(node.op))
-        if self.path and other is not None and self._note(node, f"{type(node.op).__name__} to {other.__name__}"):
-            node.op = other()
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> Any:
-        self.generic_visit(node)
-        if self.path and self._note(node, "and to or" if isinstance(node.op, ast.And) else "or to and"):
-            node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
-        return node
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
-        self.generic_visit(node)
-        if self.path and self._note(node, f"{type(node.op).__name__} removed"):
-            return node.operand
-        return node
-
-    def visit_If(self, node: ast.If) -> Any:
-        self.generic_visit(node)
-        if self.path and self._note(node, "if never"):
-            node.test = ast.Constant(False)
-        return node
-
-    def visit_Constant(self, node: ast.Constant) -> Any:
-        if not self.path or isinstance(node.value, (str, bytes, type(None), type(Ellipsis))):
-            return node
-        if isinstance(node.value, bool):
-            changed: Any = not node.value
-        else:
-            changed = node.value + 1 if isinstance(node.value, int) else node.value * 2 or 1.0
-        return ast.copy_location(ast.Constant(changed), node) if self._note(node, f"{node.value!r} to {changed!r}") else node
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        if self.path and node.id in NAMES and self._note(node, f"{node.id} to {NAMES[node.id]}"):
-            node.id = NAMES[node.id]
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
-        self.generic_visit(node)
-        if self.path and node.attr in NAMES and self._note(node, f"{node.attr} to {NAMES[node.attr]}"):
-            node.attr = NAMES[node.attr]
-        return node
 
 
 def mutants_of(file: str) -> list[Mutant]:
@@ -215,7 +96,21 @@ def run_tests(mutant: Mutant | None, tests: tuple[str, ...]) -> int:
                 if mutant is not None:
                     apply(mutant)
                 code = int(pytest.ExitCode.INTERNAL_ERROR)
-                code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", *tests]))
+                code = int(
+                    pytest.main(
+                        [
+                            "-x",
+                            "-q",
+                            "-p",
+                            "no:cacheprovider",
+                            "-p",
+                            "no:xdist",
+                            "-m",
+                            "not slow",
+                            *tests,
+                        ]
+                    )
+                )
             finally:
                 os._exit(code)
     ends = time.monotonic() + TIMEOUT_S
@@ -247,7 +142,9 @@ def preload() -> None:
 
 
 def equivalents() -> dict[str, str]:
-    """Survivors that change no behaviour, with the reason; by function and statement, which do not move."""
+    """Survivors that change no behaviour, with the reason; by function and statement, which do not
+    move.
+    """
     return dict(json.loads(EQUIVALENT.read_text())) if EQUIVALENT.exists() else {}
 
 
@@ -299,11 +196,17 @@ def judged(sample: list[Mutant]) -> Iterator[tuple[Mutant, str]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, default=12, help="changes drawn per file (default 12)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--sample", type=int, default=12, help="changes drawn per file (default 12)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=[], help="parts of file names")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mutants.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "mutants.md"
+    )
     args = parser.parse_args()
     os.chdir(ROOT)
     preload()
@@ -330,26 +233,43 @@ def main() -> int:
     return 0
 
 
-def page(rows: list[tuple[str, int, list[str]]], survivors: list[Mutant], args: argparse.Namespace) -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "ortools", "highspy", "pytest"))
+def page(
+    rows: list[tuple[str, int, list[str]]], survivors: list[Mutant], args: argparse.Namespace
+) -> str:
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("numpy", "scipy", "ortools", "highspy", "pytest")
+    )
     lines = [
-        "# Mutants: what the tests notice", "",
-        f"`python benchmarks/mutants.py --sample {args.sample} --seed {args.seed}`, {platform.machine()}, Python "
-        f"{platform.python_version()}, {packages}. One operator, constant or branch changed at a time, drawn at random per file; "
-        "killed: a test that covers the file fails.", "",
-        "| file | possible changes | drawn | equivalent | killed | survived |", "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]  # fmt: skip
+        "# Mutants: what the tests notice",
+        "",
+        f"`python benchmarks/mutants.py --sample {args.sample} --seed {args.seed}`,",
+        f"{platform.machine()}, Python {platform.python_version()}, {packages}. One operator,",
+        "constant or branch changed at a time, drawn at random per file; killed: a test that",
+        "covers the file fails.",
+        "",
+        "| file | possible changes | drawn | equivalent | killed | survived |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
     for file, count, verdicts in rows:
         counts = [verdicts.count(each) for each in ("equivalent", "killed", "survived")]
         lines.append(f"| `{file}` | {count} | {len(verdicts)} | {' | '.join(map(str, counts))} |")
     flat = [verdict for _, _, verdicts in rows for verdict in verdicts]
     killed, survived = flat.count("killed"), flat.count("survived")
     share = 100 * killed / max(1, killed + survived)
-    lines += ["", f"Killed {killed} of {killed + survived} that change behaviour: {share:.1f} %.", ""]
+    lines += [
+        "",
+        f"Killed {killed} of {killed + survived} that change behaviour: {share:.1f} %.",
+        "",
+    ]
     if survivors:
         lines += ["## Survivors", "", *(f"- `{name_of(mutant)}`" for mutant in survivors), ""]
     if known := equivalents():
-        lines += ["## Equivalent ones", "", *(f"- `{name}`: {why}" for name, why in sorted(known.items())), ""]
+        lines += [
+            "## Equivalent ones",
+            "",
+            *(f"- `{name}`: {why}" for name, why in sorted(known.items())),
+            "",
+        ]
     return "\n".join(lines)
 
 

@@ -1,9 +1,11 @@
-"""What a study costs beside solving: per cell, per record, and reading a large store; writes docs/results/overhead.md.
+"""What a study costs beside solving: per cell, per record, and reading a large store; writes
+docs/results/overhead.md.
 
     python benchmarks/overhead.py [--cells 1000] [-o docs/results/overhead.md]
 
-Cells are trivial (3 jobs on 3 machines by a list rule), two at a time, in a workspace of their own. Beyond the solve is what
-the cell's process was there for (from its fork to its end) without the solver's own time, and what the runner did about it.
+Cells are trivial (3 jobs on 3 machines by a list rule), two at a time, in a workspace of their own.
+Beyond the solve is what the cell's process was there for (from its fork to its end) without the
+solver's own time, and what the runner did about it.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def cells(folder: Path, number: int) -> tuple[list[str], bool]:
     path.parent.mkdir(exist_ok=True)
     path.write_text(STUDY.format(repetitions=number // 2))
     study = load_study(path)
-    run_study(study, jobs=JOBS, only=lambda cells: cells[:4])  # compiled code and bounds are there, as for any second study
+    # Compiled code and bounds are there, as for any second study.
+    run_study(study, jobs=JOBS, only=lambda cells: cells[:4])
     began = time.perf_counter()
     with Stopwatch().watching() as watch:
         done = run_study(study, jobs=JOBS, force=True)
@@ -91,7 +94,11 @@ def cells(folder: Path, number: int) -> tuple[list[str], bool]:
     again = run_study(study, jobs=JOBS)
     resumed_s = time.perf_counter() - began
     assert not done.failed and again.ran == 0 and len(done.records) == len(done.cells)
-    solves = [record for record in done.records.values() if record.cell.kind == "solve" and record.wall_s is not None]
+    solves = [
+        record
+        for record in done.records.values()
+        if record.cell.kind == "solve" and record.wall_s is not None
+    ]
     beyond = [1e3 * (record.total_s - (record.wall_s or 0.0)) for record in solves]
     runner_ms = watch.median_ms("judge") + watch.median_ms("store")
     median = statistics.median(beyond) + runner_ms
@@ -149,7 +156,12 @@ def line_of(record: Any) -> bytes:
 
 
 def table(head: tuple[str, str], rows: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"| {head[0]} | {head[1]} |", "| --- | ---: |", *(f"| {name} | {value} |" for name, value in rows), ""]
+    return [
+        f"| {head[0]} | {head[1]} |",
+        "| --- | ---: |",
+        *(f"| {name} | {value} |" for name, value in rows),
+        "",
+    ]
 
 
 def commit() -> str:
@@ -158,9 +170,13 @@ def commit() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--cells", type=int, default=1000, help="trivial cells (default 1000)")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "overhead.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "overhead.md"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="optbench-overhead-") as name:
         folder = Path(name)
@@ -172,9 +188,9 @@ def main() -> int:
     about = [
         "# Overhead of a study",
         "",
-        f"`{COMMAND} --cells {options.cells}` at {commit()}, {os.cpu_count()} cores, {platform.machine()}, "
-        f"Python {platform.python_version()}, load at the start {load:.1f}. Nothing is sent to MLflow here: a process of low "
-        "priority does that beside the study.",
+        f"`{COMMAND} --cells {options.cells}` at {commit()}, {os.cpu_count()} cores,",
+        f"{platform.machine()}, Python {platform.python_version()}, load at the start {load:.1f}.",
+        "Nothing is sent to MLflow here: a process of low priority does that beside the study.",
         "",
     ]
     text = "\n".join([*about, *first, *second])

@@ -1,4 +1,6 @@
-"""What tightened the gaps of fronts with transfers and pooled GPUs: each attempt added to the ones before, on tuning seeds."""
+"""What tightened the gaps of fronts with transfers and pooled GPUs: each attempt added to the ones
+before, on tuning seeds.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,15 @@ FACTORS = (1.25, 1.8)
 TIME_LIMIT_S = 30.0
 ATTEMPTS = {
     "before": "CP-SAT with the fluid programme's bound as a floor",
-    "loads": "rows that hold a pool's work below its devices times the limit, where no makespan is in the objective",
+    "loads": (
+        "rows that hold a pool's work below its devices times the limit, where no makespan "
+        "is in the objective"
+    ),
     "modes": "modes that another one stands in for are left out",
-    "stages": "two fifths of the time plain, then nothing shared at any one time (a bound), then neighbourhoods, then from below",
+    "stages": (
+        "two fifths of the time plain, then nothing shared at any one time (a bound), then "
+        "neighbourhoods, then from below"
+    ),
 }
 
 
@@ -61,10 +69,14 @@ def measure(case: tuple[str, str, int, float, float]) -> dict[str, Any]:
     """One limit on one seed with one attempt."""
     attempt, kind, seed, factor, time_limit_s = case
     import_module("optbench.plugins.solvers.cpsat")
-    instance = declare(load_target(SPECS[kind], seed), {"makespan_s", "energy_j"}, None, False).instance
+    instance = declare(
+        load_target(SPECS[kind], seed), {"makespan_s", "energy_j"}, None, False
+    ).instance
     energy = instance.with_objective(Objective.weighted({"energy_j": 1.0}))
     constant = combinatorial_bounds(energy)[0].value
-    (least, *_) = lower_bounds(instance.with_objective(Objective.weighted({"makespan_s": 1.0})), "fluid")
+    (least, *_) = lower_bounds(
+        instance.with_objective(Objective.weighted({"makespan_s": 1.0})), "fluid"
+    )
     limit = math.floor(factor * least.value / instance.tick_s) * instance.tick_s
     with ExitStack() as stack:
         variant(attempt, stack)
@@ -72,15 +84,29 @@ def measure(case: tuple[str, str, int, float, float]) -> dict[str, Any]:
     found, low = result.objective, result.bound
     assert not isinstance(found, tuple) and not isinstance(low, tuple), "one objective level"
     return {
-        "attempt": attempt, "kind": kind, "seed": seed, "factor": factor, "limit": limit, "constant": constant,
-        "objective": found, "bound": low, "proven": result.status == "optimal", "wall_s": round(result.wall_s, 1),
+        "attempt": attempt,
+        "kind": kind,
+        "seed": seed,
+        "factor": factor,
+        "limit": limit,
+        "constant": constant,
+        "objective": found,
+        "bound": low,
+        "proven": result.status == "optimal",
+        "wall_s": round(result.wall_s, 1),
     }
 
 
 def run_attempts(jobs: int, quick: bool) -> list[dict[str, Any]]:
     """Every attempt on every case."""
     seeds, seconds = (SEEDS[:1], 5.0) if quick else (SEEDS, TIME_LIMIT_S)
-    cases = [(a, kind, seed, factor, seconds) for kind in SPECS for seed in seeds for factor in FACTORS for a in ATTEMPTS]
+    cases = [
+        (a, kind, seed, factor, seconds)
+        for kind in SPECS
+        for seed in seeds
+        for factor in FACTORS
+        for a in ATTEMPTS
+    ]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as executor:
         return list(executor.map(measure, cases))
 
@@ -91,11 +117,27 @@ def attempt_table(rows: list[dict[str, Any]]) -> list[str]:
         return ["Not measured yet: `benchmarks/pareto.py --attempts`."]
     seeds = ", ".join(map(str, sorted({r["seed"] for r in rows})))
     lines = [
-        f"Tuning seeds {seeds}, limits of {FACTORS[0]:g} and {FACTORS[1]:g} times the bound on the makespan, {TIME_LIMIT_S:g} s",
-        "each without a first schedule. Distances are from the best schedule of any attempt, as shares of what that has above",
-        "the constant; the first one is over the cases in which a schedule was found. Each attempt is added to those above.", "",
-        *(f"- *{attempt}*: {words}" for attempt, words in ATTEMPTS.items()), "",
-        "| instances | attempt | no schedule | schedule above best | bound below best | proven | mean seconds |",
+        (
+            f"Tuning seeds {seeds}, limits of {FACTORS[0]:g} and {FACTORS[1]:g} times the bound on "
+            f"the makespan, {TIME_LIMIT_S:g} s"
+        ),
+        (
+            "each without a first schedule. Distances are from the best schedule of any attempt, "
+            "as "
+            "shares of what that has above"
+        ),
+        (
+            "the constant; the first one is over the cases in which a schedule was found. Each "
+            "attempt is added to those above."
+        ),
+        "",
+        *(f"- *{attempt}*: {words}" for attempt, words in ATTEMPTS.items()),
+        "",
+        (
+            "| instances | attempt | no schedule | schedule above best | bound below best | "
+            "proven | "
+            "mean seconds |"
+        ),
         "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for kind in SPECS:
@@ -106,7 +148,9 @@ def attempt_table(rows: list[dict[str, Any]]) -> list[str]:
                 case = (r["seed"], r["factor"])
                 best[case] = min(r["objective"], best.get(case, math.inf))
         for attempt in ATTEMPTS:
-            mine = [r for r in of_kind if r["attempt"] == attempt and (r["seed"], r["factor"]) in best]
+            mine = [
+                r for r in of_kind if r["attempt"] == attempt and (r["seed"], r["factor"]) in best
+            ]
             lines.append(f"| {kind} | {attempt} | {_cells(mine, best)} |")
     return lines
 
@@ -120,6 +164,12 @@ def _cells(rows: list[dict[str, Any]], best: dict[tuple[int, float], float]) -> 
         up += [] if row["objective"] is None else [(row["objective"] - least) / room]
         down.append((least - (row["bound"] or row["constant"])) / room)
     far = f"{100 * sum(up) / len(up):.1f} %" if up else "-"
-    proven, seconds = sum(row["proven"] for row in rows), sum(row["wall_s"] for row in rows) / len(rows)
+    proven, seconds = (
+        sum(row["proven"] for row in rows),
+        sum(row["wall_s"] for row in rows) / len(rows),
+    )
     low = f"{100 * sum(down) / len(rows):.1f} %"
-    return f"{len(rows) - len(up)} of {len(rows)} | {far} | {low} | {proven} of {len(rows)} | {seconds:.0f}"
+    return (
+        f"{len(rows) - len(up)} of {len(rows)} | {far} | {low} | {proven} of {len(rows)} | "
+        f"{seconds:.0f}"
+    )

@@ -1,8 +1,10 @@
-"""From a clone to a report, with Python and make and nothing else: ``python benchmarks/quickstart.py``.
+"""From a clone to a report, with Python and make and nothing else: ``python
+benchmarks/quickstart.py``.
 
-Clones the last commit into an empty folder and runs `make quickstart` there, with an empty home, no variables but where pip finds
-packages, and a PATH of Python, make, git, sh and the tools of POSIX: no uv, no browser, no identity for git. Then the
-same command once more. Checks what it leaves, writes docs/results/quickstart.md, exits 1 when something is missing.
+Clones the last commit into an empty folder and runs `make quickstart` there, with an empty home, no
+variables but where pip finds packages, and a PATH of Python, make, git, sh and the tools of POSIX:
+no uv, no browser, no identity for git. Then the same command once more. Checks what it leaves,
+writes docs/results/quickstart.md, exits 1 when something is missing.
 """
 
 from __future__ import annotations
@@ -26,9 +28,23 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 REPORT = ROOT / "docs" / "results" / "quickstart.md"
 # What a bare machine has, beside its Python.
-TOOLS = ("make", "git", "sh", "grep", "rm", "touch", "basename", "cat", "ls", "mkdir", "sed", "uname", "date")
-# Lines that make echoes when a step begins.
-# What make echoes when a step begins. The study's processes compile what they need and say how long it took.
+TOOLS = (
+    "make",
+    "git",
+    "sh",
+    "grep",
+    "rm",
+    "touch",
+    "basename",
+    "cat",
+    "ls",
+    "mkdir",
+    "sed",
+    "uname",
+    "date",
+)
+# Lines that make echoes when a step begins. What make echoes when a step begins. The study's
+# processes compile what they need and say how long it took.
 STEPS = {"install": "sh .ci/install", "study": "/optbench quickstart"}
 COMPILED = re.compile(r"compiled in ([0-9.]+) s")
 # Seconds that everything after the installation may take.
@@ -59,7 +75,10 @@ def bare(folder: Path) -> dict[str, str]:
     home.mkdir()
     tools.mkdir()
     python = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
-    for name, place in {python.name: str(python), **{name: shutil.which(name) for name in TOOLS}}.items():
+    for name, place in {
+        python.name: str(python),
+        **{name: shutil.which(name) for name in TOOLS},
+    }.items():
         if place is None:
             raise SystemExit(f"{name} is not here, which a bare machine is meant to have")
         (tools / name).symlink_to(os.path.realpath(place))
@@ -90,7 +109,9 @@ def quickstart(clone: Path, env: dict[str, str]) -> Done:
     seconds[step] += time.monotonic() - since
     compile_s = sum(map(float, COMPILED.findall("".join(lines))))
     rest_s = seconds["study"] - compile_s
-    return Done({"install": seconds["install"], "compile": compile_s, "study": rest_s}, code, "".join(lines))
+    return Done(
+        {"install": seconds["install"], "compile": compile_s, "study": rest_s}, code, "".join(lines)
+    )
 
 
 def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
@@ -105,11 +126,19 @@ def _lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 def left(clone: Path) -> dict[str, Any]:
     """What there is afterwards: records, the report, runs in MLflow's database."""
-    records = [json.loads(line) for line in (clone / ".optbench" / "results.jsonl").read_text().splitlines()]
+    records = [
+        json.loads(line)
+        for line in (clone / ".optbench" / "results.jsonl").read_text().splitlines()
+    ]
     page = clone / ".optbench" / "studies" / "quickstart" / "report.html"
     with sqlite3.connect(clone / "mlflow" / "mlflow.db") as database:
         runs = database.execute("select status, count(*) from runs group by status").fetchall()
-        experiments = [name for (name,) in database.execute("select name from experiments where name like 'optbench/%'")]
+        experiments = [
+            name
+            for (name,) in database.execute(
+                "select name from experiments where name like 'optbench/%'"
+            )
+        ]
     return {
         "solves": sum(record["cell"]["kind"] == "solve" for record in records),
         "bounds": sum(record["cell"]["kind"] == "bound" for record in records),
@@ -118,7 +147,12 @@ def left(clone: Path) -> dict[str, Any]:
         "report_kb": page.stat().st_size / 1e3 if page.is_file() else 0.0,
         "runs": dict(runs),
         "experiments": experiments,
-        "disk_gb": sum(f.stat().st_size for f in (clone / ".venv").rglob("*") if f.is_file() and not f.is_symlink()) / 1e9,
+        "disk_gb": sum(
+            f.stat().st_size
+            for f in (clone / ".venv").rglob("*")
+            if f.is_file() and not f.is_symlink()
+        )
+        / 1e9,
     }
 
 
@@ -128,10 +162,13 @@ def complete(first: Done, again: Done, found: dict[str, Any]) -> list[str]:
         f"`make quickstart` ended with {first.code}": first.code != 0,
         f"the same command again ended with {again.code}": again.code != 0,
         f"failed cells: {found['failed']}": bool(found["failed"]),
-        f"{found['verified']} of {found['solves']} solves are verified": found["verified"] != found["solves"],
-        f"{first.after_installing_s:.0f} s after installing": first.after_installing_s > MOST_AFTER_INSTALLING_S,
+        f"{found['verified']} of {found['solves']} solves are verified": found["verified"]
+        != found["solves"],
+        f"{first.after_installing_s:.0f} s after installing": first.after_installing_s
+        > MOST_AFTER_INSTALLING_S,
         "no report": found["report_kb"] == 0,
-        f"{found['runs']} runs in MLflow for {found['solves']} solves": sum(found["runs"].values()) < found["solves"],
+        f"{found['runs']} runs in MLflow for {found['solves']} solves": sum(found["runs"].values())
+        < found["solves"],
         "no experiment optbench/quickstart": found["experiments"] != ["optbench/quickstart"],
     }
     return [words for words, wrong in wanted.items() if wrong]
@@ -139,16 +176,21 @@ def complete(first: Done, again: Done, found: dict[str, Any]) -> list[str]:
 
 def page(first: Done, again: Done, found: dict[str, Any], commit: str) -> str:
     shown = first.text[first.text.rindex(STEPS["study"]) :].split("\n", 1)[1].strip("\n")
-    rows = [f"| {name} | {seconds:.1f} | {again.seconds[name]:.1f} |" for name, seconds in first.seconds.items()]
+    rows = [
+        f"| {name} | {seconds:.1f} | {again.seconds[name]:.1f} |"
+        for name, seconds in first.seconds.items()
+    ]
     return "\n".join(
         [
             "# From a clone to a report",
             "",
-            "`git clone`, then `make quickstart`: with an empty home, no variables but where pip finds packages, and a PATH of",
-            f"Python, {', '.join(TOOLS)}. No uv, no browser, no identity for git.",
+            "`git clone`, then `make quickstart`: with an empty home, no variables but where pip",
+            f"finds packages, and a PATH of Python, {', '.join(TOOLS)}. No uv, no browser, no",
+            "identity for git.",
             "",
             "Command: `python benchmarks/quickstart.py`  ",
-            f"Machine: {platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, commit {commit}",
+            f"Machine: {platform.platform()}, {os.cpu_count()} cores, Python",
+            f"{platform.python_version()}, commit {commit}",
             "",
             "| step | first time (s) | the same command again (s) |",
             "| --- | ---: | ---: |",
@@ -157,10 +199,11 @@ def page(first: Done, again: Done, found: dict[str, Any], commit: str) -> str:
             f"| {first.after_installing_s:.1f} | {again.after_installing_s:.1f} |",
             f"| together | {first.total_s:.1f} | {again.total_s:.1f} |",
             "",
-            f"Afterwards: {found['solves']} solves ({found['verified']} verified) and {found['bounds']} cells that bound, "
-            f"{sum(found['failed'].values())} failed; a report of {found['report_kb']:.0f} kB; runs in MLflow's database: "
-            f"{', '.join(f'{count} {status}' for status, count in found['runs'].items())}, in {', '.join(found['experiments'])}; "
-            f"an environment of {found['disk_gb']:.1f} GB.",
+            f"Afterwards: {found['solves']} solves ({found['verified']} verified) and",
+            f"{found['bounds']} cells that bound, {sum(found['failed'].values())} failed; a report",
+            f"of {found['report_kb']:.0f} kB; runs in MLflow's database:",
+            f"{', '.join(f'{count} {status}' for status, count in found['runs'].items())}, in",
+            f"{', '.join(found['experiments'])}; an environment of {found['disk_gb']:.1f} GB.",
             "",
             "What it printed after installing:",
             "",
@@ -179,7 +222,10 @@ def main() -> None:
         clone = folder / "optbench"
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True, env=env)
         commit = subprocess.run(
-            ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, check=True
+            ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"],
+            capture_output=True,
+            text=True,
+            check=True,
         )
         first = quickstart(clone, env)
         found = left(clone)
@@ -190,7 +236,9 @@ def main() -> None:
     print(text)
     wrong = complete(first, again, found)
     if (doubled["runs"], doubled["solves"]) != (found["runs"], found["solves"]):
-        wrong.append(f"the second time changed the runs in MLflow from {found['runs']} to {doubled['runs']}")
+        wrong.append(
+            f"the second time changed the runs in MLflow from {found['runs']} to {doubled['runs']}"
+        )
     if wrong:
         raise SystemExit("; ".join(wrong))
 

@@ -1,9 +1,11 @@
-"""random_rules and the plain rules on published shops; writes docs/results/random_rules.md. About two minutes.
+"""random_rules and the plain rules on published shops; writes docs/results/random_rules.md. About
+two minutes.
 
     python benchmarks/random_rules.py [--seeds 2] [-o docs/results/random_rules.md]
 
-One core: 2 s per Taillard instance, 1.5 s per Hurink instance, code loaded before. rpd is the excess over the best known
-upper bound. Exit code 1 where a mean exceeds its target. Data: $OPTBENCH_DATA.
+One core: 2 s per Taillard instance, 1.5 s per Hurink instance, code loaded before. rpd is the
+excess over the best known upper bound. Exit code 1 where a mean exceeds its target. Data:
+$OPTBENCH_DATA.
 """
 
 from __future__ import annotations
@@ -75,7 +77,10 @@ def instances(data: Path, group: Group) -> Iterator[tuple[str, float, Instance]]
 
 
 def measure(name: str, upper: float, instance: Instance, seconds: float, seeds: int) -> Row:
-    runs = [ob.solve(instance, "random_rules", time_limit_s=seconds, seed=seed, bound=False) for seed in range(seeds)]
+    runs = [
+        ob.solve(instance, "random_rules", time_limit_s=seconds, seed=seed, bound=False)
+        for seed in range(seeds)
+    ]
     plain = [ob.solve(instance, rule, time_limit_s=seconds, bound=False) for rule in RULES]
     return Row(
         name, instance.num_tasks, upper,
@@ -96,15 +101,19 @@ def table(group: Group, rows: list[Row]) -> list[str]:
     out = [
         f"## {group.title}: {group.seconds:g} s, at most {100 * group.target:g} % asked for",
         "",
-        f"| instance | tasks | best known | random_rules | per seed | samples | s | {' | '.join(RULES)} |",
+        (
+            "| instance | tasks | best known | random_rules | per seed | samples | s | "
+            f"{' | '.join(RULES)} |"
+        ),
         "|---" * (7 + len(RULES)) + "|",
     ]
     for row in rows:
         seeds = ", ".join(f"{100 * rpd:.1f}" for rpd in row.rpd)
         out.append(
-            f"| {row.name} | {row.tasks} | {row.upper:g} | {100 * row.mean:.1f} % | {seeds} | {row.samples:,.0f} | "
+            f"| {row.name} | {row.tasks} | {row.upper:g} | {100 * row.mean:.1f} % | {seeds} | "
+            f"{row.samples:,.0f} | "
             f"{row.seconds:.2f} | " + " | ".join(f"{100 * rpd:.1f} %" for rpd in row.plain) + " |"
-        )  # fmt: skip
+        )
     means = [float(np.mean([row.plain[k] for row in rows])) for k in range(len(RULES))]
     cells = " | ".join(f"{100 * rpd:.1f} %" for rpd in means)
     mean = float(np.mean([row.mean for row in rows]))
@@ -112,21 +121,28 @@ def table(group: Group, rows: list[Row]) -> list[str]:
 
 
 def page(tables: list[str], seeds: int) -> str:
-    versions = f"Python {platform.python_version()}, numpy {np.__version__}, numba {version('numba')}"
-    return "\n".join([
-        "# random_rules on published shops",
-        "",
-        f"`{COMMAND} --seeds {seeds}`, one core of {platform.machine()} ({os.cpu_count()} cores), {versions}.",
-        "",
-        "Excess of the makespan over the best known upper bound (`bounds.json`), mean over the seeds. Every schedule is",
-        "verified; seconds are those of the result (making the tables included, compilation not). The sampler was tuned on",
-        "other instances: ft, la, orb, abz and swv job shops, mk, dpp, mt10 and setb4 flexible ones, and generated ones.",
-        "Hurink's files reuse the times of la job shops, seven of which were among them. The plain rules take one pass each;",
-        "without deadlines and energy `edf` and `min_energy` go by the longest remaining path, and `fixed_dvfs` is first come",
-        "first served with passing.",
-        "",
-        *tables,
-    ])  # fmt: skip
+    versions = (
+        f"Python {platform.python_version()}, numpy {np.__version__}, numba {version('numba')}"
+    )
+    return "\n".join(
+        [
+            "# random_rules on published shops",
+            "",
+            f"`{COMMAND} --seeds {seeds}`, one core of {platform.machine()} ({os.cpu_count()}",
+            f"cores), {versions}.",
+            "",
+            "Excess of the makespan over the best known upper bound (`bounds.json`), mean over the",
+            "seeds. Every schedule is verified; seconds are those of the result (making the tables",
+            "included, compilation not). The sampler was tuned on other instances: ft, la, orb,",
+            "abz and swv job shops, mk, dpp, mt10 and setb4 flexible ones, and generated ones.",
+            "Hurink's files reuse the times of la job shops, seven of which were among them. The",
+            "plain rules take one pass each; without deadlines and energy `edf` and `min_energy`",
+            "go by the longest remaining path, and `fixed_dvfs` is first come first served with",
+            "passing.",
+            "",
+            *tables,
+        ]
+    )
 
 
 def main() -> int:
@@ -141,11 +157,20 @@ def main() -> int:
     tables: list[str] = []
     missed = 0
     for group in GROUPS:
-        rows = [measure(name, upper, instance, group.seconds, options.seeds) for name, upper, instance in instances(data, group)]
+        rows = [
+            measure(name, upper, instance, group.seconds, options.seeds)
+            for name, upper, instance in instances(data, group)
+        ]
         mean = float(np.mean([row.mean for row in rows]))
         missed += mean > group.target
         tables += table(group, rows)
-        print(f"{group.title}: {len(rows)} instances, mean rpd {100 * mean:.2f} % (at most {100 * group.target:g} %)", flush=True)
+        print(
+            (
+                f"{group.title}: {len(rows)} instances, mean rpd {100 * mean:.2f} % (at most "
+                f"{100 * group.target:g} %)"
+            ),
+            flush=True,
+        )
     options.output.write_text(page(tables, options.seeds) + "\n")
     print(f"written: {options.output}")
     return 1 if missed else 0

@@ -1,11 +1,13 @@
-"""A study killed at twenty random moments and resumed, beside the same study undisturbed; writes docs/results/resume.md.
+"""A study killed at twenty random moments and resumed, beside the same study undisturbed; writes
+docs/results/resume.md.
 
     python benchmarks/resume.py [--kills 20] [--seed 0] [-o docs/results/resume.md]
 
-200 cells under work limits, two at a time, each study in a workspace of its own. ``kill -9`` hits the process of
-`optbench run`: in a fifth of the cases within two seconds of its start, otherwise a random part of a second after a random
-number of further records. In the end keys, objectives, bounds and schedules must be the same, in the local store and in
-MLflow, every cell once; nothing may be left of the killed runners. About four minutes.
+200 cells under work limits, two at a time, each study in a workspace of its own. ``kill -9`` hits
+the process of `optbench run`: in a fifth of the cases within two seconds of its start, otherwise a
+random part of a second after a random number of further records. In the end keys, objectives,
+bounds and schedules must be the same, in the local store and in MLflow, every cell once; nothing
+may be left of the killed runners. About four minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +36,12 @@ NAME, JOBS, LIMIT_S = "resumed", 2, 900.0
 STUDY = """
 question = "Is a study that was killed the study that was not?"
 problems = ["jobshop:jobs=6,machines=5", "gpu_dag:tasks=10,gpus=4"]
-solvers = ["random_rules:work_limit=6000", "lp_guided:work_limit=50", "cpsat:work_limit=1", "fcfs:work_limit=1"]
+solvers = [
+    "random_rules:work_limit=6000",
+    "lp_guided:work_limit=50",
+    "cpsat:work_limit=1",
+    "fcfs:work_limit=1",
+]
 seeds = 20
 bound_limit = "20s"
 """
@@ -65,7 +72,9 @@ class Trial:
         command = [sys.executable, "-m", "optbench.cli.main", *words]
         env = {**os.environ, "OPTBENCH_WORKSPACE": str(self.folder), "PYTHONPATH": str(ROOT)}
         env.pop("MLFLOW_TRACKING_URI", None)
-        return subprocess.Popen(command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            command, cwd=self.folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
 
     def finish(self, *words: str) -> dict[str, Any]:
         """Run a verb to its end."""
@@ -75,7 +84,10 @@ class Trial:
         finally:
             process.kill()
         if process.returncode:
-            raise SystemExit(f"optbench {' '.join(words)} ended with {process.returncode}: {out.decode()[-2000:]}")
+            raise SystemExit(
+                f"optbench {' '.join(words)} ended with {process.returncode}: "
+                f"{out.decode()[-2000:]}"
+            )
         document: dict[str, Any] = json.loads(out)
         return document
 
@@ -114,7 +126,9 @@ def disturb(trial: Trial, rng: random.Random, tracked: bool = True) -> None:
     if process.stdout is not None:
         process.stdout.close()
     after = trial.lines()
-    trial.kills.append(f"{'early' if early else 'at work'}, {time.monotonic() - began:.2f} s, {before} to {after}")
+    trial.kills.append(
+        f"{'early' if early else 'at work'}, {time.monotonic() - began:.2f} s, {before} to {after}"
+    )
     deadline = time.monotonic() + GONE_S
     while trial.processes() and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -123,8 +137,12 @@ def disturb(trial: Trial, rng: random.Random, tracked: bool = True) -> None:
 
 def cells(trial: Trial) -> dict[str, dict[str, Any]]:
     """By key, what a cell came to; a key that stands twice is an error."""
-    records = [json.loads(line) for line in (trial.store / "results.jsonl").read_text().splitlines()]
-    twice = [key for key, count in Counter(record["key"] for record in records).items() if count > 1]
+    records = [
+        json.loads(line) for line in (trial.store / "results.jsonl").read_text().splitlines()
+    ]
+    twice = [
+        key for key, count in Counter(record["key"] for record in records).items() if count > 1
+    ]
     if twice:
         raise SystemExit(f"recorded twice: {twice}")
     return {record["key"]: _essence(record, trial) for record in records}
@@ -161,13 +179,19 @@ def tracked(trial: Trial) -> tuple[dict[str, float | None], list[str]]:
             break
     children = [run for run in found if "optbench.key" in run.data.tags]
     count = Counter(run.data.tags["optbench.key"] for run in children)
-    objectives = {run.data.tags["optbench.key"]: run.data.metrics.get("objective") for run in children}
+    objectives = {
+        run.data.tags["optbench.key"]: run.data.metrics.get("objective") for run in children
+    }
     return objectives, [key for key, number in count.items() if number > 1]
 
 
 def remains(trial: Trial) -> list[str]:
     """What killed runners left in the store's own folders."""
-    return [str(path.relative_to(trial.store)) for name in ("work", "aside") for path in (trial.store / name).iterdir()]
+    return [
+        str(path.relative_to(trial.store))
+        for name in ("work", "aside")
+        for path in (trial.store / name).iterdir()
+    ]
 
 
 def compare(plain: Trial, killed: Trial) -> Iterator[tuple[str, str, bool]]:
@@ -180,9 +204,19 @@ def compare(plain: Trial, killed: Trial) -> Iterator[tuple[str, str, bool]]:
         yield f"the same {name}", f"{has - len(other)} of {has}", not other
     yield "failed cells", str(sum(value["reason"] is not None for value in ours.values())), True
     (mine, mine_twice), (other_runs, other_twice) = tracked(killed), tracked(plain)
-    yield "runs of cells in MLflow", f"{len(mine)} and {len(other_runs)}", set(mine) == set(other_runs) == set(theirs)
-    yield "in MLflow twice", f"{len(mine_twice)} and {len(other_twice)}", not (mine_twice or other_twice)
-    same = [key for key in theirs if mine.get(key) == other_runs.get(key) == theirs[key]["objective"]]
+    yield (
+        "runs of cells in MLflow",
+        f"{len(mine)} and {len(other_runs)}",
+        set(mine) == set(other_runs) == set(theirs),
+    )
+    yield (
+        "in MLflow twice",
+        f"{len(mine_twice)} and {len(other_twice)}",
+        not (mine_twice or other_twice),
+    )
+    same = [
+        key for key in theirs if mine.get(key) == other_runs.get(key) == theirs[key]["objective"]
+    ]
     yield "the same objective in MLflow", f"{len(same)} of {len(theirs)}", len(same) == len(theirs)
     yield f"processes of killed runners after {GONE_S:g} s", str(killed.left), killed.left == 0
     left = remains(killed)
@@ -195,10 +229,10 @@ def report(seed: int, plain: Trial, killed: Trial, checks: Sequence[tuple[str, s
     lines = [
         "# A study killed and resumed",
         "",
-        f"`{COMMAND} --kills {len(killed.kills)} --seed {seed}` at {commit.stdout.strip()}, {os.cpu_count()} cores, "
-        f"{platform.machine()}, Python {platform.python_version()}.",
-        f"Undisturbed {plain.seconds:.0f} s; with {len(killed.kills)} times `kill -9` and starting again {killed.seconds:.0f} s, "
-        "`optbench sync` included in both.",
+        f"`{COMMAND} --kills {len(killed.kills)} --seed {seed}` at {commit.stdout.strip()},",
+        f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}.",
+        f"Undisturbed {plain.seconds:.0f} s; with {len(killed.kills)} times `kill -9` and starting",
+        f"again {killed.seconds:.0f} s, `optbench sync` included in both.",
         "",
         "| check | undisturbed and resumed | holds |",
         "| --- | ---: | --- |",
@@ -206,17 +240,26 @@ def report(seed: int, plain: Trial, killed: Trial, checks: Sequence[tuple[str, s
         "",
         "| kill | when | seconds after the start, records before and after |",
         "| ---: | --- | --- |",
-        *(f"| {k} | {words.partition(', ')[0]} | {words.partition(', ')[2]} |" for k, words in enumerate(killed.kills, 1)),
+        *(
+            f"| {k} | {words.partition(', ')[0]} | {words.partition(', ')[2]} |"
+            for k, words in enumerate(killed.kills, 1)
+        ),
         "",
     ]
     return "\n".join(lines)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20, help="how often the runner is killed (default 20)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--kills", type=int, default=20, help="how often the runner is killed (default 20)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default 0)")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "resume.md")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=ROOT / "docs" / "results" / "resume.md"
+    )
     options = parser.parse_args()
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="optbench-resume-") as name:

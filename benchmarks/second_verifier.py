@@ -53,7 +53,11 @@ def main() -> int:
         "--time-limit", type=float, default=10.0, help="seconds for each solver and bounding method"
     )
     parser.add_argument(
-        "--solvers", nargs="+", default=list(SOLVERS), choices=SOLVERS, help="exact solvers to compare"
+        "--solvers",
+        nargs="+",
+        default=list(SOLVERS),
+        choices=SOLVERS,
+        help="exact solvers to compare",
     )
     parser.add_argument(
         "--store", type=Path, default=Path(tempfile.gettempdir()) / "optbench_second_verifier.jsonl"
@@ -83,14 +87,17 @@ def main() -> int:
 
 def worked(left: list[int], options: argparse.Namespace, began: float) -> Iterator[Row]:
     """One row for each instance that is left, until the time is over."""
-    jobs = ((k, options.time_limit, options.solvers) for k in left if time.perf_counter() - began < options.seconds)
+    jobs = (
+        (k, options.time_limit, options.solvers)
+        for k in left
+        if time.perf_counter() - began < options.seconds
+    )
     if options.processes == 1:
         yield from map(one, jobs)
         return
     with multiprocessing.get_context("spawn").Pool(options.processes, limit_memory) as pool:
-        for first in range(
-            0, len(left), 20
-        ):  # in portions, since a pool reads all its jobs at once
+        # In portions, since a pool reads all its jobs at once.
+        for first in range(0, len(left), 20):
             if time.perf_counter() - began >= options.seconds:
                 return
             yield from pool.imap_unordered(

@@ -1,4 +1,5 @@
-"""How long the command line takes to answer: ``python benchmarks/startup.py`` writes docs/results/startup.md.
+"""How long the command line takes to answer: ``python benchmarks/startup.py`` writes
+docs/results/startup.md.
 
 Each command runs ten times in a process of its own; the median and the slowest are written.
 """
@@ -22,7 +23,10 @@ COMMANDS = (
     ("optbench --help", [OPTBENCH, "--help"]),
     ("optbench solve --help", [OPTBENCH, "solve", "--help"]),
     ("optbench list", [OPTBENCH, "list"]),
-    ("optbench solve jobshop:jobs=6,machines=4 -q", [OPTBENCH, "solve", "jobshop:jobs=6,machines=4", "-q"]),
+    (
+        "optbench solve jobshop:jobs=6,machines=4 -q",
+        [OPTBENCH, "solve", "jobshop:jobs=6,machines=4", "-q"],
+    ),
 )
 
 
@@ -44,8 +48,9 @@ def main() -> None:
     lines = [
         "# Start-up times",
         "",
-        f"`python benchmarks/startup.py`: {RUNS} runs each, seconds, Python {platform.python_version()}, {platform.system()}.",
-        "`optbench --help` must answer within 0.3 s.",
+        f"`python benchmarks/startup.py`: {RUNS} runs each, seconds, Python",
+        f"{platform.python_version()}, {platform.system()}. `optbench --help` must answer within",
+        "0.3 s.",
         "",
         "| command | median | slowest |",
         "| --- | --- | --- |",

@@ -1,13 +1,15 @@
-"""Two `optbench tune` commands on one study, one of them killed and started again; writes docs/results/tune.md.
+"""Two `optbench tune` commands on one study, one of them killed and started again; writes
+docs/results/tune.md.
 
     python benchmarks/tune_workers.py [--kills 6] [--seed 0] [-o docs/results/tune.md]
 
-The study gpu_dag_tune with trials in a journal, and a smaller one with trials in SQLite and in PostgreSQL (a cluster of its
-own under a temporary folder; needs PostgreSQL's programs and psycopg2). ``kill -9`` hits at random moments of one of the two
-commands either the command, or its worker, or both at once; a command that is gone is started again. In the end no trial may be
-lost or doubled, each must have all of its cells, every cell must stand in the store once, and MLflow must show one run per
-trial. For gpu_dag_tune the tuned thresholds are compared with the defaults on seeds that the search has not seen. Exit code 1
-when anything does not hold. About five minutes.
+The study gpu_dag_tune with trials in a journal, and a smaller one with trials in SQLite and in
+PostgreSQL (a cluster of its own under a temporary folder; needs PostgreSQL's programs and
+psycopg2). ``kill -9`` hits at random moments of one of the two commands either the command, or its
+worker, or both at once; a command that is gone is started again. In the end no trial may be lost or
+doubled, each must have all of its cells, every cell must stand in the store once, and MLflow must
+show one run per trial. For gpu_dag_tune the tuned thresholds are compared with the defaults on
+seeds that the search has not seen. Exit code 1 when anything does not hold. About five minutes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import signal
 import socket
 import statistics
@@ -35,10 +36,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks._postgres_cluster import HOST, database_url, program, start_cluster  # noqa: E402
+from benchmarks._tune_processes import holds_trial, left_of, workers_of  # noqa: E402
 from benchmarks.tune_report import render  # noqa: E402
 
 COMMAND = "python benchmarks/tune_workers.py"
-HOST, LIMIT_S, GONE_S = "127.0.0.1", 600.0, 30.0
+LIMIT_S, GONE_S = 600.0, 30.0
 AT_WORK_SHARE = 0.75
 SMALL = """
 question = "Are trials lost or doubled when workers are killed?"
@@ -89,7 +92,9 @@ class Case:
 
     def environment(self) -> dict[str, str]:
         own = {"OPTBENCH_WORKSPACE": str(self.folder), "PYTHONPATH": str(ROOT)}
-        return {key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"} | own
+        return {
+            key: value for key, value in os.environ.items() if key != "MLFLOW_TRACKING_URI"
+        } | own
 
     def records(self) -> list[dict[str, Any]]:
         path = self.folder / ".optbench" / "results.jsonl"
@@ -127,23 +132,18 @@ def run_case(case: Case, kills: int, rng: random.Random) -> None:
 
 def wait_for_worker(victim: subprocess.Popen[str], steady: subprocess.Popen[str]) -> None:
     """Until it holds a trial, so that not every kill hits a command that is still starting."""
-    while steady.poll() is None and victim.poll() is None and not any(map(holds_trial, workers_of(victim))):
+    while (
+        steady.poll() is None
+        and victim.poll() is None
+        and not any(map(holds_trial, workers_of(victim)))
+    ):
         time.sleep(0.05)
 
 
-def holds_trial(pid: int) -> bool:
-    try:
-        return any("/trial-" in os.readlink(link) for link in Path(f"/proc/{pid}/fd").iterdir())
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def workers_of(command: subprocess.Popen[str]) -> list[int]:
-    return [pid for pid in children(command.pid) if "spawn_main" in command_of(pid)] if command.poll() is None else []
-
-
 def wait_for_cells(case: Case, cells: int, steady: subprocess.Popen[str], then_s: float) -> bool:
-    """Until so many further cells are in the store, and a moment longer; whether the search still goes on."""
+    """Until so many further cells are in the store, and a moment longer; whether the search still
+    goes on.
+    """
     goal, deadline = case.count() + cells, time.monotonic() + 60
     while steady.poll() is None and case.count() < goal and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -166,23 +166,6 @@ def kill(case: Case, victim: subprocess.Popen[str], rng: random.Random) -> None:
         victim.wait()
 
 
-def children(pid: int) -> list[int]:
-    found: list[int] = []
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, thread.read_text().split())
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return found
-
-
-def command_of(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
 def check(case: Case) -> None:
     """Trials, cells and MLflow runs; what does not hold goes into ``problems``."""
     import optuna
@@ -190,28 +173,28 @@ def check(case: Case) -> None:
     from optbench.tune.storage import open_storage
 
     url = case.storage or case.told["storage"]
-    trials = optuna.load_study(storage=open_storage(url), study_name=case.told["search"]).get_trials()
-    total, instances = case.told["trials"], len(trials[0].user_attrs["optbench.cells"])
+    trials = optuna.load_study(
+        storage=open_storage(url), study_name=case.told["search"]
+    ).get_trials()
+    total = case.told["trials"]
     states = Counter(trial.state.name for trial in trials)
-    expect(case, [trial.number for trial in trials] == list(range(total)), f"trial numbers {[t.number for t in trials]}")
+    expect(
+        case,
+        [trial.number for trial in trials] == list(range(total)),
+        f"trial numbers {[t.number for t in trials]}",
+    )
     expect(case, set(states) <= {"COMPLETE", "PRUNED"}, f"states {dict(states)}")
     records = case.records()
     keys = Counter(record["key"] for record in records)
-    expect(case, set(keys.values()) == {1}, f"{sum(n > 1 for n in keys.values())} cells stand in the store more than once")
+    expect(
+        case,
+        set(keys.values()) == {1},
+        f"{sum(n > 1 for n in keys.values())} cells stand in the store more than once",
+    )
     by_key = {record["key"]: record for record in records}
     reference = trials[0].user_attrs["optbench.cells"]
     for trial in trials:
-        cells = trial.user_attrs["optbench.cells"]
-        whole = trial.state.name == "COMPLETE"
-        enough = len(cells) == instances if whole else 0 < len(cells) < instances
-        expect(case, enough, f"trial {trial.number}, {trial.state.name.lower()}: {len(cells)} of {instances} cells")
-        missing = [key for key in cells if key not in by_key]
-        expect(case, not missing, f"trial {trial.number}: {len(missing)} cells are not in the store")
-        if not missing:
-            pairs = zip(cells, reference, strict=False)
-            changes = [by_key[a]["objective"] / by_key[b]["objective"] - 1 for a, b in pairs]
-            again, told = sum(changes) / len(changes), trial.values[0]
-            expect(case, abs(again - told) < 1e-9, f"trial {trial.number}: value {told}, from the store {again}")
+        check_trial(case, trial, reference, by_key)
     used = {key for trial in trials for key in trial.user_attrs["optbench.cells"]}
     adopted = [trial for trial in trials if trial.user_attrs.get("optbench.adopted")]
     case.facts = {
@@ -226,6 +209,25 @@ def check(case: Case) -> None:
     check_runs(case, total)
 
 
+def check_trial(
+    case: Case, trial: Any, reference: list[str], by_key: dict[str, dict[str, Any]]
+) -> None:
+    """The cells of a trial, and its value from the objectives in the store."""
+    cells, instances = trial.user_attrs["optbench.cells"], len(reference)
+    whole = trial.state.name == "COMPLETE"
+    enough = len(cells) == instances if whole else 0 < len(cells) < instances
+    what = f"trial {trial.number}"
+    expect(case, enough, f"{what}, {trial.state.name.lower()}: {len(cells)} of {instances} cells")
+    missing = [key for key in cells if key not in by_key]
+    expect(case, not missing, f"{what}: {len(missing)} cells are not in the store")
+    if not missing:
+        pairs = zip(cells, reference, strict=False)
+        changes = [by_key[a]["objective"] / by_key[b]["objective"] - 1 for a, b in pairs]
+        again, told = sum(changes) / len(changes), trial.values[0]
+        close = abs(again - told) < 1e-9
+        expect(case, close, f"{what}: value {told}, from the store {again}")
+
+
 def check_runs(case: Case, total: int) -> None:
     """One MLflow run per trial under one parent."""
     from mlflow.tracking import MlflowClient
@@ -233,14 +235,28 @@ def check_runs(case: Case, total: int) -> None:
     client = MlflowClient(tracking_uri=f"sqlite:///{case.folder / 'mlflow' / 'mlflow.db'}")
     (experiment,) = client.search_experiments(filter_string=f"name = 'optbench/{case.study}'")
     runs = client.search_runs([experiment.experiment_id], max_results=5000)
-    numbers = Counter(int(run.data.tags["optbench.trial"]) for run in runs if run.data.tags["optbench.kind"] == "trial")
+    numbers = Counter(
+        int(run.data.tags["optbench.trial"])
+        for run in runs
+        if run.data.tags["optbench.kind"] == "trial"
+    )
     parents = [run for run in runs if run.data.tags["optbench.kind"] == "tune"]
-    expect(case, numbers == Counter(range(total)), f"MLflow has {sum(numbers.values())} runs of {len(numbers)} trials")
+    expect(
+        case,
+        numbers == Counter(range(total)),
+        f"MLflow has {sum(numbers.values())} runs of {len(numbers)} trials",
+    )
     expect(case, len(parents) == 1, f"MLflow has {len(parents)} parents")
-    below = {run.data.tags.get("mlflow.parentRunId") for run in runs if run.data.tags["optbench.kind"] == "trial"}
+    below = {
+        run.data.tags.get("mlflow.parentRunId")
+        for run in runs
+        if run.data.tags["optbench.kind"] == "trial"
+    }
     expect(case, below == {run.info.run_id for run in parents}, "MLflow runs without the parent")
     case.facts["runs"] = len(runs)
-    case.facts["artifacts"] = sorted(each.path for run in parents for each in client.list_artifacts(run.info.run_id))
+    case.facts["artifacts"] = sorted(
+        each.path for run in parents for each in client.list_artifacts(run.info.run_id)
+    )
 
 
 def expect(case: Case, holds: bool, otherwise: str) -> None:
@@ -248,60 +264,35 @@ def expect(case: Case, holds: bool, otherwise: str) -> None:
         case.problems.append(otherwise)
 
 
-def left_of(folder: Path) -> list[str]:
-    """Processes that still work in a case's folder."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            here = (path / "environ").read_bytes()
-            alive = (path / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
-        except (FileNotFoundError, PermissionError, ProcessLookupError):
-            continue
-        if alive and f"OPTBENCH_WORKSPACE={folder}".encode() in here:
-            found.append(f"{path.name} {command_of(int(path.name))[:80]}")
-    return found
-
-
 @contextmanager
 def postgres(folder: Path) -> Iterator[str]:
-    """A cluster of its own; as another user when this one is root, whom PostgreSQL refuses."""
-    data = folder / "pg"
-    data.mkdir()
-    who: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
-    if who:
-        shutil.chown(data, "postgres", "postgres")
-        folder.chmod(0o755)
+    """The URL of a database in a cluster of its own."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
-        port = str(probe.getsockname()[1])
-    words = [program("initdb"), "-D", str(data), "-U", "bench", "--auth=trust", "--no-sync"]
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, **who)
-    words = [program("postgres"), "-D", str(data), "-h", HOST, "-p", port, "-k", str(data)]
-    with (folder / "postgres.log").open("wb") as log:
-        server = subprocess.Popen(words, stdout=log, stderr=log, **who)
+        port = int(probe.getsockname()[1])
+    server = start_cluster(folder, port)
     try:
         deadline = time.monotonic() + 60
-        while subprocess.run([program("pg_isready"), "-h", HOST, "-p", port], stdout=subprocess.DEVNULL, check=False).returncode:
+        while subprocess.run(
+            [program("pg_isready"), "-h", HOST, "-p", str(port)],
+            stdout=subprocess.DEVNULL,
+            check=False,
+        ).returncode:
             if time.monotonic() > deadline:
-                raise SystemExit(f"PostgreSQL does not answer: {(folder / 'postgres.log').read_text()[-500:]}")
+                raise SystemExit(
+                    f"PostgreSQL does not answer: {(folder / 'postgres.log').read_text()[-500:]}"
+                )
             time.sleep(0.1)
-        yield f"postgresql+psycopg2://bench@{HOST}:{port}/postgres"
+        yield database_url(port)
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()
 
 
-def program(name: str) -> str:
-    """A program of PostgreSQL, which Debian keeps off the path."""
-    places = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    found = str(places[-1]) if places else shutil.which(name)
-    if found is None:
-        raise SystemExit(f"no {name}: install PostgreSQL")
-    return found
-
-
 def unseen(case: Case) -> dict[str, Any]:
-    """Defaults and tuned thresholds on the study's seeds, from the store, and three of them solved again by hand."""
+    """Defaults and tuned thresholds on the study's seeds, from the store, and three of them solved
+    again by hand.
+    """
     from optbench import api
 
     file = tomllib.loads((case.folder / "tuned" / f"{case.study}.toml").read_text())
@@ -314,18 +305,41 @@ def unseen(case: Case) -> dict[str, Any]:
             for name, params in (("tuned", file["params"]), ("defaults", defaults)):
                 if cell["params"] == params:
                     found.setdefault((cell["target"], cell["instance_seed"]), {})[name] = record
-    changes = {place: each["tuned"]["objective"] / each["defaults"]["objective"] - 1 for place, each in found.items()}
+    changes = {
+        place: each["tuned"]["objective"] / each["defaults"]["objective"] - 1
+        for place, each in found.items()
+    }
     for place in sorted(found)[:3]:
         by_hand = api.solve(place[0], "fixed_dvfs", seed=place[1], bound=False, **file["params"])
-        expect(case, by_hand.objective == found[place]["tuned"]["objective"], f"{place}: {by_hand.objective} by hand")
+        expect(
+            case,
+            by_hand.objective == found[place]["tuned"]["objective"],
+            f"{place}: {by_hand.objective} by hand",
+        )
     (goal,) = case.told["validation"]["goals"]
     mean = sum(changes.values()) / len(changes)
-    expect(case, abs(mean - goal["change"]) < 1e-9, f"mean change {goal['change']}, from the store {mean}")
-    expect(case, goal["high"] < 0, f"the interval {goal['low']} to {goal['high']} does not exclude 0")
-    times = {name: statistics.median(each[name]["wall_s"] for each in found.values()) for name in ("tuned", "defaults")}
+    expect(
+        case,
+        abs(mean - goal["change"]) < 1e-9,
+        f"mean change {goal['change']}, from the store {mean}",
+    )
+    expect(
+        case, goal["high"] < 0, f"the interval {goal['low']} to {goal['high']} does not exclude 0"
+    )
+    times = {
+        name: statistics.median(each[name]["wall_s"] for each in found.values())
+        for name in ("tuned", "defaults")
+    }
     better = sum(change < -1e-9 for change in changes.values())
     worse = sum(change > 1e-9 for change in changes.values())
-    return {"goal": goal, "instances": len(changes), "better": better, "worse": worse, "times": times, "file": file}
+    return {
+        "goal": goal,
+        "instances": len(changes),
+        "better": better,
+        "worse": worse,
+        "times": times,
+        "file": file,
+    }
 
 
 def main() -> int:
@@ -335,7 +349,10 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "results" / "tune.md")
     args = parser.parse_args()
     rng, began = random.Random(args.seed), time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="optbench-tune-") as name, postgres(Path(name)) as database:
+    with (
+        tempfile.TemporaryDirectory(prefix="optbench-tune-") as name,
+        postgres(Path(name)) as database,
+    ):
         base = Path(name)
         cases = [
             Case("gpu_dag_tune, journal", "gpu_dag_tune", None, base / "journal"),
@@ -351,12 +368,24 @@ def main() -> int:
             while (left := left_of(case.folder)) and time.monotonic() < deadline:
                 time.sleep(0.2)
             expect(case, not left, f"processes left: {left}")
-            expect(case, sum(case.kills.values()) >= args.kills, f"only {sum(case.kills.values())} kills before the end")
+            expect(
+                case,
+                sum(case.kills.values()) >= args.kills,
+                f"only {sum(case.kills.values())} kills before the end",
+            )
             if case is cases[0]:
                 value = unseen(case)
             state = "; ".join(case.problems) or "all holds"
-            print(f"{case.name}: {dict(case.kills)} kills, {case.starts} starts, {case.facts}: {state}", flush=True)
-        args.output.write_text(render(COMMAND, cases, value, time.monotonic() - began), encoding="utf-8")
+            print(
+                (
+                    f"{case.name}: {dict(case.kills)} kills, {case.starts} starts, {case.facts}: "
+                    f"{state}"
+                ),
+                flush=True,
+            )
+        args.output.write_text(
+            render(COMMAND, cases, value, time.monotonic() - began), encoding="utf-8"
+        )
         return 1 if any(case.problems for case in cases) else 0
 
 

@@ -1,9 +1,11 @@
-"""MLflow's pages on a small study, in headless Chromium: runs listed, two compared, a Gantt chart opened; writes docs/images/.
+"""MLflow's pages on a small study, in headless Chromium: runs listed, two compared, a Gantt chart
+opened; writes docs/images/.
 
     python benchmarks/ui_screenshots.py [--study STUDY] [-o docs/images]
 
-Runs the study in a workspace of its own, starts `optbench ui` there and looks at it as a reader would. Exit code 1 when a page
-does not show what it has to. Needs Chromium; playwright is installed into a folder of its own where it is missing.
+Runs the study in a workspace of its own, starts `optbench ui` there and looks at it as a reader
+would. Exit code 1 when a page does not show what it has to. Needs Chromium; playwright is installed
+into a folder of its own where it is missing.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ bound_limit = "3s"
 
 
 def chromium() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    found = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if found is None:
         raise SystemExit("no Chromium on the path")
     return found
@@ -60,7 +64,12 @@ def make_study(folder: Path) -> dict[str, str]:
     environment = {**os.environ, "OPTBENCH_WORKSPACE": str(folder)}
     environment.pop("MLFLOW_TRACKING_URI", None)
     for words in (("run", "rules", "-n", "2", "--json"), ("sync", "--json")):
-        subprocess.run([sys.executable, "-m", "optbench.cli.main", *words], env=environment, check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "optbench.cli.main", *words],
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
     return environment
 
 
@@ -73,11 +82,18 @@ def shoot(url: str, folder: Path, output: Path) -> list[str]:
     assert experiment is not None
     number = experiment.experiment_id
     runs = {str(run.info.run_name): run.info.run_id for run in client.search_runs([number])}
-    first, second = (next(runs[name] for name in runs if name.startswith(f"{each} | gpu_dag-12")) for each in ("cpsat", "heft"))
-    compared = f"runs={quote(json.dumps([first, second]))}&experiments={quote(json.dumps([number]))}"
+    first, second = (
+        next(runs[name] for name in runs if name.startswith(f"{each} | gpu_dag-12"))
+        for each in ("cpsat", "heft")
+    )
+    compared = (
+        f"runs={quote(json.dumps([first, second]))}&experiments={quote(json.dumps([number]))}"
+    )
     wrong = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
+        )
         context = browser.new_context(viewport=SIZE)
         context.add_init_script(QUIET)
         page = context.new_page()
@@ -139,7 +155,10 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "images")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="optbench-ui-") as name, tempfile.TemporaryDirectory(prefix="playwright-") as own:
+    with (
+        tempfile.TemporaryDirectory(prefix="optbench-ui-") as name,
+        tempfile.TemporaryDirectory(prefix="playwright-") as own,
+    ):
         if find_spec("playwright") is None:
             words = [sys.executable, "-m", "pip", "install", "-q", "--target", own, "playwright"]
             subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
@@ -150,7 +169,9 @@ def main() -> int:
         server = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
         try:
             assert server.stdout is not None
-            url = json.loads("".join(server.stdout.readline() for _ in range(3)))["url"].partition("/#")[0]
+            url = json.loads("".join(server.stdout.readline() for _ in range(3)))["url"].partition(
+                "/#"
+            )[0]
             wrong = shoot(url, folder, args.output)
         finally:
             server.send_signal(signal.SIGINT)

@@ -1,7 +1,9 @@
-"""optbench's ``cpsat`` beside PyJobShop on 58 published instances: python benchmarks/versus_pyjobshop.py [--only la38 ta21]
+"""optbench's ``cpsat`` beside PyJobShop on 58 published instances: python
+benchmarks/versus_pyjobshop.py [--only la38 ta21]
 
-Both solve each instance in turn, each in a fresh process, with the same CP-SAT, threads and time, all included. An
-interrupted run goes on where it stopped. The summary is printed and, when all instances were run, the table is written.
+Both solve each instance in turn, each in a fresh process, with the same CP-SAT, threads and time,
+all included. An interrupted run goes on where it stopped. The summary is printed and, when all
+instances were run, the table is written.
 """
 
 from __future__ import annotations
@@ -29,14 +31,25 @@ def main() -> None:
         options.raw.unlink(missing_ok=True)
     store = Store(options.raw)
     everything = selection()
-    chosen = [what for what in everything if not options.only or what.name in options.only][: options.limit]
+    chosen = [what for what in everything if not options.only or what.name in options.only][
+        : options.limit
+    ]
     rows: list[tuple[Published, dict[str, Cell]]] = []
     for k, what in enumerate(chosen):
         sides = SIDES if k % 2 == 0 else SIDES[::-1]
-        cells = {side: store.run(side, what, options.time_limit, options.threads, options.seed) for side in sides}
+        cells = {
+            side: store.run(side, what, options.time_limit, options.threads, options.seed)
+            for side in sides
+        }
         rows.append((what, cells))
-        line = "   ".join(f"{s} {value(c.objective)} >= {value(c.bound)} in {c.wall_s:.1f} s" for s, c in sorted(cells.items()))
-        print(f"{k + 1}/{len(chosen)} {what.name} [{what.lower:g}, {what.upper:g}]   {line}", flush=True)
+        line = "   ".join(
+            f"{s} {value(c.objective)} >= {value(c.bound)} in {c.wall_s:.1f} s"
+            for s, c in sorted(cells.items())
+        )
+        print(
+            f"{k + 1}/{len(chosen)} {what.name} [{what.lower:g}, {what.upper:g}]   {line}",
+            flush=True,
+        )
     text = report(rows, options.time_limit, options.threads)
     print(text.split("## Instances", 1)[0])
     if len(rows) == len(everything):
@@ -70,7 +83,9 @@ def summary(cells: list[tuple[Published, Cell]]) -> dict[str, str]:
         "proven optimal": f"{sum(cell.proved for _, cell in cells)}",
         "mean rpd": f"{100 * mean(deviation(cell, what) for what, cell in cells):.2f} %",
         "mean gap": f"{100 * mean(gap_of(cell) for _, cell in cells):.2f} %",
-        "time, shifted geometric mean (1 s)": f"{shifted_geomean([cell.wall_s for _, cell in cells], 1.0):.2f} s",
+        "time, shifted geometric mean (1 s)": (
+            f"{shifted_geomean([cell.wall_s for _, cell in cells], 1.0):.2f} s"
+        ),
     }
 
 
@@ -78,16 +93,18 @@ def report(rows: list[tuple[Published, dict[str, Cell]]], time_limit_s: float, t
     lines = [
         "# optbench's cpsat beside PyJobShop",
         "",
-        f"{len(rows)} published instances, {time_limit_s:g} s all included (building, bounds, heuristics), {threads} threads,",
-        "the same CP-SAT, in turn, in fresh processes. Every schedule passed our verifier; no objective is below the best",
-        "known lower bound and no bound above the best known upper bound. rpd is against the best known upper bound and proves",
-        "nothing; gap is (objective - bound) / objective.",
+        f"{len(rows)} published instances, {time_limit_s:g} s all included (building, bounds,",
+        f"heuristics), {threads} threads, the same CP-SAT, in turn, in fresh processes. Every",
+        "schedule passed our verifier; no objective is below the best known lower bound and no",
+        "bound above the best known upper bound. rpd is against the best known upper bound and",
+        "proves nothing; gap is (objective - bound) / objective.",
         "",
-        "Workers, tenure and patience were chosen on other instances (la24, orb01, ta02, ta24, ta36, la26_edata, la36_edata,",
-        "la24_rdata, dpp01a, dpp09a, j60_29_9, j90_21_3, j120_26_7). Two rules were prompted by instances of this table before",
-        "they were checked on others: tabu search that goes on where only the schedule is short (dpp03a, la29_vdata, ta31,",
-        "la27), and the moment of heuristics before the deeper bounds (mk09). numba's kernels were compiled before",
-        "(`optbench compile`).",
+        "Workers, tenure and patience were chosen on other instances (la24, orb01, ta02, ta24,",
+        "ta36, la26_edata, la36_edata, la24_rdata, dpp01a, dpp09a, j60_29_9, j90_21_3, j120_26_7).",
+        "Two rules were prompted by instances of this table before they were checked on others:",
+        "tabu search that goes on where only the schedule is short (dpp03a, la29_vdata, ta31,",
+        "la27), and the moment of heuristics before the deeper bounds (mk09). numba's kernels were",
+        "compiled before (`optbench compile`).",
         "",
         f"Command: `{shlex.join(['python', *sys.argv])}`  ",
         f"Machine: {machine()}",
@@ -97,12 +114,22 @@ def report(rows: list[tuple[Published, dict[str, Cell]]], time_limit_s: float, t
     ]
     summaries = [summary([(what, cells[side]) for what, cells in rows]) for side in SIDES]
     lines += [f"| {name} | {summaries[0][name]} | {summaries[1][name]} |" for name in summaries[0]]
-    lines += ["", "## Instances", "", "| instance | best known | optbench | bound | s | PyJobShop | bound | s |"]
+    lines += [
+        "",
+        "## Instances",
+        "",
+        "| instance | best known | optbench | bound | s | PyJobShop | bound | s |",
+    ]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for what, cells in rows:
-        known = f"{what.upper:g}" if what.lower == what.upper else f"{what.lower:g} to {what.upper:g}"
+        known = (
+            f"{what.upper:g}" if what.lower == what.upper else f"{what.lower:g} to {what.upper:g}"
+        )
         sides = [cells[side] for side in SIDES]
-        parts = [f"{value(c.objective)}{'*' if c.proved else ''} | {value(c.bound)} | {c.wall_s:.2f}" for c in sides]
+        parts = [
+            f"{value(c.objective)}{'*' if c.proved else ''} | {value(c.bound)} | {c.wall_s:.2f}"
+            for c in sides
+        ]
         lines.append(f"| {what.name} | {known} | {' | '.join(parts)} |")
     return "\n".join([*lines, "", "\\* proven optimal", ""])
 

@@ -1,7 +1,9 @@
-"""The wheel in an empty environment and an empty folder, with nothing else: ``python benchmarks/wheel.py``.
+"""The wheel in an empty environment and an empty folder, with nothing else: ``python
+benchmarks/wheel.py``.
 
-Builds the wheel, installs it with the pinned versions into a new environment, and in an empty folder lists, solves, makes a
-workspace, and shadows a built-in solver. Writes docs/results/wheel.md; exits 1 when a step does not do what it must.
+Builds the wheel, installs it with the pinned versions into a new environment, and in an empty
+folder lists, solves, makes a workspace, and shadows a built-in solver. Writes
+docs/results/wheel.md; exits 1 when a step does not do what it must.
 """
 
 from __future__ import annotations
@@ -70,17 +72,27 @@ def steps(folder: Path) -> Iterator[Step]:
     yield Step(week, folder, lambda found: f"{found['tasks']} tasks")
     yield Step(("init", "lab", "--json"), folder, lambda found: f"{len(found['files'])} files")
     lab = folder / "lab"
-    yield Step(("solve", "two_pools:jobs=5", "-s", "list_rule", "--json"), lab, lambda found: solved(found))
-    yield Step(("new", "solver", "my_rule", "--json"), lab, lambda found: f"{len(found['files'])} files")
+    yield Step(
+        ("solve", "two_pools:jobs=5", "-s", "list_rule", "--json"), lab, lambda found: solved(found)
+    )
+    yield Step(
+        ("new", "solver", "my_rule", "--json"), lab, lambda found: f"{len(found['files'])} files"
+    )
     (lab / "solvers" / "cpsat.py").write_text(MINE)
     yield Step(("list", "solvers", "--json"), lab, lambda found: shadowed(found, lab))
-    yield Step(("solve", "two_pools:jobs=5", "-s", "cpsat", "--json"), lab, lambda found: solved(found, "feasible"))
+    yield Step(
+        ("solve", "two_pools:jobs=5", "-s", "cpsat", "--json"),
+        lab,
+        lambda found: solved(found, "feasible"),
+    )
     yield Step(("list", "solvers", "--json"), folder, lambda found: built_in(found))
 
 
 def built_in(entries: list[dict[str, Any]]) -> str:
     """Every plug-in is available, comes from the installed package, and hides nothing."""
-    outside = [entry["path"] for entry in entries if f"optbench{os.sep}plugins" not in entry["path"]]
+    outside = [
+        entry["path"] for entry in entries if f"optbench{os.sep}plugins" not in entry["path"]
+    ]
     broken = [(entry["name"], entry["reason"]) for entry in entries if not entry["available"]]
     hiding = [entry["name"] for entry in entries if entry["shadows"]]
     if outside or broken or hiding or not entries:
@@ -90,9 +102,16 @@ def built_in(entries: list[dict[str, Any]]) -> str:
 
 def solved(result: dict[str, Any], status: str | None = None) -> str:
     """Verified, bounded, and of the status that was asked for."""
-    if not result["verified"] or result["bound"] is None or (status is not None and result["status"] != status):
+    if (
+        not result["verified"]
+        or result["bound"] is None
+        or (status is not None and result["status"] != status)
+    ):
         raise SystemExit(f"not solved: {result}")
-    return f"{result['status']}, objective {result['objective']:g}, bound {result['bound']:.6g}, gap {result['gap']:.2%}"
+    return (
+        f"{result['status']}, objective {result['objective']:g}, bound {result['bound']:.6g}, "
+        f"gap {result['gap']:.2%}"
+    )
 
 
 def shadowed(entries: list[dict[str, Any]], lab: Path) -> str:
@@ -100,16 +119,29 @@ def shadowed(entries: list[dict[str, Any]], lab: Path) -> str:
     (mine,) = (entry for entry in entries if entry["name"] == "cpsat")
     if Path(mine["path"]) != (lab / "solvers" / "cpsat.py").resolve() or not mine["shadows"]:
         raise SystemExit(f"not shadowed: {mine}")
-    return f"cpsat: “{mine['summary']}” from the workspace, hiding …/{'/'.join(Path(mine['shadows']).parts[-4:])}"
+    return (
+        f"cpsat: “{mine['summary']}” from the workspace, hiding "
+        f"…/{'/'.join(Path(mine['shadows']).parts[-4:])}"
+    )
 
 
 def try_out(command: Path, folder: Path, env: Mapping[str, str]) -> list[tuple[str, str]]:
     """Run every step; the commands and what they said."""
     rows = []
     for step in steps(folder):
-        done = subprocess.run([str(command), *step.words], cwd=step.folder, env=env, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            [str(command), *step.words],
+            cwd=step.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
         if done.returncode != 0:
-            raise SystemExit(f"optbench {' '.join(step.words)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+            raise SystemExit(
+                f"optbench {' '.join(step.words)} ended with "
+                f"{done.returncode}:\n{done.stdout}\n{done.stderr}"
+            )
         rows.append((f"optbench {' '.join(step.words)}", step.meets(json.loads(done.stdout))))
     return rows
 
@@ -123,7 +155,15 @@ def clean_environment() -> dict[str, str]:
 def install(wheel: Path, venv: Path) -> None:
     """As a user would: torch first, then the wheel, both pinned."""
     subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "-c", str(ROOT / "constraints.txt")]
+    pip = [
+        str(venv / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "-c",
+        str(ROOT / "constraints.txt"),
+    ]
     for wanted in ("torch==2.13.0", str(wheel)):
         subprocess.run([*pip, wanted], check=True, env=clean_environment())
 
@@ -141,9 +181,11 @@ def main() -> None:
         lines = [
             "# The wheel, alone",
             "",
-            f"`python benchmarks/wheel.py`: `{wheel.name}` ({size}), Python {platform.python_version()}, {platform.system()}.",
-            f"Installed with `constraints.txt` into an empty environment in {installed_s:.0f} s, tried in an empty folder, no",
-            "variable that points to the source tree. `lab/solvers/cpsat.py` is written by the script.",
+            f"`python benchmarks/wheel.py`: `{wheel.name}` ({size}), Python",
+            f"{platform.python_version()}, {platform.system()}. Installed with `constraints.txt`",
+            f"into an empty environment in {installed_s:.0f} s, tried in an empty folder, no",
+            "variable that points to the source tree. `lab/solvers/cpsat.py` is written by the",
+            "script.",
             "",
             "| command | outcome |",
             "| --- | --- |",

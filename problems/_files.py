@@ -20,12 +20,16 @@ def from_file(problem: Problem, family: str, file: str) -> Instance:
         if entry.name != "file" and value != _default(entry):
             given = f"{entry.name}={value!r}"
             raise ParameterError(
-                f"problem {family!r}: {given} is for generated instances and cannot be combined with file={file!r}"
+                f"problem {family!r}: {given} is for generated instances and cannot be combined "
+                f"with file={file!r}"
             )
     path = Path(file)
     instance = format_registry.load(path if path.exists() else data_path(file))
     if instance.problem != family:
-        raise FileFormatError(f"{file}: holds a {instance.problem} instance, not a {family}; use {instance.problem}:file={file}")
+        raise FileFormatError(
+            f"{file}: holds a {instance.problem} instance, not a {family}; use "
+            f"{instance.problem}:file={file}"
+        )
     return instance
 
 

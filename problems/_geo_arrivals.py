@@ -40,7 +40,12 @@ class Arrivals:
         """These rows, in this order."""
         names = None if self.names is None else tuple(self.names[i] for i in which.tolist())
         return Arrivals(
-            self.time_s[which], self.ingress[which], self.kind[which], self.units[which], self.site[which], names
+            self.time_s[which],
+            self.ingress[which],
+            self.kind[which],
+            self.units[which],
+            self.site[which],
+            names,
         )
 
 

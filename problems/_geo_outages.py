@@ -19,7 +19,9 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MOST_FACTOR = 1000.0
 
 
-def span_of(family: str, parameter: str, entry: str, what: str, example: str) -> tuple[str, float, float]:
+def span_of(
+    family: str, parameter: str, entry: str, what: str, example: str
+) -> tuple[str, float, float]:
     """The part of an entry before ``@``, its begin and its length in seconds."""
     match = FORM.fullmatch(entry)
     require(match is not None, family, parameter, entry, f"{what}@begin+length, such as {example}")
@@ -43,7 +45,9 @@ def bursts_of(family: str, parameter: str, entries: Sequence[str]) -> tuple[Burs
 
 
 def outages_of(
-    family: str, sites: Sequence[tuple[str, int]], groups: Sequence[tuple[str, tuple[str, ...], bool]]
+    family: str,
+    sites: Sequence[tuple[str, int]],
+    groups: Sequence[tuple[str, tuple[str, ...], bool]],
 ) -> tuple[Floats, Ints, Ints, Bools]:
     """Outages of whole sites in order of time: seconds, pool, devices, announced.
 
@@ -53,15 +57,22 @@ def outages_of(
     rows: list[tuple[float, int, int, bool]] = []
     for parameter, entries, announced in groups:
         for entry in entries:
-            name, begin, length = span_of(family, parameter, entry, "site", "us-west@36h+12h or largest@2d+6h")
+            name, begin, length = span_of(
+                family, parameter, entry, "site", "us-west@36h+12h or largest@2d+6h"
+            )
             largest = int(np.argmax([count for _, count in sites]))
             pool = largest if name == "largest" else names.index(name) if name in names else -1
             allowed = f"an outage of a known site or of 'largest'; {nearest(name, names)}"
             require(pool >= 0, family, parameter, entry, allowed)
-            rows += [(begin, pool, sites[pool][1], announced), (begin + length, pool, -sites[pool][1], announced)]
+            rows += [
+                (begin, pool, sites[pool][1], announced),
+                (begin + length, pool, -sites[pool][1], announced),
+            ]
     rows.sort(key=lambda row: (row[0], row[2]))
     time, pool_idx, devices, known = zip(*rows, strict=True) if rows else ((), (), (), ())
     return (
-        np.array(time, dtype=float), np.array(pool_idx, dtype=np.int64), np.array(devices, dtype=np.int64),
+        np.array(time, dtype=float),
+        np.array(pool_idx, dtype=np.int64),
+        np.array(devices, dtype=np.int64),
         np.array(known, dtype=bool),
-    )  # fmt: skip
+    )

@@ -1,6 +1,7 @@
 """Sites of a geo-distributed data centre: GPUs, clocks, laws of time and power, latencies, prices.
 
-The laws are those of ``optbench.power.dvfs``, for work that fills the GPUs. Clocks may exceed the nominal one.
+The laws are those of ``optbench.power.dvfs``, for work that fills the GPUs. Clocks may exceed the
+nominal one.
 """
 
 from __future__ import annotations
@@ -25,11 +26,23 @@ HOURS = 24
 # clock as a share of the nominal one. Both are far above real values.
 MOST, MOST_CLOCK = 1e9, 10.0
 TOP_KEYS = ("origin", "sites", "ingresses", "wan_latency_ms", "price_usd_per_kwh_by_hour")
-# The last five keys occur in files of the CHSAC-AF simulator; they are ignored, since idle GPUs sleep.
+# The last five keys occur in files of the CHSAC-AF simulator; they are ignored, since idle GPUs
+# sleep.
 SITE_KEYS = (
-    "gpu_type", "gpu_count", "p_sleep_w", "freq_levels", "carbon_g_per_kwh", "price_usd_per_kwh_by_hour", "utc_offset_h", *KINDS,
-    "p_idle_w", "p_peak_w", "dvfs_exponent", "default_freq", "power_gating",
-)  # fmt: skip
+    "gpu_type",
+    "gpu_count",
+    "p_sleep_w",
+    "freq_levels",
+    "carbon_g_per_kwh",
+    "price_usd_per_kwh_by_hour",
+    "utc_offset_h",
+    *KINDS,
+    "p_idle_w",
+    "p_peak_w",
+    "dvfs_exponent",
+    "default_freq",
+    "power_gating",
+)
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,11 @@ def tariffs_of(site: Site, net: Network) -> tuple[tuple[float, ...], tuple[float
 
     A site without carbon intensity gets the mean of the sites that have one.
     """
-    known = [sum(each.carbon_g_per_kwh) / len(each.carbon_g_per_kwh) for each in net.sites if each.carbon_g_per_kwh]
+    known = [
+        sum(each.carbon_g_per_kwh) / len(each.carbon_g_per_kwh)
+        for each in net.sites
+        if each.carbon_g_per_kwh
+    ]
     carbon = site.carbon_g_per_kwh or (sum(known) / len(known) if known else 0.0,)
     return site.prices_usd_per_kwh or net.prices_usd_per_kwh or (0.0,), carbon
 
@@ -112,34 +129,51 @@ def network(path: Path = PAPER) -> Network:
     return Network(sites, ingresses, tuple(latency), _by_hour(data, where) or ())
 
 
-def _check_routes(ingresses: tuple[str, ...], sites: list[str], latency: list[tuple[float, ...]], where: str) -> None:
+def _check_routes(
+    ingresses: tuple[str, ...], sites: list[str], latency: list[tuple[float, ...]], where: str
+) -> None:
     """Check that ingresses are unique, each reaches a site, and each site is reached from one."""
     if not ingresses or len(set(ingresses)) < len(ingresses):
-        raise FileFormatError(f"{where}: ingresses is {list(ingresses)!r:.80}; it must name at least one, each once")
+        raise FileFormatError(
+            f"{where}: ingresses is {list(ingresses)!r:.80}; it must name at least one, each once"
+        )
     for ingress, row in zip(ingresses, latency, strict=True):
         if not any(map(math.isfinite, row)):
-            raise FileFormatError(f"{where}: wan_latency_ms.{ingress} leads to no site; give a latency to at least one")
+            raise FileFormatError(
+                f"{where}: wan_latency_ms.{ingress} leads to no site; give a latency to at least "
+                "one"
+            )
     for site, column in zip(sites, zip(*latency, strict=True), strict=True):
         if not any(map(math.isfinite, column)):
-            raise FileFormatError(f"{where}: site {site!r} cannot be reached: no ingress has a wan_latency_ms to it")
+            raise FileFormatError(
+                f"{where}: site {site!r} cannot be reached: no ingress has a wan_latency_ms to it"
+            )
 
 
 def _by_hour(data: dict[str, Any], where: str) -> tuple[float, ...] | None:
     """Prices of the 24 hours of a day, or None where the file has none."""
     if "price_usd_per_kwh_by_hour" not in data:
         return None
-    return _hours(_part(data, "price_usd_per_kwh_by_hour", list, where), f"{where}: price_usd_per_kwh_by_hour")
+    return _hours(
+        _part(data, "price_usd_per_kwh_by_hour", list, where), f"{where}: price_usd_per_kwh_by_hour"
+    )
 
 
 def _hours(values: list[Any], where: str) -> tuple[float, ...]:
     if len(values) != HOURS:
-        raise FileFormatError(f"{where} has {len(values)} values; it must have {HOURS}, one per hour of a day")
+        raise FileFormatError(
+            f"{where} has {len(values)} values; it must have {HOURS}, one per hour of a day"
+        )
     return tuple(_amount(each, where) for each in values)
 
 
 def _route_latency_s(row: dict[str, Any], ingress: str, site: str, where: str) -> float:
     """Latency from an ingress to a site in seconds, infinite where there is no route."""
-    return _amount(row[site], f"{where}: latency {ingress} to {site}") / 1e3 if site in row else math.inf
+    return (
+        _amount(row[site], f"{where}: latency {ingress} to {site}") / 1e3
+        if site in row
+        else math.inf
+    )
 
 
 def _site(name: str, data: Any, where: str) -> Site:
@@ -147,10 +181,23 @@ def _site(name: str, data: Any, where: str) -> Site:
         check_keys(data, SITE_KEYS, f"{where}: ")
     count = _part(data, "gpu_count", int, where)
     if not 1 <= count <= MOST:
-        raise FileFormatError(f"{where}: gpu_count is {count!r:.40}; a site has at least one GPU, and at most {MOST:,.0f}")
-    clocks = tuple(_amount(f, f"{where}: freq_levels") for f in _part(data, "freq_levels", list, where))
-    if not clocks or min(clocks) <= 0 or max(clocks) > MOST_CLOCK or list(clocks) != sorted(set(clocks)):
-        raise FileFormatError(f"{where}: freq_levels is {list(clocks)}; it must be positive shares of the top clock, rising")
+        raise FileFormatError(
+            f"{where}: gpu_count is {count!r:.40}; a site has at least one GPU, and at most "
+            f"{MOST:,.0f}"
+        )
+    clocks = tuple(
+        _amount(f, f"{where}: freq_levels") for f in _part(data, "freq_levels", list, where)
+    )
+    if (
+        not clocks
+        or min(clocks) <= 0
+        or max(clocks) > MOST_CLOCK
+        or list(clocks) != sorted(set(clocks))
+    ):
+        raise FileFormatError(
+            f"{where}: freq_levels is {list(clocks)}; it must be positive shares of the top "
+            "clock, rising"
+        )
     laws = {kind: _law(data[kind], f"{where}: {kind}") for kind in KINDS if kind in data}
     if not laws:
         raise FileFormatError(f"{where}: neither training nor inference has coefficients")
@@ -158,15 +205,28 @@ def _site(name: str, data: Any, where: str) -> Site:
     hours = f"a number of hours from -{HOURS} to {HOURS}"
     offset = number(data.get("utc_offset_h", 0), f"{where}: utc_offset_h", -HOURS, HOURS, hours)
     return Site(
-        name, count, _amount(_part(data, "p_sleep_w", (int, float), where), f"{where}: p_sleep_w"), clocks, laws,
-        None if carbon is None else _hours(carbon, at) if isinstance(carbon, list) else (_amount(carbon, at),),
-        _by_hour(data, where), offset, str(data.get("gpu_type", "")),
-    )  # fmt: skip
+        name,
+        count,
+        _amount(_part(data, "p_sleep_w", (int, float), where), f"{where}: p_sleep_w"),
+        clocks,
+        laws,
+        None
+        if carbon is None
+        else _hours(carbon, at)
+        if isinstance(carbon, list)
+        else (_amount(carbon, at),),
+        _by_hour(data, where),
+        offset,
+        str(data.get("gpu_type", "")),
+    )
 
 
 def _law(data: Any, where: str) -> Law:
     values = {
-        name: _amount(_part(_part(data, group, dict, where), name, (int, float), f"{where}.{group}"), f"{where}.{group}.{name}")
+        name: _amount(
+            _part(_part(data, group, dict, where), name, (int, float), f"{where}.{group}"),
+            f"{where}.{group}.{name}",
+        )
         for group, names in LAW.items()
         for name in names
     }
@@ -181,7 +241,9 @@ def _part(data: Any, key: str, kind: Any, where: str) -> Any:
         raise FileFormatError(f"{where}: {key!r} is missing")
     value = data[key]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise FileFormatError(f"{where}: {key} is {value!r:.60}; it must be {getattr(kind, '__name__', 'a number')}")
+        raise FileFormatError(
+            f"{where}: {key} is {value!r:.60}; it must be {getattr(kind, '__name__', 'a number')}"
+        )
     return value
 
 

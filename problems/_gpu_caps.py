@@ -12,7 +12,9 @@ from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Instance, Limits
 
 
-def with_caps(instance: Instance, cluster_share: float | None, node_share: float | None) -> Instance:
+def with_caps(
+    instance: Instance, cluster_share: float | None, node_share: float | None
+) -> Instance:
     """Add a cap of the cluster (whole watts) and one of each node (mW).
 
     Nodes are all places but the first."""
@@ -27,17 +29,29 @@ def with_caps(instance: Instance, cluster_share: float | None, node_share: float
             need = resting_power_w(instance, q) + net_power_w(instance, q)
             free &= need <= cap_w
             worst = np.maximum(worst, need / full[q])
-        _refuse("node_cap", node_share, _least(instance, worst, free), f"of the {full[1:].min():.0f} W or more of each node")
+        _refuse(
+            "node_cap",
+            node_share,
+            _least(instance, worst, free),
+            f"of the {full[1:].min():.0f} W or more of each node",
+        )
         place, cap = list(nodes), caps
     if cluster_share is not None:
         limit = _share(cluster_share, full[0], 1.0)
         need = np.where(free, resting_power_w(instance, 0) + net_power_w(instance, 0), np.inf)
         within = free & (need <= limit)
-        _refuse("power_cap", cluster_share, _least(instance, (need + 1) / full[0], within), f"of {full[0]:.0f} W")
+        _refuse(
+            "power_cap",
+            cluster_share,
+            _least(instance, (need + 1) / full[0], within),
+            f"of {full[0]:.0f} W",
+        )
         place, cap = [0, *place], [limit, *cap]
     if not place:
         return instance
-    return replace(instance, limits=Limits(np.asarray(place, dtype=np.int64), np.asarray(cap, dtype=float)))
+    return replace(
+        instance, limits=Limits(np.asarray(place, dtype=np.int64), np.asarray(cap, dtype=float))
+    )
 
 
 def full_power_w(instance: Instance) -> Floats:
@@ -56,11 +70,15 @@ def _share(share: float, full_w: float, per_watt: float) -> float:
     return float(rounded(share * full_w * per_watt)) / per_watt
 
 
-def _least(instance: Instance, share: Floats, within: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float | None:
+def _least(
+    instance: Instance, share: Floats, within: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+) -> float | None:
     """None if each task has a mode within the caps, else the least share at which each has one."""
     tasks, memory_gb, kind_ptr = instance.tasks, instance.mode_memory_gb, instance.modes.kind_ptr
     least = None
-    for kind, need_gb in sorted(set(zip(tasks.kind.tolist(), tasks.memory_gb.tolist(), strict=True))):
+    for kind, need_gb in sorted(
+        set(zip(tasks.kind.tolist(), tasks.memory_gb.tolist(), strict=True))
+    ):
         rows = np.arange(kind_ptr[kind], kind_ptr[kind + 1])
         rows = rows[memory_gb[rows] >= need_gb]
         if not within[rows].any():

@@ -27,8 +27,12 @@ from optbench.sim.rules import list_rule, run_rule
 def within_time(instance: Instance, multiple: float) -> Instance:
     """Limit the makespan, remove its price, and set a horizon that is the same for every limit."""
     ticks = math.floor(multiple * fast_ticks(instance) + 1e-9)
-    weights = {metric: weight for metric, weight in instance.objective.levels[0] if metric not in MAKESPANS}
-    limited = replace(instance, horizon=int(idle_horizon(instance))).with_limits(makespan_s=max(1, ticks) * instance.tick_s)
+    weights = {
+        metric: weight for metric, weight in instance.objective.levels[0] if metric not in MAKESPANS
+    }
+    limited = replace(instance, horizon=int(idle_horizon(instance))).with_limits(
+        makespan_s=max(1, ticks) * instance.tick_s
+    )
     return limited.with_objective(Objective.weighted(weights))
 
 

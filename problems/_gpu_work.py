@@ -50,7 +50,9 @@ class Options:
     transfers: bool
 
 
-def declare_work(m: Model, rng: np.random.Generator, groups: list[Group], graph: Graph, options: Options) -> None:
+def declare_work(
+    m: Model, rng: np.random.Generator, groups: list[Group], graph: Graph, options: Options
+) -> None:
     """Declare tasks and edges.
 
     All tasks of a team get the same work, and all edges of a bundle the same volume."""
@@ -74,7 +76,11 @@ def declare_work(m: Model, rng: np.random.Generator, groups: list[Group], graph:
 
 
 def _draw(
-    rng: np.random.Generator, groups: list[Group], role: Role, options: Options, anchors: Mapping[str, Profile]
+    rng: np.random.Generator,
+    groups: list[Group],
+    role: Role,
+    options: Options,
+    anchors: Mapping[str, Profile],
 ) -> tuple[WorkSort, int, float]:
     """The kind of work, units and memory of one task."""
     room = max(group.shape.memory_gb for group in groups if not group.is_cpu)
@@ -85,7 +91,11 @@ def _draw(
         size = SIZES["small"]
         cpu_s = anchors["CPU"].time_per_unit_s("inference", 1, 1.0, size)
         where = options.prepare if any(group.is_cpu for group in groups) else "gpu"
-        return WorkSort("inference", size, 1, where), round(float(rng.uniform(*PREPARATION_S)) / cpu_s), min(room, MEMORY_GB[0])
+        return (
+            WorkSort("inference", size, 1, where),
+            round(float(rng.uniform(*PREPARATION_S)) / cpu_s),
+            min(room, MEMORY_GB[0]),
+        )
     if role == "any":
         kind = str(rng.choice(list(KINDS), p=[share for share, _ in KINDS.values()]))
     else:
@@ -95,9 +105,15 @@ def _draw(
     named = str(rng.choice(list(SIZES))) if options.sizes == "mixed" else options.sizes
     size_gflop = SIZES.get(named)
     per_unit_s = KINDS[kind][1] / anchors["A100"].law(kind).filled(1, size_gflop)
-    return WorkSort(kind, size_gflop, options.gang, "gpu"), max(1, round(work_s / per_unit_s)), memory
+    return (
+        WorkSort(kind, size_gflop, options.gang, "gpu"),
+        max(1, round(work_s / per_unit_s)),
+        memory,
+    )
 
 
 def _kind(m: Model, groups: list[Group], sort: WorkSort, clocks: int) -> Kind:
-    allowed = [group for group in groups if sort.where == "either" or group.is_cpu == (sort.where == "cpu")]
+    allowed = [
+        group for group in groups if sort.where == "either" or group.is_cpu == (sort.where == "cpu")
+    ]
     return m.kind(modes=modes_of(m, allowed, sort.kind, sort.gang, clocks, sort.size_gflop))

@@ -34,7 +34,9 @@ def layered(rng: Rng, n: int) -> Edges:
     width = max(1, round(n**0.5))
     bounds = [0]
     while bounds[-1] < n:
-        bounds.append(min(n, bounds[-1] + int(rng.integers(max(1, width // 2), width + width // 2 + 1))))
+        bounds.append(
+            min(n, bounds[-1] + int(rng.integers(max(1, width // 2), width + width // 2 + 1)))
+        )
     edges: Edges = []
     for q in range(1, len(bounds) - 1):
         above = np.arange(bounds[q - 1], bounds[q])
@@ -72,7 +74,9 @@ def chains(rng: Rng, n: int) -> Edges:
 def scattered(rng: Rng, n: int) -> Edges:
     """Each pair is an edge with a probability such that a task has two successors on average."""
     share = min(1.0, 4.0 / max(1, n - 1))
-    return [(i, j) for i in range(n) for j in np.flatnonzero(rng.random(n) < share).tolist() if j > i]
+    return [
+        (i, j) for i in range(n) for j in np.flatnonzero(rng.random(n) < share).tolist() if j > i
+    ]
 
 
 def independent(rng: Rng, n: int) -> Edges:
@@ -95,17 +99,23 @@ def plain(edges: Edges, n: int) -> Graph:
 
 
 def pipeline(n: int, stages: int) -> Graph:
-    """Jobs side by side, each a chain of the same stages: data are prepared, models trained, results inferred."""
+    """Jobs side by side, each a chain of the same stages: data are prepared, models trained,
+    results inferred.
+    """
     last: Role = "infer" if stages > 2 else "train"
     of_stage: list[Role] = ["prepare", *["train"] * (stages - 2), last]  # type: ignore[list-item]
     edges = [(i, i + 1) for i in range(n - 1) if (i + 1) % stages]
-    return Graph(edges, [of_stage[i % stages] for i in range(n)], list(range(n)), list(range(len(edges))))
+    return Graph(
+        edges, [of_stage[i % stages] for i in range(n)], list(range(n)), list(range(len(edges)))
+    )
 
 
 def data_parallel(n: int, replicas: int, iterations: int) -> Graph:
-    """Jobs side by side: preparation, then in each iteration equal replicas on shards of the data, and one reduction.
+    """Jobs side by side: preparation, then in each iteration equal replicas on shards of the data,
+    and one reduction.
 
-    The last job is cut to fit n tasks: fewer iterations, and fewer replicas in its last one (one alone needs no reduction).
+    The last job is cut to fit n tasks: fewer iterations, and fewer replicas in its last one (one
+    alone needs no reduction).
     """
     out = Graph([], [], [], [])
     while len(out.roles) < n:
@@ -141,5 +151,14 @@ def with_preparation(graph: Graph, rng: Rng) -> Graph:
     In a graph without edges, three tasks in ten get it."""
     later, earlier = {j for _, j in graph.edges}, {i for i, _ in graph.edges}
     n = len(graph.roles)
-    opens = [i in earlier and i not in later for i in range(n)] if graph.edges else (rng.random(n) < 0.3).tolist()
-    return Graph(graph.edges, ["prepare" if opens[i] else graph.roles[i] for i in range(n)], graph.teams, graph.bundles)
+    opens = (
+        [i in earlier and i not in later for i in range(n)]
+        if graph.edges
+        else (rng.random(n) < 0.3).tolist()
+    )
+    return Graph(
+        graph.edges,
+        ["prepare" if opens[i] else graph.roles[i] for i in range(n)],
+        graph.teams,
+        graph.bundles,
+    )

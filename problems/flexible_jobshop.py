@@ -1,8 +1,9 @@
 """The flexible job shop.
 
-Every job is a chain of operations; each operation may run on any of its own machines. The number of alternatives is
-1 + Binomial(machines − 1, (flexibility − 1) / (machines − 1)), so that ``flexibility`` is its mean; the duration on each is
-uniform within ± ``spread`` of a base that is uniform on [low, high].
+Every job is a chain of operations; each operation may run on any of its own machines. The number of
+alternatives is
+1 + Binomial(machines − 1, (flexibility − 1) / (machines − 1)), so that ``flexibility`` is its mean;
+the duration on each is uniform within ± ``spread`` of a base that is uniform on [low, high].
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from ._parameters import require, require_range
 
 @dataclass(frozen=True)
 class FlexibleJobShop(Problem):
-    """Flexible job shop, from a file (or flexible-jobshop/NAME) or generated: minimise the makespan."""
+    """Flexible job shop, from a file (or flexible-jobshop/NAME) or generated: minimise the
+    makespan.
+    """
 
     file: str = ""
     jobs: int = 10
@@ -38,7 +41,13 @@ class FlexibleJobShop(Problem):
         for field in ("jobs", "machines", "operations"):
             require(getattr(self, field) >= 1, name, field, getattr(self, field), "at least 1")
         reachable = 1 <= self.flexibility <= self.machines
-        require(reachable, name, "flexibility", self.flexibility, f"from 1 to machines, which is {self.machines}")
+        require(
+            reachable,
+            name,
+            "flexibility",
+            self.flexibility,
+            f"from 1 to machines, which is {self.machines}",
+        )
         require(0 <= self.spread < 1, name, "spread", self.spread, "at least 0 and below 1")
         require_range(name, self.low, self.high)
 
@@ -57,4 +66,7 @@ class FlexibleJobShop(Problem):
         machines = sorted(rng.permutation(self.machines)[:size].tolist())
         base = int(rng.integers(self.low, self.high, endpoint=True))
         factors = rng.uniform(1 - self.spread, 1 + self.spread, size)
-        return [(machine, max(1, round(base * factor))) for machine, factor in zip(machines, factors.tolist(), strict=True)]
+        return [
+            (machine, max(1, round(base * factor)))
+            for machine, factor in zip(machines, factors.tolist(), strict=True)
+        ]

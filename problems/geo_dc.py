@@ -49,7 +49,8 @@ AIMS = {"energy": "energy_j", "cost": "cost_usd", "carbon": "carbon_g"}
 
 @dataclass(frozen=True)
 class GeoDc(Problem):
-    """Geo-distributed data centre: route arriving jobs to sites, choose GPUs and clocks, least energy per unit of work.
+    """Geo-distributed data centre: route arriving jobs to sites, choose GPUs and clocks, least
+    energy per unit of work.
 
     ``arrivals`` is a recorded stream: a file, or one of a public data set. It is a CSV (ingress,
     arrival_s, size_units or duration_s; optionally gpus, job, type, site), a Gavel trace, or a list
@@ -58,8 +59,8 @@ class GeoDc(Problem):
     arrive at ``rate`` per second and ingress, inference jobs at ``inference``; ``burst`` multiplies
     both rates for a time: ``3@36h+6h``. ``sites`` is a file like the shipped one, ``only`` selects
     some of its sites, ``shrink`` is a factor on their GPUs. ``jobs`` keeps only the first jobs.
-    With ``drain`` all work must be completed; ``sojourn_s`` then limits the mean time in the system.
-    ``outage`` and ``maintenance`` take sites away for a time (``us-west@36h+12h``,
+    With ``drain`` all work must be completed; ``sojourn_s`` then limits the mean time in the
+    system. ``outage`` and ``maintenance`` take sites away for a time (``us-west@36h+12h``,
     ``largest@2d+6h``); policies know maintenance beforehand. ``deadline_s`` is the relative
     deadline of inference jobs, and ``cap_w`` limits the power of all sites together.
     """
@@ -92,27 +93,36 @@ class GeoDc(Problem):
 
     def __post_init__(self) -> None:
         for field in ("days", "shrink", "inference_units", "pace"):
-            require(0 < getattr(self, field) < np.inf, NAME, field, getattr(self, field), "positive")
+            self._require(0 < getattr(self, field) < np.inf, field, "positive")
         for field in ("rate", "inference"):
-            require(0 <= getattr(self, field) < np.inf, NAME, field, getattr(self, field), "at least 0, per second and ingress")
-        require(self.arrivals is not None or self.rate + self.inference > 0, NAME, "rate", self.rate, "above 0, or inference is")
-        require(0 <= self.begin_days < np.inf, NAME, "begin_days", self.begin_days, "at least 0")
+            holds = 0 <= getattr(self, field) < np.inf
+            self._require(holds, field, "at least 0, per second and ingress")
+        some = self.arrivals is not None or self.rate + self.inference > 0
+        self._require(some, "rate", "above 0, or inference is")
+        self._require(0 <= self.begin_days < np.inf, "begin_days", "at least 0")
         for field, default in (("begin_days", 0.0), ("pace", 1.0), ("reference", None)):
-            value = getattr(self, field)
-            require(value == default or self.arrivals is not None, NAME, field, value, f"{default} without recorded arrivals")
-        require(not self.burst or self.arrivals is None, NAME, "burst", self.burst, "empty with arrivals, which are as they are")
-        require(self.max_gpus >= 1, NAME, "max_gpus", self.max_gpus, "at least 1")
-        require(self.sizes in ("lognormal", "exponential"), NAME, "sizes", self.sizes, "lognormal or exponential")
-        require(self.jobs is None or self.jobs >= 1, NAME, "jobs", self.jobs, "none, or at least 1")
-        require(self.minimize in AIMS, NAME, "minimize", self.minimize, f"one of {', '.join(AIMS)}")
-        require(self.minimize == "energy" or self.drain, NAME, "minimize", self.minimize, "energy, unless drain=yes")
+            holds = getattr(self, field) == default or self.arrivals is not None
+            self._require(holds, field, f"{default} without recorded arrivals")
+        free = not self.burst or self.arrivals is None
+        self._require(free, "burst", "empty with arrivals, which are as they are")
+        self._require(self.max_gpus >= 1, "max_gpus", "at least 1")
+        known = self.sizes in ("lognormal", "exponential")
+        self._require(known, "sizes", "lognormal or exponential")
+        self._require(self.jobs is None or self.jobs >= 1, "jobs", "none, or at least 1")
+        self._require(self.minimize in AIMS, "minimize", f"one of {', '.join(AIMS)}")
+        bounded = self.minimize == "energy" or self.drain
+        self._require(bounded, "minimize", "energy, unless drain=yes")
         for field in ("sojourn_s", "tick_s"):
             value = getattr(self, field)
-            require(value is None or (0 < value < np.inf and self.drain), NAME, field, value, "none, or positive with drain=yes")
+            holds = value is None or (0 < value < np.inf and self.drain)
+            self._require(holds, field, "none, or positive with drain=yes")
         for field in ("deadline_s", "cap_w"):
             value = getattr(self, field)
-            require(value is None or 0 < value < np.inf, NAME, field, value, "none, or positive")
-        require(self.days <= MOST_DAYS, NAME, "days", self.days, f"{MOST_DAYS:g} at most")
+            self._require(value is None or 0 < value < np.inf, field, "none, or positive")
+        self._require(self.days <= MOST_DAYS, "days", f"{MOST_DAYS:g} at most")
+
+    def _require(self, holds: bool, field: str, allowed: str) -> None:
+        require(holds, NAME, field, getattr(self, field), allowed)
 
     @property
     def horizon_s(self) -> float:
@@ -140,35 +150,64 @@ class GeoDc(Problem):
 
         (net, whole), findings = self._networks(), Findings()
         names = tuple(site.name for site in whole.sites)
-        require(self.reference in (None, *names), NAME, "reference", self.reference, f"a site: {', '.join(names)}")
-        reference = next((site for site in whole.sites if site.name == self.reference), whole.sites[0])
+        require(
+            self.reference in (None, *names),
+            NAME,
+            "reference",
+            self.reference,
+            f"a site: {', '.join(names)}",
+        )
+        reference = next(
+            (site for site in whole.sites if site.name == self.reference), whole.sites[0]
+        )
         path = local_file(self.arrivals)
         all_work, kind, rows = read_record(path, TraceRecord(net, names, reference, seed), findings)
         begin_s = self.begin_days * DAY_S
         work = select_window(all_work, begin_s, self.pace, self.horizon_s, self.jobs, findings)
         if len(work.time_s) == 0:
-            raise FileFormatError(empty_window_message(str(path), all_work, begin_s, self.pace * self.horizon_s))
+            raise FileFormatError(
+                empty_window_message(str(path), all_work, begin_s, self.pace * self.horizon_s)
+            )
         report = findings.report(kind, summary(net, work, rows, self.horizon_s))
         return Import(self._made(net, work, seed), None, report)
 
     def _drawn(self, net: Network, rng: np.random.Generator) -> Arrivals:
         bursts = bursts_of(NAME, "burst", self.burst)
-        expected = self.horizon_s * len(net.ingresses) * (self.rate + self.inference) * peak_rate_factor(bursts)
+        expected = (
+            self.horizon_s
+            * len(net.ingresses)
+            * (self.rate + self.inference)
+            * peak_rate_factor(bursts)
+        )
         field = "rate" if self.rate >= self.inference else "inference"
         weaker = ", or bursts weaker" if bursts else ""
-        few = f"lower, or days fewer{weaker}: {expected:.3g} arrivals are more than {MOST_ARRIVALS:,}"
+        few = (
+            f"lower, or days fewer{weaker}: {expected:.3g} arrivals are more than {MOST_ARRIVALS:,}"
+        )
         require(expected <= MOST_ARRIVALS, NAME, field, getattr(self, field), few)
-        work = draw_arrivals(rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes, bursts)
-        work = replace(work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units))
-        require(len(work.time_s) > 0, NAME, "days", self.days, "long enough for one arrival (or raise rate)")
+        work = draw_arrivals(
+            rng, len(net.ingresses), self.horizon_s, self.rate, self.inference, self.sizes, bursts
+        )
+        work = replace(
+            work, units=np.where(work.kind == 1, work.units * self.inference_units, work.units)
+        )
+        require(
+            len(work.time_s) > 0,
+            NAME,
+            "days",
+            self.days,
+            "long enough for one arrival (or raise rate)",
+        )
         return work.rows(np.arange(len(work.time_s))[: self.jobs])
 
     def _made(self, net: Network, work: Arrivals, seed: int) -> Instance:
         preemptive = self.preemptive or bool(self.outage or self.maintenance)
         m = Model(
-            f"geo_dc-{len(work.time_s)}-{seed}", tick_s="auto" if self.tick_s is None else self.tick_s,
-            horizon_s=None if self.drain else self.horizon_s, preemptive=preemptive,
-        )  # fmt: skip
+            f"geo_dc-{len(work.time_s)}-{seed}",
+            tick_s="auto" if self.tick_s is None else self.tick_s,
+            horizon_s=None if self.drain else self.horizon_s,
+            preemptive=preemptive,
+        )
         pools = [self._pool(m, site, net) for site in net.sites]
         self._work(m, net, pools, work)
         m.minimize(**{AIMS[self.minimize]: 1.0})
@@ -181,10 +220,22 @@ class GeoDc(Problem):
         back[order] = np.arange(len(order))
         built = m.build()
         # Tasks were declared kind by kind; they stand in the order of arrival.
-        tasks = replace(built.tasks, **{
-            name: getattr(built.tasks, name)[back]
-            for name in ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")
-        }, names=work.names)  # fmt: skip
+        tasks = replace(
+            built.tasks,
+            **{
+                name: getattr(built.tasks, name)[back]
+                for name in (
+                    "kind",
+                    "units",
+                    "release",
+                    "deadline",
+                    "deadline_hard",
+                    "weight",
+                    "memory_gb",
+                )
+            },
+            names=work.names,
+        )
         kinds = tuple(kind for k, kind in enumerate(KINDS) if (work.kind == k).any())
         made = with_stream(
             replace(built, tasks=tasks, modes=replace(built.modes, kind_names=kinds), problem=NAME),
@@ -204,16 +255,24 @@ class GeoDc(Problem):
         for name in self.only:
             require(name in names, NAME, "only", name, f"a site: {', '.join(names)}")
         keep = [k for k, name in enumerate(names) if not self.only or name in self.only]
-        sites = tuple(replace(net.sites[k], count=max(1, round(net.sites[k].count * self.shrink))) for k in keep)
-        return replace(net, sites=sites, latency_s=tuple(tuple(row[k] for k in keep) for row in net.latency_s)), net
+        sites = tuple(
+            replace(net.sites[k], count=max(1, round(net.sites[k].count * self.shrink)))
+            for k in keep
+        )
+        return replace(
+            net, sites=sites, latency_s=tuple(tuple(row[k] for k in keep) for row in net.latency_s)
+        ), net
 
     def _pool(self, m: Model, site: Site, net: Network) -> Pool:
         place = m.place(site.name)
         if self.minimize != "energy":
-            # After the last arrival the tariffs go on for some hours, in which work can wait for lower prices.
+            # After the last arrival the tariffs go on for some hours, in which work can wait for
+            # lower prices.
             hours = np.arange(int(np.ceil(self.days * HOURS)) + DRAIN_HOURS)
             hours += int(site.utc_offset_h) if self.local_hours else 0
-            price, carbon = (np.resize(values, HOURS)[hours % HOURS].tolist() for values in tariffs_of(site, net))
+            price, carbon = (
+                np.resize(values, HOURS)[hours % HOURS].tolist() for values in tariffs_of(site, net)
+            )
             m.tariff(price_usd_per_kwh=price, carbon_g_per_kwh=carbon, every_s=HOUR_S, at=place)
         return m.pool(site.name, site.count, at=place, sleep_w=site.sleep_w, sleeps=True)
 
@@ -229,7 +288,11 @@ class GeoDc(Problem):
                 if kind in site.laws
                 for mode in site.modes(m, pool, kind, self.max_gpus)
             ]
-            due = work.time_s[rows] + self.deadline_s if kind == "inference" and self.deadline_s is not None else None
+            due = (
+                work.time_s[rows] + self.deadline_s
+                if kind == "inference" and self.deadline_s is not None
+                else None
+            )
             m.tasks(
                 work.units[rows], kind=m.kind(modes=modes), release_s=work.time_s[rows],
                 deadline_s=due, hard=None if due is None else False,

@@ -53,8 +53,19 @@ from ._parameters import require
 from ._shapes import SHAPES, Graph, data_parallel, pipeline, plain, with_preparation
 
 TYPES = (
-    "A100-PCIe", "L4", "T4", "V100-PCIe", "A10", "H100-SXM", "A30", "L40S", "H200", "P100", "K40c", "C2070",
-)  # fmt: skip
+    "A100-PCIe",
+    "L4",
+    "T4",
+    "V100-PCIe",
+    "A10",
+    "H100-SXM",
+    "A30",
+    "L40S",
+    "H200",
+    "P100",
+    "K40c",
+    "C2070",
+)
 # Deadline of a task without successors, as a multiple of its earliest end. At a clock of 0.3 a task
 # takes up to 3.3 times as long as at the top clock.
 SLACK = {"flexible": 6.0, "loose": 3.0, "tight": 1.5}
@@ -63,7 +74,9 @@ PRICES, CARBON, PERIOD_S = (0.12, 0.20, 0.16), (350.0, 500.0, 220.0), 120.0
 MAKESPAN_WEIGHT, TARDINESS_WEIGHT, COST_WEIGHT, CARBON_WEIGHT = 50.0, 500.0, 1e7, 1e4
 PATTERNS = ("batch", "pipeline", "data_parallel")
 
-Shape = Literal["layered", "fork_join", "chains", "random", "independent", "batch", "pipeline", "data_parallel"]
+Shape = Literal[
+    "layered", "fork_join", "chains", "random", "independent", "batch", "pipeline", "data_parallel"
+]
 
 
 @dataclass(frozen=True)
@@ -71,12 +84,12 @@ class GpuDag(Problem):
     """Task graph on heterogeneous GPUs with clocks: minimise energy, makespan and tardiness.
 
     ``types`` is the number of GPU types (at most the number of GPUs); ``profiles`` names them
-    instead. ``gang`` is the largest number of GPUs that a task may use. ``power_cap`` (``node_cap``)
-    is a share of the cluster's (each node's) power while every device works. ``nodes`` is the number
-    of nodes per type, ``stages`` that of the stages of a pipeline; ``replicas`` and ``iterations``
-    are those of a data-parallel job. ``prepare`` says where data are prepared when there are
-    ``cpus``. ``within`` limits the makespan to this multiple of a fast rule's makespan and
-    removes its price.
+    instead. ``gang`` is the largest number of GPUs that a task may use. ``power_cap``
+    (``node_cap``) is a share of the cluster's (each node's) power while every device works.
+    ``nodes`` is the number of nodes per type, ``stages`` that of the stages of a pipeline;
+    ``replicas`` and ``iterations`` are those of a data-parallel job. ``prepare`` says where data
+    are prepared when there are ``cpus``. ``within`` limits the makespan to this multiple of a fast
+    rule's makespan and removes its price.
     """
 
     tasks: int = 20
@@ -105,52 +118,76 @@ class GpuDag(Problem):
     within: float | None = None
 
     def __post_init__(self) -> None:
-        name = "gpu_dag"
         for field in ("tasks", "gpus", "gang", "nodes", "replicas", "iterations"):
-            require(getattr(self, field) >= 1, name, field, getattr(self, field), "at least 1")
-        require(self.cpus >= 0, name, "cpus", self.cpus, "at least 0")
-        require(self.stages >= 2, name, "stages", self.stages, "at least 2")
-        require(1 <= self.types <= len(TYPES), name, "types", self.types, f"from 1 to {len(TYPES)} ({', '.join(TYPES)})")
+            self._require(getattr(self, field) >= 1, field, "at least 1")
+        self._require(self.cpus >= 0, "cpus", "at least 0")
+        self._require(self.stages >= 2, "stages", "at least 2")
+        known = 1 <= self.types <= len(TYPES)
+        self._require(known, "types", f"from 1 to {len(TYPES)} ({', '.join(TYPES)})")
         different = len({ALIASES.get(each, each) for each in self.profiles}) == len(self.profiles)
-        require(different, name, "profiles", list(self.profiles), "different profiles")
-        require(1 <= self.clocks <= 8, name, "clocks", self.clocks, "from 1 to 8, the levels of the profiles")
+        require(different, "gpu_dag", "profiles", list(self.profiles), "different profiles")
+        self._require(1 <= self.clocks <= 8, "clocks", "from 1 to 8, the levels of the profiles")
         shapes = (*SHAPES, *PATTERNS)
-        require(self.shape in shapes, name, "shape", self.shape, f"one of {', '.join(shapes)}")
-        require(self.deadlines in ("none", *SLACK), name, "deadlines", self.deadlines, f"one of none, {', '.join(SLACK)}")
-        require(self.prepare in ("cpu", "either"), name, "prepare", self.prepare, "cpu or either")
-        require(self.sizes in ("full", "mixed", *SIZES), name, "sizes", self.sizes, f"one of full, mixed, {', '.join(SIZES)}")
+        self._require(self.shape in shapes, "shape", f"one of {', '.join(shapes)}")
+        deadlines = ("none", *SLACK)
+        self._require(self.deadlines in deadlines, "deadlines", f"one of {', '.join(deadlines)}")
+        self._require(self.prepare in ("cpu", "either"), "prepare", "cpu or either")
+        sizes = ("full", "mixed", *SIZES)
+        self._require(self.sizes in sizes, "sizes", f"one of {', '.join(sizes)}")
         for field in ("power_cap", "node_cap"):
             share = getattr(self, field)
-            require(share is None or 0 < share <= 1, name, field, share, "none, or above 0 and at most 1")
+            holds = share is None or 0 < share <= 1
+            self._require(holds, field, "none, or above 0 and at most 1")
         positive = self.within is None or 0 < self.within < math.inf
-        require(positive, name, "within", self.within, "none, or a positive multiple of the time that a fast rule takes")
+        multiple = "none, or a positive multiple of the time that a fast rule takes"
+        self._require(positive, "within", multiple)
         energy = self.within is None or not (self.price or self.carbon)
         allowed = "none where prices or carbon change, because it minimises energy"
-        require(energy, name, "within", self.within, allowed)
-        require(math.isfinite(self.tick_s) and self.tick_s > 0, name, "tick_s", self.tick_s, "a positive number of seconds")
+        self._require(energy, "within", allowed)
+        finite = math.isfinite(self.tick_s) and self.tick_s > 0
+        self._require(finite, "tick_s", "a positive number of seconds")
         divides = not (self.price or self.carbon) or (PERIOD_S / self.tick_s).is_integer()
-        require(divides, name, "tick_s", self.tick_s, f"a divisor of {PERIOD_S:g} s, when prices or carbon change")
+        allowed = f"a divisor of {PERIOD_S:g} s, when prices or carbon change"
+        self._require(divides, "tick_s", allowed)
+
+    def _require(self, holds: bool, field: str, allowed: str) -> None:
+        require(holds, "gpu_dag", field, getattr(self, field), allowed)
 
     def instance(self, seed: int = 0) -> Instance:
         shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])
         cluster = Cluster(shapes, self.gpus, self.cpus, self.nodes, self.pooled)
         instance, graph = self._without_deadlines(seed, cluster)
         if self.deadlines != "none":
-            # A pool per type gives the same earliest times as all nodes and devices, with far fewer modes.
+            # A pool per type gives the same earliest times as all nodes and devices, with far fewer
+            # modes.
             few = self.pooled and self.nodes == 1
-            small = instance if few else self._without_deadlines(seed, replace(cluster, pooled=True), first_only=True)[0]
+            small = (
+                instance
+                if few
+                else self._without_deadlines(seed, replace(cluster, pooled=True), first_only=True)[
+                    0
+                ]
+            )
             instance = self._with_deadlines(instance, graph, small)
         if self.power_cap is not None or self.node_cap is not None:
             instance = with_caps(instance, self.power_cap, self.node_cap)
         return instance if self.within is None else within_time(instance, self.within)
 
-    def _without_deadlines(self, seed: int, cluster: Cluster, *, first_only: bool = False) -> tuple[Instance, Graph]:
+    def _without_deadlines(
+        self, seed: int, cluster: Cluster, *, first_only: bool = False
+    ) -> tuple[Instance, Graph]:
         """The instance before deadlines and caps are added."""
         rng = np.random.default_rng(seed)
         m = Model(f"gpu_dag-{self.tasks}x{self.gpus}-{seed}", tick_s=self.tick_s)
         groups = cluster.declare(m, first_only=first_only)
         graph = self._graph(rng)
-        declare_work(m, rng, groups, graph, Options(self.gang, self.clocks, self.sizes, self.prepare, self.transfers))
+        declare_work(
+            m,
+            rng,
+            groups,
+            graph,
+            Options(self.gang, self.clocks, self.sizes, self.prepare, self.transfers),
+        )
         if self.price or self.carbon:
             n = 3 + self.tasks // 4
             prices = np.resize(PRICES, n).tolist() if self.price else 0.0
@@ -178,5 +215,10 @@ class GpuDag(Problem):
         last = np.ones(self.tasks, dtype=bool)
         last[[i for i, _ in graph.edges]] = False
         bounds = windows(small)
-        deadline = np.where(last, np.ceil(SLACK[self.deadlines] * (bounds.head + bounds.shortest)), np.inf)
-        return replace(instance, tasks=replace(instance.tasks, deadline=deadline, deadline_hard=last & self.hard))
+        deadline = np.where(
+            last, np.ceil(SLACK[self.deadlines] * (bounds.head + bounds.shortest)), np.inf
+        )
+        return replace(
+            instance,
+            tasks=replace(instance.tasks, deadline=deadline, deadline_hard=last & self.hard),
+        )

@@ -39,7 +39,16 @@ class JobShop(Problem):
         if self.file:
             return from_file(self, "jobshop", self.file)
         rng = np.random.default_rng(seed)
-        durations = rng.integers(self.low, self.high, (self.jobs, self.machines), endpoint=True).tolist()
+        durations = rng.integers(
+            self.low, self.high, (self.jobs, self.machines), endpoint=True
+        ).tolist()
         orders = [rng.permutation(self.machines).tolist() for _ in range(self.jobs)]
-        jobs = [[[step] for step in zip(order, row, strict=True)] for order, row in zip(orders, durations, strict=True)]
-        return validate(shop_instance(Shop(self.machines, jobs), f"jobshop-{self.jobs}x{self.machines}-{seed}", "jobshop"))
+        jobs = [
+            [[step] for step in zip(order, row, strict=True)]
+            for order, row in zip(orders, durations, strict=True)
+        ]
+        return validate(
+            shop_instance(
+                Shop(self.machines, jobs), f"jobshop-{self.jobs}x{self.machines}-{seed}", "jobshop"
+            )
+        )

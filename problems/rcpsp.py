@@ -5,7 +5,8 @@ Activities need several renewable resources at once. Instances are generated in 
 
 - ``complexity`` NC: arcs per activity (dummies included) of a network without redundant arcs;
 - ``factor`` RF: share of (activity, resource) pairs with a demand;
-- ``strength`` RS: capacity = round(Kmin + RS (Kmax − Kmin)), Kmin the largest single demand and Kmax the peak demand when
+- ``strength`` RS: capacity = round(Kmin + RS (Kmax − Kmin)), Kmin the largest single demand and
+Kmax the peak demand when
   every activity starts as early as precedence allows.
 """
 
@@ -33,7 +34,9 @@ TRIES = 200
 
 @dataclass(frozen=True)
 class Rcpsp(Problem):
-    """Resource-constrained project, from a file (or rcpsp/j30/NAME) or generated: minimise the makespan."""
+    """Resource-constrained project, from a file (or rcpsp/j30/NAME) or generated: minimise the
+    makespan.
+    """
 
     file: str = ""
     activities: int = 30
@@ -48,7 +51,13 @@ class Rcpsp(Problem):
     def __post_init__(self) -> None:
         require(self.activities >= 1, "rcpsp", "activities", self.activities, "at least 1")
         require(self.resources >= 1, "rcpsp", "resources", self.resources, "at least 1")
-        require(self.complexity >= 0, "rcpsp", "complexity", self.complexity, "at least 0 (0: as few arcs as there can be)")
+        require(
+            self.complexity >= 0,
+            "rcpsp",
+            "complexity",
+            self.complexity,
+            "at least 0 (0: as few arcs as there can be)",
+        )
         require(0 <= self.factor <= 1, "rcpsp", "factor", self.factor, "from 0 to 1")
         require(0 <= self.strength <= 1, "rcpsp", "strength", self.strength, "from 0 to 1")
         require(self.demand >= 1, "rcpsp", "demand", self.demand, "at least 1")
@@ -72,7 +81,8 @@ class Rcpsp(Problem):
 def _network(rng: np.random.Generator, n: int, complexity: float) -> list[tuple[int, int]]:
     """Arcs of a network on 0 (source), 1 to n, n + 1 (sink), none of them implied by the others."""
     first, last = min(ENDS, n), max(1, n - ENDS + 1)
-    arc, reach = np.zeros((n + 2, n + 2), dtype=bool), np.eye(n + 2, dtype=bool)  # reach[i, j]: a path from i to j
+    # reach[i, j]: a path from i to j.
+    arc, reach = np.zeros((n + 2, n + 2), dtype=bool), np.eye(n + 2, dtype=bool)
     for j in range(1, n + 1):
         _add(arc, reach, 0 if j <= first else int(rng.integers(1, j)), j)
     for i in range(n, 0, -1):
@@ -88,7 +98,8 @@ def _network(rng: np.random.Generator, n: int, complexity: float) -> list[tuple[
     if arc.sum() < wanted:
         reached = int(arc.sum()) / (n + 2)
         raise ParameterError(
-            f"problem 'rcpsp': complexity is {complexity!r}; networks of {n} activities without redundant arcs "
+            f"problem 'rcpsp': complexity is {complexity!r}; networks of {n} activities without "
+            "redundant arcs "
             f"reached {reached:.2f}: ask for at most that, or for more activities"
         )
     return [(i, j) for i, j in np.argwhere(arc).tolist()]
@@ -121,11 +132,15 @@ def _demands(rng: np.random.Generator, n: int, resources: int, factor: float, de
     keys = rng.permuted(np.tile(np.arange(resources), (n, 1)), axis=1) + rng.random((n, resources))
     used = np.zeros(n * resources, dtype=bool)
     used[np.argsort(keys, axis=None)[:wanted]] = True
-    return np.where(used.reshape(n, resources), rng.integers(1, demand, (n, resources), endpoint=True), 0)
+    return np.where(
+        used.reshape(n, resources), rng.integers(1, demand, (n, resources), endpoint=True), 0
+    )
 
 
 def _peaks(durations: Ints, edges: list[tuple[int, int]], needs: Ints) -> Ints:
-    """Peak demand per resource when every activity starts as early as precedence allows (arcs lead to higher numbers)."""
+    """Peak demand per resource when every activity starts as early as precedence allows (arcs lead
+    to higher numbers).
+    """
     start = [0] * len(durations)
     for i, j in edges:
         start[j] = max(start[j], start[i] + int(durations[i]))

@@ -38,14 +38,16 @@ STAGED_S = 4.0
 
 
 def search_in_stages(view: CpsatView, run: Run) -> bool:
-    """Run the stages of one thread one after the other; return whether nothing is left to search.
+    """Run the stages of one thread one after the other; return whether nothing is left to
+    search.
     """
     if search(view, run, seconds=PLAIN_SHARE * run.time_left()):
         return True
     plain = run.bound
     if bound_unshared(view.instance, run):
         return True
-    conflicts_matter = plain is not None and run.bound == plain  # plain search bounds better than tasks without shared resources
+    # Plain search bounds better than tasks without shared resources.
+    conflicts_matter = plain is not None and run.bound == plain
     if search(view, run, seconds=MIXED_SHARE * run.time_left(), workers=MIXED, interleaved=True):
         return True
     return search(view, run, workers=() if conflicts_matter else FROM_BELOW)
@@ -92,7 +94,11 @@ def search(
 
 
 def sharpen(
-    instance: Instance, run: Run, error: float = math.inf, work_share: float = 1.0, quick: bool = False
+    instance: Instance,
+    run: Run,
+    error: float = math.inf,
+    work_share: float = 1.0,
+    quick: bool = False,
 ) -> None:
     """Repeat a finished search in finer integers while rounding leaves a gap; only schedules that
     are no worse are searched.
@@ -105,15 +111,21 @@ def sharpen(
     for stage in range(1, len(FINER) + 1):
         if is_sharp(instance, run):
             return
-        view = build(instance, stage=stage, cutoff=math.inf if run.objective is None else run.objective)
-        sharp = run.objective is not None and view.numbers.error <= level_tolerance(instance, run.objective)
+        view = build(
+            instance, stage=stage, cutoff=math.inf if run.objective is None else run.objective
+        )
+        sharp = run.objective is not None and view.numbers.error <= level_tolerance(
+            instance, run.objective
+        )
         if stage < len(FINER) and not sharp and (quick or view.numbers.error >= error):
             continue
         seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
         if _Search(view, run).run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
             error = run.info["scaling_error"] = view.numbers.error
     if run.termination == "finished" and not is_sharp(instance, run, error):
-        _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(work_share=work_share)
+        _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(
+            work_share=work_share
+        )
 
 
 def is_sharp(instance: Instance, run: Run, error: float = 0.0) -> bool:
@@ -131,7 +143,9 @@ def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float
     prices = {metric: 1.0 / limit for metric, limit in limits.metric_max.items() if limit > 0}
     if not prices:
         return
-    free = replace(instance, limits=replace(limits, metric_max={}), objective=Objective.weighted(prices))
+    free = replace(
+        instance, limits=replace(limits, metric_max={}), objective=Objective.weighted(prices)
+    )
     _Search(build(free), run, proves=False, until_found=True).run(seconds, work_share)
 
 
@@ -213,7 +227,10 @@ class _Search(cp_model.CpSolverSolutionCallback):
     def _conclude(self) -> None:
         run = self.task
         if self.status == cp_model.MODEL_INVALID:
-            raise RuntimeError(f"CP-SAT calls the model of {run.instance.name!r} invalid: {self.view.model.validate()}")
+            raise RuntimeError(
+                f"CP-SAT calls the model of {run.instance.name!r} invalid: "
+                f"{self.view.model.validate()}"
+            )
         if self.source == WHOLE and self.status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             run.report(self.view.schedule(self.solver.value))
         if self.status == cp_model.OPTIMAL and self.proves:
@@ -222,6 +239,12 @@ class _Search(cp_model.CpSolverSolutionCallback):
             self.on_bound(self.solver.best_objective_bound)
         if self.status in (cp_model.FEASIBLE, cp_model.UNKNOWN):
             by_work = run.work_limit is not None and run.time_left() > 0
-            run.report_termination("interrupted" if run.stop_requested.is_set() else "work_limit" if by_work else "time_limit")
+            run.report_termination(
+                "interrupted"
+                if run.stop_requested.is_set()
+                else "work_limit"
+                if by_work
+                else "time_limit"
+            )
         else:
             run.report_termination("finished")

@@ -44,7 +44,11 @@ def first_schedules(instance: Instance, seconds: float = math.inf, seed: int = 0
     found = sampler.schedule()
     if found is not None and verify(instance, found).feasible:
         return [found]
-    return within_limits(instance, samples // STEPS + 1, until, seed) if instance.limits.metric_max else []
+    return (
+        within_limits(instance, samples // STEPS + 1, until, seed)
+        if instance.limits.metric_max
+        else []
+    )
 
 
 def within_limits(instance: Instance, samples: int, until: float, seed: int) -> list[Schedule]:

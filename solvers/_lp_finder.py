@@ -22,7 +22,17 @@ from optbench.sim.sampling import DEEPEST
 from optbench.units import J_PER_KWH
 
 from ._lp_guide import Guide
-from ._lp_search import BEST_VALUE, NOW_VALUE, SPREAD, TEMPERATURE, anneal, consider, new_search, settle_all, value_now
+from ._lp_search import (
+    BEST_VALUE,
+    NOW_VALUE,
+    SPREAD,
+    TEMPERATURE,
+    anneal,
+    consider,
+    new_search,
+    settle_all,
+    value_now,
+)
 
 # Weights of a mode in the search: by loss, by share, uniform. Losses are relative to this share of
 # the mean value of a task.
@@ -49,7 +59,9 @@ class Finder:
     first in every order.
     """
 
-    def __init__(self, instance: Instance, known: Guide, seed: int, running: Ints | None = None) -> None:
+    def __init__(
+        self, instance: Instance, known: Guide, seed: int, running: Ints | None = None
+    ) -> None:
         self.instance, self.guide = instance, known
         self.running = np.zeros(0, dtype=np.int64) if running is None else running
         self.rng = np.random.default_rng(seed)
@@ -91,7 +103,9 @@ class Finder:
         depth = min(DEEPEST, self.instance.num_tasks)
         for key in (*self.keys, windows(self.instance).shortest):
             for lookahead in (True, False):
-                yield list_rule(self.instance, base=key, depth=depth, lookahead=lookahead, end_weight=1.0)
+                yield list_rule(
+                    self.instance, base=key, depth=depth, lookahead=lookahead, end_weight=1.0
+                )
 
     def points(self, roundings: int) -> Iterator[tuple[Ints, Floats]]:
         """Yield modes and keys: modes by loss, by share, by shares at random; in order of starts,
@@ -116,23 +130,32 @@ class Finder:
         watts = float(np.mean(np.abs(net_j)) / max(1e-12, float(np.mean(seconds))))
         for devices in (1.0, np.maximum(1, modes.devices)[pairs.mode]):
             for factor in COMPROMISES:
-                yield best_mode(self.instance, -(net_j + factor * watts * devices * seconds)), -self.guide.tail
+                yield (
+                    best_mode(self.instance, -(net_j + factor * watts * devices * seconds)),
+                    -self.guide.tail,
+                )
 
     def price_rules(self) -> Iterator[Rule]:
         """Yield list rules that choose modes by the LP's prices at dispatch time."""
         instance, known = self.instance, self.guide
         weights = dict(instance.objective.levels[0])
         late = weights.get("tardiness_s", 0.0) * instance.tick_s
-        joule, price = joule_price(instance), float(known.end_price.mean()) if instance.num_tasks else 0.0
+        joule = joule_price(instance)
+        price = float(known.end_price.mean()) if instance.num_tasks else 0.0
         for lookahead in (True, False):
             for time_factor in TIME_FACTORS:
                 for device_factor in DEVICE_FACTORS:
                     for key in self.keys:
                         yield list_rule(
-                            instance, base=key, depth=min(DEEPEST, instance.num_tasks), lookahead=lookahead, late_weight=late,
-                            end_weight=time_factor * max(price, LEAST_PRICE * instance.tick_s), energy_weight=joule,
+                            instance,
+                            base=key,
+                            depth=min(DEEPEST, instance.num_tasks),
+                            lookahead=lookahead,
+                            late_weight=late,
+                            end_weight=time_factor * max(price, LEAST_PRICE * instance.tick_s),
+                            energy_weight=joule,
                             pool_cost=device_factor * known.pool_price,
-                        )  # fmt: skip
+                        )
 
     def consider(self, mode: Ints, key: Floats) -> None:
         """Evaluate a point."""

@@ -49,7 +49,8 @@ class Guide:
 
 
 def guide(instance: Instance, time_limit_s: float) -> Guide:
-    """Solve the LP of the objective's first level; if it is not solved in time, use windows alone.
+    """Solve the LP of the objective's first level; if it is not solved in time, use windows
+    alone.
     """
     known = windows(instance)
     pairs = len(instance.pairs.task)
@@ -80,17 +81,36 @@ def guide_from_windows(instance: Instance, known: Windows) -> Guide:
     pairs, n = instance.pairs, instance.num_tasks
     alike = 1.0 / np.maximum(1, np.diff(pairs.ptr))[pairs.task]
     end = float((known.head + known.shortest).max(initial=0.0))
-    return Guide(1.0, pairs.ptr, pairs.mode, alike, np.zeros(len(pairs.task)), known.head, known.tail, end,
-                 np.zeros(instance.num_pools), np.ones(n))
+    return Guide(
+        1.0,
+        pairs.ptr,
+        pairs.mode,
+        alike,
+        np.zeros(len(pairs.task)),
+        known.head,
+        known.tail,
+        end,
+        np.zeros(instance.num_pools),
+        np.ones(n),
+    )
 
 
 def _read(
-    instance: Instance, fluid: Fluid, program: LinearProgram, solution: LpSolution, dual: Floats, known: Windows,
+    instance: Instance,
+    fluid: Fluid,
+    program: LinearProgram,
+    solution: LpSolution,
+    dual: Floats,
+    known: Windows,
     keep_edges: bool,
-) -> Guide:  # fmt: skip
+) -> Guide:
     groups, pairs = fluid.groups, instance.pairs
-    reduced = program.cost - np.bincount(program.column, weights=dual[program.row] * program.value, minlength=program.num_columns)
-    entry = groups.ptr[groups.group[pairs.task]] + np.arange(len(pairs.task)) - pairs.ptr[pairs.task]
+    reduced = program.cost - np.bincount(
+        program.column, weights=dual[program.row] * program.value, minlength=program.num_columns
+    )
+    entry = (
+        groups.ptr[groups.group[pairs.task]] + np.arange(len(pairs.task)) - pairs.ptr[pairs.task]
+    )
     share = np.maximum(0.0, solution.primal[fluid.share] / groups.size[groups.of])[entry]
     loss = reduced[fluid.share][entry]
     least = np.full(instance.num_tasks, np.inf)
@@ -107,6 +127,14 @@ def _read(
     if keep_edges and len(instance.edges.source):
         np.add.at(end_price, instance.edges.source, dual[family == "start"])
     return Guide(
-        solution.value, pairs.ptr, pairs.mode, share, loss - least[pairs.task], start[groups.group], known.tail,
-        float(solution.primal[fluid.makespan]), pool_price, end_price,
-    )  # fmt: skip
+        solution.value,
+        pairs.ptr,
+        pairs.mode,
+        share,
+        loss - least[pairs.task],
+        start[groups.group],
+        known.tail,
+        float(solution.primal[fluid.makespan]),
+        pool_price,
+        end_price,
+    )

@@ -44,28 +44,48 @@ def play(
     roundings: int,
     steps: int,
 ) -> Trace:
-    """Run with a new solution after each ``resolve_every`` of the time that the known work takes.
+    """Run with a new solution after each ``resolve_every`` of the time that the known work
+    takes.
     """
     plant = plant_of(instance, faults)
     state = new_state(plant)
     weights = dict(instance.objective.levels[0])
     rule = list_rule(
-        instance, base=np.asarray(instance.tasks.release, dtype=float), depth=max(1, instance.num_tasks), end_weight=1.0,
-        energy_weight=joule_price(instance), late_weight=weights.get("tardiness_s", 0.0) * instance.tick_s,
-    )  # fmt: skip
+        instance,
+        base=np.asarray(instance.tasks.release, dtype=float),
+        depth=max(1, instance.num_tasks),
+        end_weight=1.0,
+        energy_weight=joule_price(instance),
+        late_weight=weights.get("tardiness_s", 0.0) * instance.tick_s,
+    )
     rows = addresses(plant), addresses(state), addresses(rule)
     until = last_moment(instance, until)
     run(*rows, -1.0)  # only creates the state at time 0
-    while state.tally[NUM_DONE] < instance.num_tasks and (soon := next_event(plant, state)) <= until and soon < math.inf:
+    while (
+        state.tally[NUM_DONE] < instance.num_tasks
+        and (soon := next_event(plant, state)) <= until
+        and soon < math.inf
+    ):
         length = plan(instance, plant, state, rule, int(rng.integers(2**31)), roundings, steps)
         step = resolve_every * max(length, float(state.total[NOW]) * SHARE_OF_PAST)
         resume(*rows, min(until, max(soon, float(state.total[NOW]) + step)))
     if state.tally[TROUBLE]:
-        raise NoRoomError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+        raise NoRoomError(
+            f"{instance.name}: {len(faults)} faults interrupted more work than there was room to "
+            "record"
+        )
     return Trace(plant, state, schedule_of(instance, plant, state))
 
 
-def plan(instance: Instance, plant: Plant, state: State, rule: Rule, seed: int, roundings: int, steps: int) -> float:
+def plan(
+    instance: Instance,
+    plant: Plant,
+    state: State,
+    rule: Rule,
+    seed: int,
+    roundings: int,
+    steps: int,
+) -> float:
     """Give every known task a mode and a key, and the others prices; return how long the known work
     takes.
     """

@@ -74,19 +74,27 @@ def new_search(instance: Instance, ptr: Ints, mode: Ints, chance: Floats, seed: 
     weights, limits = dict(instance.objective.levels[0]), instance.limits.metric_max
     task = np.repeat(np.arange(n), np.diff(ptr))
     before = np.concatenate(([0.0], np.cumsum(chance)))
-    summed = (before[1:] - before[ptr[task]]) / np.maximum(1e-300, before[ptr[task + 1]] - before[ptr[task]])
+    summed = (before[1:] - before[ptr[task]]) / np.maximum(
+        1e-300, before[ptr[task + 1]] - before[ptr[task]]
+    )
     number = np.zeros(2, dtype=np.int64)
     number[RANDOM] = seeded(seed)
     value = np.zeros(5)
     value[[NOW_VALUE, BEST_VALUE]] = np.inf
     return Search(
-        number=number, value=value,
+        number=number,
+        value=value,
         weight=np.array([weights.get(name, 0.0) for name in METRICS]),
         limit=np.array([limits.get(name, np.inf) for name in METRICS]),
-        ptr=np.ascontiguousarray(ptr), mode=np.ascontiguousarray(mode), chance=np.ascontiguousarray(summed),
-        old_task=np.zeros(2 * MOST_CHANGES, dtype=np.int64), old_mode=np.zeros(2 * MOST_CHANGES, dtype=np.int64),
-        old_key=np.zeros(2 * MOST_CHANGES), best_mode=np.zeros(n, dtype=np.int64), best_key=np.zeros(n),
-    )  # fmt: skip
+        ptr=np.ascontiguousarray(ptr),
+        mode=np.ascontiguousarray(mode),
+        chance=np.ascontiguousarray(summed),
+        old_task=np.zeros(2 * MOST_CHANGES, dtype=np.int64),
+        old_mode=np.zeros(2 * MOST_CHANGES, dtype=np.int64),
+        old_key=np.zeros(2 * MOST_CHANGES),
+        best_mode=np.zeros(n, dtype=np.int64),
+        best_key=np.zeros(n),
+    )
 
 
 @inner()
@@ -136,7 +144,8 @@ def sampled_mode(search: Search, task: int) -> int:
 
 @njit(cache=True)
 def settle(plant: Plant, rule: Rule, task: int, mode: int) -> None:
-    """Fix a task's mode and its queue: that of its pool, unless several pools or a cap affect it.
+    """Fix a task's mode and its queue: that of its pool, unless several pools or a cap
+    affect it.
     """
     rule.fixed[task] = mode
     alone = plant.size[CAPS] == 0 and plant.req_ptr[mode + 1] - plant.req_ptr[mode] == 1
@@ -147,7 +156,11 @@ def settle(plant: Plant, rule: Rule, task: int, mode: int) -> None:
 def remember(rule: Rule, search: Search, task: int) -> None:
     """Save a task's mode and key before they change."""
     c = search.number[CHANGED]
-    search.old_task[c], search.old_mode[c], search.old_key[c] = task, rule.fixed[task], rule.base[task]
+    search.old_task[c], search.old_mode[c], search.old_key[c] = (
+        task,
+        rule.fixed[task],
+        rule.base[task],
+    )
     search.number[CHANGED] = c + 1
 
 
@@ -192,7 +205,9 @@ def swap(plant: Plant, rule: Rule, search: Search, task: int, other: int) -> Non
     remember(rule, search, other)
     if pick(search.number, 2) == 0:
         rule.base[task], rule.base[other] = rule.base[other], rule.base[task]
-    elif plant.kind[other] == plant.kind[task] and fits(plant, task, two) and fits(plant, other, one):
+    elif (
+        plant.kind[other] == plant.kind[task] and fits(plant, task, two) and fits(plant, other, one)
+    ):
         settle(plant, rule, task, two)
         settle(plant, rule, other, one)
 
@@ -207,7 +222,8 @@ def step_mode(plant: Plant, rule: Rule, search: Search, task: int) -> None:
 
 @njit(cache=True)
 def move_near(plant: Plant, rule: Rule, search: Search, task: int, pool: int) -> None:
-    """Move a neighbour to the pool, if a few draws give it a mode there; perhaps its neighbour too.
+    """Move a neighbour to the pool, if a few draws give it a mode there; perhaps its
+    neighbour too.
     """
     while search.number[CHANGED] < MOST_CHANGES:
         before, after = plant.pred_ptr[task], plant.succ_ptr[task]
@@ -244,7 +260,8 @@ def keep_best(plant: Plant, rule: Rule, search: Search) -> None:
 @njit(cache=True)
 def value_now(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints) -> float:
     """Return the value of a rule's schedule, which is left in the state."""
-    plant, state, rule, search = plant_at(plant_row), state_at(state_row), rule_at(rule_row), search_at(search_row)
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    search = search_at(search_row)
     return float(evaluate(plant, state, rule, search))
 
 
@@ -259,7 +276,8 @@ def settle_all(plant_row: Ints, rule_row: Ints) -> None:
 @njit(cache=True)
 def consider(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints) -> float:
     """Return the value of the rule's point, which the search keeps when it is the best."""
-    plant, state, rule, search = plant_at(plant_row), state_at(state_row), rule_at(rule_row), search_at(search_row)
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    search = search_at(search_row)
     for task in range(plant.size[TASKS]):
         settle(plant, rule, task, rule.fixed[task])
     value = evaluate(plant, state, rule, search)
@@ -272,12 +290,15 @@ def consider(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints)
 @njit(cache=True)
 def anneal(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints, steps: int) -> None:
     """Take ``steps`` steps from the rule's point, whose value the search holds."""
-    plant, state, rule, search = plant_at(plant_row), state_at(state_row), rule_at(rule_row), search_at(search_row)
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    search = search_at(search_row)
     value = search.value
     for _ in range(steps):
         change(plant, rule, search)
         new = evaluate(plant, state, rule, search)
-        if new <= value[NOW_VALUE] - value[TEMPERATURE] * math.log(max(1e-12, fraction(search.number))):
+        if new <= value[NOW_VALUE] - value[TEMPERATURE] * math.log(
+            max(1e-12, fraction(search.number))
+        ):
             value[NOW_VALUE] = new
             if new < value[BEST_VALUE]:
                 keep_best(plant, rule, search)

@@ -47,18 +47,27 @@ def remaining_instance(instance: Instance, plant: Plant, state: State) -> Remain
     release = np.maximum(0.0, np.maximum(np.asarray(tasks.release[task], dtype=float), late) - now)
     deadline = np.maximum(0.0, tasks.deadline[task] - now)
     tasks_left = Tasks(
-        kind=kind, units=units, release=np.ceil(release).astype(np.int64), deadline=deadline,
-        deadline_hard=tasks.deadline_hard[task], weight=tasks.weight[task], memory_gb=tasks.memory_gb[task],
-    )  # fmt: skip
+        kind=kind,
+        units=units,
+        release=np.ceil(release).astype(np.int64),
+        deadline=deadline,
+        deadline_hard=tasks.deadline_hard[task],
+        weight=tasks.weight[task],
+        memory_gb=tasks.memory_gb[task],
+    )
     pools = replace(instance.pools, count=np.maximum(1, instance.pools.count - state.gone))
     left = replace(
-        instance, name=f"{instance.name} from {now:g}", tasks=tasks_left, pools=pools,
+        instance,
+        name=f"{instance.name} from {now:g}",
+        tasks=tasks_left,
+        pools=pools,
         modes=_append_running_modes(instance.modes, state.mode[busy]),
         edges=Edges(here[edges.source[kept]], here[edges.target[kept]], edges.data_gb[kept]),
-        limits=Limits(instance.limits.cap_place, instance.limits.cap_w), tariffs=_tariffs(instance.tariffs, now),
+        limits=Limits(instance.limits.cap_place, instance.limits.cap_w),
+        tariffs=_tariffs(instance.tariffs, now),
         horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
         stream=None if instance.stream is None else without_latencies(instance.stream, task),
-    )  # fmt: skip
+    )
     return RemainingInstance(left, task, here[busy])
 
 
@@ -67,7 +76,8 @@ def _known(instance: Instance, state: State, now: float) -> np.ndarray:
     known = np.asarray(instance.tasks.release, dtype=float) <= now
     edges = instance.edges
     order = np.argsort(edges.source, kind="stable")
-    target, ptr = edges.target[order], np.searchsorted(edges.source[order], np.arange(instance.num_tasks + 1))
+    target = edges.target[order]
+    ptr = np.searchsorted(edges.source[order], np.arange(instance.num_tasks + 1))
     if not known.all():
         for i in instance.order.tolist():  # a task that waits for an unknown one is unknown
             if not known[i]:
@@ -76,11 +86,14 @@ def _known(instance: Instance, state: State, now: float) -> np.ndarray:
 
 
 def _arrivals(instance: Instance, state: State, task: Ints, here: Ints) -> Floats:
-    """Return when data of tasks that have ended is at the nearest pool where each task could run.
+    """Return when data of tasks that have ended is at the nearest pool where each task
+    could run.
     """
     edges, primary = instance.edges, instance.modes.primary
     late = np.zeros(instance.num_tasks)
-    old = np.flatnonzero((state.status[edges.source] == DONE) & (here[edges.target] >= 0) & (edges.data_gb > 0))
+    old = np.flatnonzero(
+        (state.status[edges.source] == DONE) & (here[edges.target] >= 0) & (edges.data_gb > 0)
+    )
     if len(old) == 0 or instance.num_pools < 2:
         return late[task]
     kinds = len(instance.modes.kind_ptr) - 1
@@ -89,7 +102,9 @@ def _arrivals(instance: Instance, state: State, task: Ints, here: Ints) -> Float
     reach[instance.modes.kind[some], primary[some]] = True
     sender = primary[state.mode[edges.source[old]]]
     pools = np.arange(instance.num_pools)
-    lag = np.asarray(instance.lag(sender[:, None], pools[None, :], edges.data_gb[old][:, None]), dtype=float)
+    lag = np.asarray(
+        instance.lag(sender[:, None], pools[None, :], edges.data_gb[old][:, None]), dtype=float
+    )
     least = np.where(reach[instance.tasks.kind[edges.target[old]]], lag, np.inf).min(axis=1)
     at = state.end[edges.source[old]] + np.where(np.isfinite(least), least, 0.0)
     np.maximum.at(late, edges.target[old], at)
@@ -107,7 +122,9 @@ def _append_running_modes(modes: Modes, running: Ints) -> Modes:
         kind_names=(*modes.kind_names, *(f"running {k}" for k in range(len(running)))),
         kind_ptr=np.concatenate((modes.kind_ptr, len(modes.clock) + 1 + np.arange(len(running)))),
         time_per_unit_s=np.concatenate((modes.time_per_unit_s, modes.time_per_unit_s[running])),
-        energy_per_unit_j=np.concatenate((modes.energy_per_unit_j, modes.energy_per_unit_j[running])),
+        energy_per_unit_j=np.concatenate(
+            (modes.energy_per_unit_j, modes.energy_per_unit_j[running])
+        ),
         power_w=np.concatenate((modes.power_w, modes.power_w[running])),
         clock=np.concatenate((modes.clock, modes.clock[running])),
         req_ptr=np.concatenate((modes.req_ptr, modes.req_ptr[-1] + np.cumsum(size))),

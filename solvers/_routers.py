@@ -34,7 +34,13 @@ class Router(SitePolicy):
         """Return what may change while it runs: bits of ``sim.kernel.sites.moves``."""
         return 0
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self,
+        instance: Instance,
+        rng: np.random.Generator,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> Trace:
         grid = grid_of(instance)
         return play_routes(grid, self.routes(grid), faults, until, how=self.how)
 
@@ -48,7 +54,13 @@ class CappedRouter(Router):
     def refuse(self, instance: Instance) -> str | None:
         return why_unsupported(instance, capped=True)
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self,
+        instance: Instance,
+        rng: np.random.Generator,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> Trace:
         grid = grid_of(instance, capped=True)
         top = np.where(np.isnan(grid.clocks), 0.0, grid.clocks).max(axis=2, keepdims=True)
         low = (grid.clocks < self.floor * top).sum(axis=2)
@@ -66,14 +78,18 @@ def rates(instance: Instance) -> tuple[float, float, float]:
     return scaled_rates(instance, energy, wanted.get("cost_usd", 0.0), wanted.get("carbon_g", 0.0))
 
 
-def scaled_rates(instance: Instance, energy: float, usd: float, carbon: float) -> tuple[float, float, float]:
+def scaled_rates(
+    instance: Instance, energy: float, usd: float, carbon: float
+) -> tuple[float, float, float]:
     """Scale these weights so that a joule costs 1 on average over sites and time; joules alone
     count where that is 0.
     """
     tariffs = instance.tariffs
     if tariffs is None:
         return 1.0, 0.0, 0.0
-    per_kwh = usd * float(tariffs.price_usd_per_kwh.mean()) + carbon * float(tariffs.carbon_g_per_kwh.mean())
+    per_kwh = usd * float(tariffs.price_usd_per_kwh.mean()) + carbon * float(
+        tariffs.carbon_g_per_kwh.mean()
+    )
     mean = energy + per_kwh / J_PER_KWH
     return (energy / mean, usd / mean, carbon / mean) if mean > 0 else (1.0, 0.0, 0.0)
 
@@ -84,7 +100,9 @@ def on_devices(instance: Instance, gpus: int | None) -> Bools:
     return np.asarray(devices > 0 if gpus is None else devices == gpus, dtype=bool)
 
 
-def require_at_least(solver: str, field: str, value: float | None, least: float, why: str = "") -> None:
+def require_at_least(
+    solver: str, field: str, value: float | None, least: float, why: str = ""
+) -> None:
     """Raise a ParameterError unless the value is None or at least ``least``."""
     if value is not None and not (least <= value < math.inf):
         raise ParameterError(f"{solver}: {field} is {value!r}; it must be at least {least:g}{why}")
@@ -107,4 +125,6 @@ def index(grid: ModeGrid, **more: Any) -> Routes:
     Rest is paid in any case; charging it, as the price of a device, slightly speeds up work that
     keeps others from good devices.
     """
-    return routes_of(grid, **{"rates": rates(grid.instance), "device_w": grid.instance.pools.rest_w, **more})
+    return routes_of(
+        grid, **{"rates": rates(grid.instance), "device_w": grid.instance.pools.rest_w, **more}
+    )

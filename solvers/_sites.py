@@ -13,12 +13,15 @@ import numpy as np
 from optbench.model.instance import Instance, Ints
 from optbench.plugins.policy import CARRIED_OUT, Policy
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.kernel.sites.sites import Steering
+from optbench.sim.kernel.sites.steering import Steering
 from optbench.sim.rules import Trace
 from optbench.sim.sites.sites import ModeGrid, grid_of, play_sites, why_unsupported
 
 # Outages stop work that continues later; a job that is not stopped runs to its end.
-SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap"} | {"preemption", "outages"}
+SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap"} | {
+    "preemption",
+    "outages",
+}
 
 
 class SitePolicy(Policy):
@@ -33,7 +36,13 @@ class SitePolicy(Policy):
     def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         raise NotImplementedError
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self,
+        instance: Instance,
+        rng: np.random.Generator,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> Trace:
         return play_sites(instance, self.steer(grid_of(instance), rng), faults, until)
 
 
@@ -46,7 +55,11 @@ def sent_or_uniform(instance: Instance, rng: np.random.Generator) -> Ints:
         return stream.sent_to
     served = np.zeros((len(instance.modes.kind_names), instance.num_pools), dtype=bool)
     served[instance.modes.kind, instance.modes.primary] = True
-    way = np.ones((1, instance.num_pools), dtype=bool) if stream is None else np.isfinite(stream.latency_s)
+    way = (
+        np.ones((1, instance.num_pools), dtype=bool)
+        if stream is None
+        else np.isfinite(stream.latency_s)
+    )
     # One row per (kind, ingress): the pools that it can reach, then the others.
     opened = (served[:, None, :] & way[None, :, :]).reshape(-1, instance.num_pools)
     listed, count = np.argsort(~opened, axis=1, kind="stable"), opened.sum(axis=1)

@@ -23,7 +23,8 @@ from ._routers import CappedRouter, index, on_devices, require_at_least
 
 @dataclass(frozen=True)
 class CapByJob(CappedRouter):
-    """Energy and time as in drift_penalty; single jobs are slowed down while the cap requires it.
+    """Energy and time as in drift_penalty; single jobs are slowed down while the cap
+    requires it.
     """
 
     time_w: float = 20.0
@@ -35,7 +36,10 @@ class CapByJob(CappedRouter):
         require_at_least("cap_by_job", "gpus", self.gpus, 1)
         require_at_least("cap_by_job", "floor", self.floor, 0)
         if self.floor > 1:
-            raise ParameterError(f"cap_by_job: floor is {self.floor!r}; it must be at most 1, a share of the top clock")
+            raise ParameterError(
+                f"cap_by_job: floor is {self.floor!r}; it must be at most 1, a share of the top "
+                "clock"
+            )
 
     @property
     def how(self) -> int:

@@ -37,7 +37,10 @@ class CapBySite(CappedRouter):
         require_at_least("cap_by_site", "gpus", self.gpus, 1)
         require_at_least("cap_by_site", "floor", self.floor, 0)
         if self.floor > 1:
-            raise ParameterError(f"cap_by_site: floor is {self.floor!r}; it must be at most 1, a share of the top clock")
+            raise ParameterError(
+                f"cap_by_site: floor is {self.floor!r}; it must be at most 1, a share of the top "
+                "clock"
+            )
 
     @property
     def how(self) -> int:

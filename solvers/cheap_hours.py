@@ -40,6 +40,12 @@ class CheapHours(Router):
 
     def routes(self, grid: ModeGrid) -> Routes:
         return index(
-            grid, time_w=self.time_w, budget_s=budget_of(grid.instance, self.latency_budget_s), gain=self.gain,
-            hold_s=HOUR_S * self.hold_h, margin=self.margin, reserve=self.reserve, queues=self.queues,
-        )  # fmt: skip
+            grid,
+            time_w=self.time_w,
+            budget_s=budget_of(grid.instance, self.latency_budget_s),
+            gain=self.gain,
+            hold_s=HOUR_S * self.hold_h,
+            margin=self.margin,
+            reserve=self.reserve,
+            queues=self.queues,
+        )

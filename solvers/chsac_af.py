@@ -76,9 +76,13 @@ class ChsacAf(SitePolicy, Trainable):
             if value is not None and not 0 < value < math.inf:
                 raise ParameterError(f"chsac_af: {name} is {value!r}; it must be positive")
         if not 0 <= self.gain < 1:
-            raise ParameterError(f"chsac_af: gain is {self.gain!r}; it must be at least 0 and below 1")
+            raise ParameterError(
+                f"chsac_af: gain is {self.gain!r}; it must be at least 0 and below 1"
+            )
         if self.latency_budget_s is not None and self.price_w is not None:
-            raise ParameterError(f"chsac_af: price_w is {self.price_w!r} beside latency_budget_s; give one of them")
+            raise ParameterError(
+                f"chsac_af: price_w is {self.price_w!r} beside latency_budget_s; give one of them"
+            )
 
     def refuse(self, instance: Instance) -> str | None:
         reason = why_unsupported(instance)
@@ -86,14 +90,26 @@ class ChsacAf(SitePolicy, Trainable):
             return reason
         found, grid = self._network(), grid_of(instance)
         pools, widest = grid.mode_at.shape[1], grid.widest
-        if self.network and found.pilot.kind == "flat" and (pools, widest) != (found.pools, found.widest):
+        if (
+            self.network
+            and found.pilot.kind == "flat"
+            and (pools, widest) != (found.pools, found.widest)
+        ):
             return (
-                f"its network was trained on {found.pools} sites and up to {found.widest} devices per job, here are {pools} and "
-                f"{widest}; train one: optbench train chsac_af --on PROBLEM -o FILE, then -p checkpoint=FILE"
+                f"its network was trained on {found.pools} sites and up to {found.widest} "
+                f"devices per job, here are {pools} and "
+                f"{widest}; train one: optbench train chsac_af --on PROBLEM -o FILE, then -p "
+                "checkpoint=FILE"
             )
         return None
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self,
+        instance: Instance,
+        rng: np.random.Generator,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> Trace:
         found = self._network()
         pilot = found.pilot.taking_best() if self.greedy else found.pilot
         if not self.network:
@@ -107,8 +123,17 @@ class ChsacAf(SitePolicy, Trainable):
         range_w = (0.5 * float(found.prices_w.min()), 2.0 * float(found.prices_w.max()))
         price_w = found.price_w(budget_s)
         return run_network(
-            instance, pilot, price_w, rng, faults, until, budget_s=budget_s, gain=self.gain, range_w=range_w, **known
-        )[0]  # fmt: skip
+            instance,
+            pilot,
+            price_w,
+            rng,
+            faults,
+            until,
+            budget_s=budget_s,
+            gain=self.gain,
+            range_w=range_w,
+            **known,
+        )[0]
 
     def _network(self) -> SiteCheckpoint:
         path = SHIPPED if self.checkpoint is None else Path(self.checkpoint)
@@ -123,34 +148,52 @@ class ChsacAf(SitePolicy, Trainable):
         settings: SiteTraining = run.settings
         _spare_finished(run)
         seeds = range(FIRST_SEED + 100 * run.seed, FIRST_SEED + 100 * run.seed + settings.envs)
-        instances = [run.problems[k % len(run.problems)].instance(seed) for k, seed in enumerate(seeds)]
+        instances = [
+            run.problems[k % len(run.problems)].instance(seed) for k, seed in enumerate(seeds)
+        ]
         for instance in instances:
             grid_of(instance)  # raises if no policy for sites can run the instance
         if run.fresh:
             run.kept.unlink(missing_ok=True)
         first = instances[:: len(run.problems)][:MOST_CALIBRATED]
         done = train_sites(
-            instances, settings, seed=run.seed, names=run.names, calibrate_on=first, kept=run.kept, on_point=run.on_point,
+            instances,
+            settings,
+            seed=run.seed,
+            names=run.names,
+            calibrate_on=first,
+            kept=run.kept,
+            on_point=run.on_point,
             stop=run.stop,
-        )  # fmt: skip
+        )
         about = {
-            "solver": "chsac_af", "trained_on": list(run.names), "instance_seeds": [seeds.start, seeds.stop - 1],
-            "optbench": __version__, "at": datetime.now(UTC).isoformat(timespec="seconds"), **done.checkpoint.provenance,
-        }  # fmt: skip
+            "solver": "chsac_af",
+            "trained_on": list(run.names),
+            "instance_seeds": [seeds.start, seeds.stop - 1],
+            "optbench": __version__,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            **done.checkpoint.provenance,
+        }
         done.checkpoint.provenance.clear()
         done.checkpoint.provenance.update(about)
         write_checkpoint(run.output, done.checkpoint)
-        prices = dict(zip(done.checkpoint.budgets_s.tolist(), done.checkpoint.prices_w.tolist(), strict=True))
+        prices = dict(
+            zip(done.checkpoint.budgets_s.tolist(), done.checkpoint.prices_w.tolist(), strict=True)
+        )
         return TrainingResult(done.history, {**about, "prices_w": prices}, done.interrupted)
 
 
 def _spare_finished(run: TrainingRun) -> None:
-    """Refuse to replace a finished network, or a file of something else, unless that is requested.
+    """Refuse to replace a finished network, or a file of something else, unless that is
+    requested.
     """
     if run.fresh or run.kept.exists() or not run.output.exists():
         return
     if read_checkpoint(run.output).provenance.get("complete", True):
-        raise ParameterError(f"{run.output} is the checkpoint of a finished training; --fresh trains anew and replaces it")
+        raise ParameterError(
+            f"{run.output} is the checkpoint of a finished training; --fresh trains anew and "
+            "replaces it"
+        )
 
 
 @lru_cache(maxsize=4)

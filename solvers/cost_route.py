@@ -1,7 +1,8 @@
 """Route by cost and carbon: each job goes where its electricity, its priced carbon and its time
 cost least over its run.
 
-    price of a joule at pool p = price_p + carbon_usd_per_kg carbon_p / 1000      (USD per kWh, scaled to 1 on the average)
+    price of a joule at pool p
+        = price_p + carbon_usd_per_kg carbon_p / 1000   (USD per kWh, scaled to 1 on the average)
 
 taken over the hours in which the job would run. Where an instance has no tariffs, joules count.
 """

@@ -53,7 +53,12 @@ PATIENCE_S = 1.0
 class CpSat(Solver):
     """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones."""
 
-    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "outages", "open_end", "per_unit"}
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
+        "preemption",
+        "outages",
+        "open_end",
+        "per_unit",
+    }
 
     needs: ClassVar[frozenset[str] | set[str]] = KERNELS | {"shop_search", "project_search"}
 
@@ -98,7 +103,9 @@ class CpSat(Solver):
         """Search briefly: what it solves needs no heuristic. Return whether it did."""
         from ._cpsat_search import search
 
-        return search(view, run, seconds=min(PROBE_S, PROBE_SHARE * run.time_left()), work_share=PROBE_SHARE)
+        return search(
+            view, run, seconds=min(PROBE_S, PROBE_SHARE * run.time_left()), work_share=PROBE_SHARE
+        )
 
     def polish(self, instance: Instance, run: Run) -> None:
         """Run the compiled heuristics from the best schedule so far, at first with bounds beside
@@ -136,7 +143,11 @@ class CpSat(Solver):
         if alone and not is_searchable(view.instance) and STAGED_S <= run.time_left() < math.inf:
             search_in_stages(view, run)
             return
-        provable = run.threads == len(PROVERS) and run.work_limit is None and is_provable(view.instance, run)
+        provable = (
+            run.threads == len(PROVERS)
+            and run.work_limit is None
+            and is_provable(view.instance, run)
+        )
         search(view, run, workers=PROVERS if provable else ())
 
 
@@ -191,7 +202,9 @@ def is_provable(instance: Instance, run: Run) -> bool:
     if not is_shop(instance):
         return True
     raised = any(name in run.bounds[-1].source for name in ("destructive", "cpsat"))
-    small = instance.num_tasks <= SMALL_TASKS or (instance.num_tasks <= PROVABLE_TASKS and difference <= PROVABLE_GAP)
+    small = instance.num_tasks <= SMALL_TASKS or (
+        instance.num_tasks <= PROVABLE_TASKS and difference <= PROVABLE_GAP
+    )
     return small and (raised or difference > TIGHT_GAP)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.sites.sites import STICKY, Steering
+from optbench.sim.kernel.sites.steering import STICKY, Steering
 from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform

@@ -54,6 +54,11 @@ class DriftPenalty(Router):
 
     def routes(self, grid: ModeGrid) -> Routes:
         return index(
-            grid, time_w=self.time_w, device_w=self.rest_share * grid.instance.pools.rest_w, gain=self.gain, queues=self.queues,
-            budget_s=budget_of(grid.instance, self.latency_budget_s), allowed=on_devices(grid.instance, self.gpus),
-        )  # fmt: skip
+            grid,
+            time_w=self.time_w,
+            device_w=self.rest_share * grid.instance.pools.rest_w,
+            gain=self.gain,
+            queues=self.queues,
+            budget_s=budget_of(grid.instance, self.latency_budget_s),
+            allowed=on_devices(grid.instance, self.gpus),
+        )

@@ -1,7 +1,8 @@
 """``eco_route`` of the CHSAC-AF paper's simulator: to the site of the least best mode, started as
 by the default policy.
 
-    score(job, site) = u · min over (n, f) of P(n, f) T(n, f)   [· carbon or price of the site at the hour of arrival]
+    score(job, site) = u · min over (n, f) of P(n, f) T(n, f)
+                       [· carbon or price of the site at the hour of arrival]
 
 It ignores how many devices are free, and (n, f) is not kept: a job takes all free devices at a
 lowered clock, or waits. Jobs of a kind therefore go to one site while rates do not change.
@@ -17,7 +18,7 @@ import numpy as np
 
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.sim.kernel.sites.sites import STICKY, Steering
+from optbench.sim.kernel.sites.steering import STICKY, Steering
 from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy
@@ -42,7 +43,8 @@ class EcoRoute(SitePolicy):
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
             raise ParameterError(
-                f"eco_route: objective is {self.objective!r}; it must be one of {', '.join(OBJECTIVES)}"
+                f"eco_route: objective is {self.objective!r}; it must be one of "
+                f"{', '.join(OBJECTIVES)}"
             )
         if not 0 < self.low <= 1:
             raise ParameterError(
@@ -51,7 +53,10 @@ class EcoRoute(SitePolicy):
 
     def refuse(self, instance: Instance) -> str | None:
         if self.objective != "energy" and instance.tariffs is None:
-            return f"objective={self.objective} needs tariffs (geo_dc:drain=yes,minimize=cost); -p objective=energy needs none"
+            return (
+                f"objective={self.objective} needs tariffs (geo_dc:drain=yes,minimize=cost); "
+                "-p objective=energy needs none"
+            )
         return super().refuse(instance)
 
     def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:

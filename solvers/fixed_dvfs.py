@@ -1,9 +1,10 @@
 """Two clocks and a threshold: low while there is little to do, high while tasks queue.
 
-The cluster is *pressed* while  ready tasks / (ready tasks + free devices) > load. Per kind, pools and numbers of devices, the
-mode whose clock is nearest to ``high_clock`` is allowed then, nearest to ``low_clock`` otherwise;
-modes without a clock are always allowed. Tasks come in the order in which they become ready, each
-in the allowed mode that ends first; a task that does not fit is skipped.
+The cluster is *pressed* while  ready tasks / (ready tasks + free devices) > load. Per kind, pools
+and numbers of devices, the mode whose clock is nearest to ``high_clock`` is allowed then, nearest
+to ``low_clock`` otherwise; modes without a clock are always allowed. Tasks come in the order in
+which they become ready, each in the allowed mode that ends first; a task that does not fit is
+skipped.
 """
 
 from __future__ import annotations
@@ -31,14 +32,24 @@ class FixedDvfs(RulePolicy):
     load: float = 0.5
 
     def __post_init__(self) -> None:
-        for name, value in (("low_clock", self.low_clock), ("high_clock", self.high_clock), ("load", self.load)):
+        for name, value in (
+            ("low_clock", self.low_clock),
+            ("high_clock", self.high_clock),
+            ("load", self.load),
+        ):
             if not 0.0 <= value <= 1.0:
                 raise ParameterError(f"fixed_dvfs: {name} is {value!r}; it must be in [0, 1]")
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         low, high = (nearest_clock(instance, clock) for clock in (self.low_clock, self.high_clock))
         per_free = math.inf if self.load == 1.0 else self.load / (1.0 - self.load)
-        return list_rule(instance, ready_weight=1.0, end_weight=1.0, load=per_free, allowed=CALM * low + PRESSED * high)
+        return list_rule(
+            instance,
+            ready_weight=1.0,
+            end_weight=1.0,
+            load=per_free,
+            allowed=CALM * low + PRESSED * high,
+        )
 
 
 def nearest_clock(instance: Instance, clock: float) -> Bools:
@@ -52,7 +63,11 @@ def nearest_clock(instance: Instance, clock: float) -> Bools:
     out = np.isnan(modes.clock)
     for k in np.flatnonzero(~out).tolist():
         needs = slice(int(modes.req_ptr[k]), int(modes.req_ptr[k + 1]))
-        group = (int(modes.kind[k]), *modes.req_pool[needs].tolist(), *modes.req_count[needs].tolist())
+        group = (
+            int(modes.kind[k]),
+            *modes.req_pool[needs].tolist(),
+            *modes.req_count[needs].tolist(),
+        )
         rank = (float(distance[k]), float(modes.clock[k]), k)
         best[group] = min(best.get(group, rank), rank)
     out[[k for _, _, k in best.values()]] = True

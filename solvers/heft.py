@@ -30,17 +30,24 @@ class Heft(RulePolicy):
     """Earliest finish time, by upward rank; energy-blind."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
-        return list_rule(instance, base=-upward_rank(instance), end_weight=1.0, lookahead=has_choice(instance))
+        return list_rule(
+            instance, base=-upward_rank(instance), end_weight=1.0, lookahead=has_choice(instance)
+        )
 
 
 def upward_rank(instance: Instance) -> Floats:
-    """Return the mean length of the longest path from the start of a task to the end of everything.
+    """Return the mean length of the longest path from the start of a task to the end of
+    everything.
     """
     pairs, edges, n = instance.pairs, instance.edges, instance.num_tasks
-    mean = np.bincount(pairs.task, weights=pairs.duration, minlength=n) / np.maximum(1, np.diff(pairs.ptr))
+    mean = np.bincount(pairs.task, weights=pairs.duration, minlength=n) / np.maximum(
+        1, np.diff(pairs.ptr)
+    )
     shortest = edge_lags(instance)
     lag = 0.5 * (np.where(np.isfinite(shortest), shortest, 0.0) + longest_lags(instance))
     rank, source, target = mean.tolist(), edges.source.tolist(), edges.target.tolist()
     for e in reversed(by_source(instance)):
-        rank[source[e]] = max(rank[source[e]], float(mean[source[e]]) + float(lag[e]) + rank[target[e]])
+        rank[source[e]] = max(
+            rank[source[e]], float(mean[source[e]]) + float(lag[e]) + rank[target[e]]
+        )
     return np.asarray(rank)

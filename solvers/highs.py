@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +15,18 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
 from optbench.units import SUM_MARGIN
-from optbench.views.milp import BuildStoppedError, Formulation, MilpArrays, StandardForm, formulate, standard_form, to_pyomo
+from optbench.views.milp import (
+    BuildStoppedError,
+    Formulation,
+    MilpArrays,
+    StandardForm,
+    formulate,
+    standard_form,
+    to_pyomo,
+)
 
 from ._first_schedules import KERNELS, first_schedules
+from ._highs_scaling import Matrix, Scaled, column_units, pass_model
 
 # Share of the time for a first schedule.
 FIRST_SHARE = 0.1
@@ -39,36 +48,17 @@ MOST_JUMP_NONZEROS = 1_000_000
 # are then small beside it.
 LARGEST_COST = 2.0**20
 
-# Columns that are times, and the largest time and coefficient for HiGHS.
-TIMES = ("start", "makespan", "tardy")
-LARGEST_TIME = 2.0**12
-
 # The reason for every HiGHS status without optimum or proof. A status that is absent here is a
 # failure of HiGHS.
 STOPPED: dict[str, Termination] = {
-    "kTimeLimit": "time_limit", "kIterationLimit": "work_limit", "kSolutionLimit": "work_limit", "kMemoryLimit": "memory_limit",
-    "kInterrupt": "interrupted", "kHighsInterrupt": "interrupted",
+    "kTimeLimit": "time_limit",
+    "kIterationLimit": "work_limit",
+    "kSolutionLimit": "work_limit",
+    "kMemoryLimit": "memory_limit",
+    "kInterrupt": "interrupted",
+    "kHighsInterrupt": "interrupted",
 }
 SOLVED = ("kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty")
-
-
-class Matrix(Protocol):
-    """The parts of a model for HiGHS, which the array form and the compiled Pyomo model share."""
-
-    @property
-    def cost(self) -> Floats: ...
-    @property
-    def lower(self) -> Floats: ...
-    @property
-    def upper(self) -> Floats: ...
-    @property
-    def integer(self) -> np.ndarray[Any, np.dtype[np.bool_]]: ...
-    @property
-    def row_lower(self) -> Floats: ...
-    @property
-    def row_upper(self) -> Floats: ...
-    @property
-    def matrix(self) -> tuple[Any, Any, Floats]: ...
 
 
 @dataclass
@@ -83,7 +73,12 @@ class Highs(Solver):
     route: str = "array"
     first: bool = True
 
-    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {"preemption", "outages", "open_end", "per_unit"}
+    supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
+        "preemption",
+        "outages",
+        "open_end",
+        "per_unit",
+    }
     needs: ClassVar[frozenset[str] | set[str]] = KERNELS
 
     def refuse(self, instance: Instance) -> str | None:
@@ -95,7 +90,9 @@ class Highs(Solver):
 
     def solve(self, instance: Instance, run: Run) -> Any:
         if self.route not in ROUTES:
-            raise ParameterError(f"highs: route is {self.route!r}; it must be one of {', '.join(ROUTES)}")
+            raise ParameterError(
+                f"highs: route is {self.route!r}; it must be one of {', '.join(ROUTES)}"
+            )
         began = run.elapsed_s()
         self._start(instance, run)
         warm = run.best
@@ -112,8 +109,13 @@ class Highs(Solver):
         if self.route == "pyomo":
             model, order = by_pyomo(arrays)
         run.info |= {
-            "formulation": formulation.name, "formulation_reason": reason, "route": self.route, "columns": arrays.num_columns,
-            "binaries": arrays.num_binaries, "rows": arrays.num_rows, "nonzeros": arrays.num_nonzeros,
+            "formulation": formulation.name,
+            "formulation_reason": reason,
+            "route": self.route,
+            "columns": arrays.num_columns,
+            "binaries": arrays.num_binaries,
+            "rows": arrays.num_rows,
+            "nonzeros": arrays.num_nonzeros,
             "build_s": round(run.elapsed_s() - began, 6),
         }
         session = Session(run, formulation, model, order)
@@ -152,47 +154,6 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
     weights = dict(instance.objective.levels[0])
     weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.tick_s
     return None if objective is None or weight == 0 else objective / weight * (1 + SUM_MARGIN)
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """A model with its columns in other units, and its rows divided by powers of two: nothing is
-    rounded.
-
-    HiGHS's tolerances are absolute. In ticks of a nanosecond times and the constants that switch
-    rows on and off are 1e9 and more: with those HiGHS 1.14.0 proved bounds above the optimum.
-    """
-
-    cost: Floats
-    lower: Floats
-    upper: Floats
-    integer: np.ndarray[Any, np.dtype[np.bool_]]
-    row_lower: Floats
-    row_upper: Floats
-    matrix: tuple[Any, Any, Floats]
-
-    @classmethod
-    def of(cls, model: Matrix, units: Floats) -> Scaled:
-        ptr, col, value = model.matrix
-        value = value * units[col]
-        row = np.repeat(np.arange(len(model.row_lower)), np.diff(ptr))
-        largest = np.zeros(len(model.row_lower))
-        np.maximum.at(largest, row, np.abs(value))
-        divisor = np.ldexp(1.0, np.maximum(0, np.frexp(largest / LARGEST_TIME)[1]))
-        return cls(
-            model.cost * units, model.lower / units, model.upper / units, model.integer, model.row_lower / divisor,
-            model.row_upper / divisor, (ptr, col, value / divisor[row]),
-        )  # fmt: skip
-
-
-def column_units(formulation: Formulation) -> Floats:
-    """Return the scale of each column: for times a power of two of ticks, up to LARGEST_TIME."""
-    out = np.ones(formulation.arrays.num_columns)
-    unit = float(np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1]))))
-    for block in formulation.arrays.columns:
-        if block.name in TIMES and not block.integer:
-            out[block.first : block.first + block.size] = unit
-    return out
 
 
 @dataclass
@@ -239,8 +200,12 @@ class Session:
         self.api.Highs.resetGlobalScheduler(True)
         highs = self.api.Highs()
         options: dict[str, Any] = {
-            "output_flag": False, "threads": self.run.threads, "random_seed": self.run.seed % 2**31, "mip_rel_gap": 0.0,
-            "mip_abs_gap": ABS_GAP, "mip_feasibility_tolerance": FEASIBILITY,
+            "output_flag": False,
+            "threads": self.run.threads,
+            "random_seed": self.run.seed % 2**31,
+            "mip_rel_gap": 0.0,
+            "mip_abs_gap": ABS_GAP,
+            "mip_feasibility_tolerance": FEASIBILITY,
         }
         if highs.version() in WRONG_PRESOLVE:
             options["presolve"] = "off"
@@ -258,13 +223,20 @@ class Session:
         """Translate the model status: solution, bound, proof or reason for stopping."""
         run, info = self.run, highs.getInfo()
         status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-        if status == "kUnboundedOrInfeasible":  # solved again without an objective, whose bounds must not be reported
+        if status == "kUnboundedOrInfeasible":
+            # Solved again without an objective, whose bounds must not be reported.
             highs.disableCallbacks()
             self.bounding = False
-            highs.changeColsCost(len(self.order), np.arange(len(self.order), dtype=np.int32), np.zeros(len(self.order)))
+            highs.changeColsCost(
+                len(self.order),
+                np.arange(len(self.order), dtype=np.int32),
+                np.zeros(len(self.order)),
+            )
             highs.run()
             again = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(again, again if again in STOPPED else status)
+            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(
+                again, again if again in STOPPED else status
+            )
         run.info |= {"highs_status": status, "nodes": max(0, int(info.mip_node_count))}
         found = info.primal_solution_status == int(self.api.SolutionStatus.kSolutionStatusFeasible)
         if found and status not in ("kUnbounded", "kInfeasible"):
@@ -277,8 +249,13 @@ class Session:
             run.report_unbounded()
         elif status in STOPPED:
             self._report_bound(info.mip_dual_bound)
-            ours = STOPPED[status] in ("time_limit", "interrupted")  # a spent budget and a stop request end with either
-            run.report_termination(("interrupted" if run.stop_requested.is_set() else "time_limit") if ours else STOPPED[status])
+            # A spent budget and a stop request end with either.
+            ours = STOPPED[status] in ("time_limit", "interrupted")
+            run.report_termination(
+                ("interrupted" if run.stop_requested.is_set() else "time_limit")
+                if ours
+                else STOPPED[status]
+            )
         else:  # an error of HiGHS: the status is in run.info
             run.report_termination("crashed")
 
@@ -310,30 +287,6 @@ class Session:
         self._guarded(event, lambda: None)
 
 
-def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:
-    """Pass the arrays, the objective times ``scale`` and without its constant, rows of small
-    numbers scaled up.
-
-    HiGHS's tolerances are absolute, and it drops coefficients below 1e-9: a limit of 6e-9 g on
-    carbon would always hold, or never.
-    """
-    ptr, col, value = model.matrix
-    unit = row_units(ptr, value)
-    highs.passModel(
-        len(model.cost), len(model.row_lower), len(col), 2, 1, 0.0, model.cost * scale, model.lower, model.upper,
-        model.row_lower * unit, model.row_upper * unit, ptr, col, value * np.repeat(unit, np.diff(ptr)),
-        model.integer.astype(np.int32),
-    )
-
-
-def row_units(ptr: Any, value: Floats) -> Floats:
-    """Return factors of rows: powers of two that bring small largest coefficients to [1/2, 1)."""
-    largest = np.zeros(len(ptr) - 1)
-    np.maximum.at(largest, np.repeat(np.arange(len(largest)), np.diff(ptr)), np.abs(value))
-    exponent = np.frexp(largest)[1]
-    return np.asarray(np.where((largest > 0) & (exponent < 0), np.ldexp(1.0, -exponent), 1.0), dtype=float)
-
-
 def dual_slack(formulation: Formulation, scale: float) -> float:
     """How far HiGHS's dual bound may lie above the optimum, in units of the unscaled objective
     (before a relative part).
@@ -342,14 +295,13 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
     the nodes it closed, so that
 
     - a node is closed once its bound is within mip_abs_gap of the incumbent, and an exhausted tree
-    reports the incumbent: that
-      may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
+      reports the incumbent: that may exceed the optimum by ABS_GAP (mip_rel_gap is 0);
     - a node's bound is the value of a basis whose reduced costs may have the wrong sign by the dual
-    feasibility tolerance δ.
-      Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; in a MIP, HiGHS uses δ = 0.1 · mip_feasibility_tolerance
-      and checks it on the LP without its scaling;
+      feasibility tolerance δ. Then cost x >= value − δ Σ_j |x_j − l_j| for every feasible x; in a
+      MIP, HiGHS uses δ = 0.1 · mip_feasibility_tolerance and checks it on the LP without its
+      scaling;
     - incumbents that break rows within the tolerance are too cheap, which lowers the bound and is
-    harmless.
+      harmless.
 
     Σ_j |x_j − l_j| is at most the number of tasks over the starts of the time-indexed form (they
     sum to one per task), the number of edges over ``send``, and the sum of the ranges otherwise, in
@@ -357,7 +309,9 @@ def dual_slack(formulation: Formulation, scale: float) -> float:
     """
     reach, instance, units = 0.0, formulation.instance, column_units(formulation)
     for block in formulation.arrays.columns:
-        most = float(((block.upper - block.lower) / units[block.first : block.first + block.size]).sum())
+        most = float(
+            ((block.upper - block.lower) / units[block.first : block.first + block.size]).sum()
+        )
         if block.name in ("start", "mode") and block.integer:
             most = min(most, float(instance.num_tasks))
         elif block.name == "send":
@@ -383,7 +337,10 @@ def grain_of(formulation: Formulation) -> float | None:
     costs = np.unique(np.abs(formulation.arrays.cost))
     out = Fraction(0)
     for cost in costs[costs > 0].tolist():
-        out = Fraction(math.gcd(*_common(out, Fraction(cost))), max(out.denominator, Fraction(cost).denominator))
+        out = Fraction(
+            math.gcd(*_common(out, Fraction(cost))),
+            max(out.denominator, Fraction(cost).denominator),
+        )
         if out < costs[-1] * 1e-6:
             return None
     return float(out) or None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.sim.kernel.sites.sites import TABLE, Steering
+from optbench.sim.kernel.sites.steering import TABLE, Steering
 from optbench.sim.kernel.state import NONE
 from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
@@ -33,6 +33,14 @@ class JointNf(SitePolicy):
         pick = np.full((kinds, pools, widest + 1), NONE, dtype=np.int64)
         for free in range(1, widest + 1):
             taken = np.minimum(devices, free - 1)
-            pick[:, :, free] = grid.mode_at[np.arange(kinds)[:, None], np.arange(pools), taken, clock]
+            pick[:, :, free] = grid.mode_at[
+                np.arange(kinds)[:, None], np.arange(pools), taken, clock
+            ]
         classes = inference_first(grid.instance).tolist() if self.inf_priority else None
-        return steering_of(grid, pick_by=TABLE, pick=pick, pools=sent_or_uniform(grid.instance, rng), class_of=classes)
+        return steering_of(
+            grid,
+            pick_by=TABLE,
+            pick=pick,
+            pools=sent_or_uniform(grid.instance, rng),
+            class_of=classes,
+        )

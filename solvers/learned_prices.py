@@ -65,7 +65,12 @@ class LearnedPrices(SitePolicy, Trainable):
     of the two lengths of docs/results/geo_room.md.
     """
 
-    supports: ClassVar[frozenset[str] | set[str]] = SITES - {"outages", "preemption", "open_end", "per_unit"}
+    supports: ClassVar[frozenset[str] | set[str]] = SITES - {
+        "outages",
+        "preemption",
+        "open_end",
+        "per_unit",
+    }
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"plans"})
     settings: ClassVar[type] = PriceTraining
 
@@ -74,26 +79,47 @@ class LearnedPrices(SitePolicy, Trainable):
 
     def __post_init__(self) -> None:
         if self.prices not in PRICES:
-            raise ParameterError(f"learned_prices: prices is {self.prices!r}; it must be one of {', '.join(PRICES)}")
+            raise ParameterError(
+                f"learned_prices: prices is {self.prices!r}; it must be one of {', '.join(PRICES)}"
+            )
 
     def refuse(self, instance: Instance) -> str | None:
         reason = why_unsupported(instance)
         if reason is not None:
             return reason
         if instance.tariffs is None or instance.is_open:
-            return "it plans around tariffs until all work is done (geo_dc:drain=yes,minimize=cost); use -s cost_route for others"
+            return (
+                "it plans around tariffs until all work is done "
+                "(geo_dc:drain=yes,minimize=cost); use -s cost_route for others"
+            )
         if not (grid_of(instance).mode_at[:, :, 0] >= 0).any(axis=2).all():
-            return "some kind of task has no mode on one device of some pool; it plans one device per task"
+            return (
+                "some kind of task has no mode on one device of some pool; it plans one "
+                "device per task"
+            )
         if self.prices != "network" and self._table(board_of(instance)) is None:
             known = ", ".join(dict.fromkeys(table.problem for table in read_tables(TABLES)))
-            return f"no table of prices fits its sites and hours; there are tables for {known}. -p prices=network fits others"
+            return (
+                f"no table of prices fits its sites and hours; there are tables for {known}. "
+                "-p prices=network fits others"
+            )
         return None
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self,
+        instance: Instance,
+        rng: np.random.Generator,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> Trace:
         board = board_of(instance)
         x, unit = features(board)
         table = None if self.prices == "network" else self._table(board)
-        plans = plans_from_parameters(learned(self.checkpoint), board, x, unit) if table is None else table.plans(board, unit)
+        plans = (
+            plans_from_parameters(learned(self.checkpoint), board, x, unit)
+            if table is None
+            else table.plans(board, unit)
+        )
         return play_plans(board, plans, faults, until)
 
     def _table(self, board: BookingTable) -> DualTable | None:
@@ -107,22 +133,40 @@ class LearnedPrices(SitePolicy, Trainable):
         settings: PriceTraining = run.settings
         if run.fresh:
             run.kept.unlink(missing_ok=True)
-        elif run.output.exists() and not run.kept.exists() and read_prices(run.output)[1].get("complete", True):
-            raise ParameterError(f"{run.output} is the checkpoint of a finished training; --fresh trains anew and replaces it")
+        elif (
+            run.output.exists()
+            and not run.kept.exists()
+            and read_prices(run.output)[1].get("complete", True)
+        ):
+            raise ParameterError(
+                f"{run.output} is the checkpoint of a finished training; --fresh trains anew and "
+                "replaces it"
+            )
         first = FIRST_SEED + 100 * run.seed
 
         def days(begin: int, count: int) -> list[list[TrainingDay]]:
-            return [[TrainingDay(self._made(problem, seed)) for seed in range(begin, begin + count)] for problem in run.problems]
+            return [
+                [TrainingDay(self._made(problem, seed)) for seed in range(begin, begin + count)]
+                for problem in run.problems
+            ]
 
         evolution = Evolution(
-            days(first, settings.envs), days(FIRST_VALIDATION, settings.validation), settings, run.seed, run.names
+            days(first, settings.envs),
+            days(FIRST_VALIDATION, settings.validation),
+            settings,
+            run.seed,
+            run.names,
         )
         done = evolve(evolution, kept=run.kept, on_point=run.on_point, stop=run.stop)
         about = {
-            "solver": "learned_prices", "trained_on": list(run.names), "instance_seeds": [first, first + settings.envs - 1],
-            "validation_seeds": [FIRST_VALIDATION, FIRST_VALIDATION + settings.validation - 1], "optbench": __version__,
-            "at": datetime.now(UTC).isoformat(timespec="seconds"), **done.about,
-        }  # fmt: skip
+            "solver": "learned_prices",
+            "trained_on": list(run.names),
+            "instance_seeds": [first, first + settings.envs - 1],
+            "validation_seeds": [FIRST_VALIDATION, FIRST_VALIDATION + settings.validation - 1],
+            "optbench": __version__,
+            "at": datetime.now(UTC).isoformat(timespec="seconds"),
+            **done.about,
+        }
         write_prices(run.output, done.theta, about)
         return TrainingResult(done.history, about, done.interrupted)
 

@@ -85,7 +85,10 @@ class LpGuided(Policy):
             if value < 0:
                 raise ParameterError(f"lp_guided: {name} is {value!r}; it must be at least 0")
         if not 0.0 < self.resolve_every < math.inf:
-            raise ParameterError(f"lp_guided: resolve_every is {self.resolve_every!r}; it must be positive and finite")
+            raise ParameterError(
+                f"lp_guided: resolve_every is {self.resolve_every!r}; it must be positive and "
+                "finite"
+            )
         require_at_least("lp_guided", "latency_budget_s", self.latency_budget_s, 1e-9)
         for name in ("price_share", "gain"):
             require_at_least("lp_guided", name, getattr(self, name), 0)
@@ -97,7 +100,10 @@ class LpGuided(Policy):
         if is_routed(instance):
             return why_unsupported(instance)
         if instance.preemptive:
-            return "its search starts each task once, in one mode; -s drift_penalty routes work that outages interrupt"
+            return (
+                "its search starts each task once, in one mode; -s drift_penalty routes work "
+                "that outages interrupt"
+            )
         return None
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
@@ -106,14 +112,20 @@ class LpGuided(Policy):
         if run.warm_start is not None:
             run.report(run.warm_start)
         timed = run.work_limit is None and run.time_limit_s is not None
-        finder = Finder(instance, self.known(instance, LP_SHARE * run.time_left() if timed else math.inf), run.seed)
+        finder = Finder(
+            instance,
+            self.known(instance, LP_SHARE * run.time_left() if timed else math.inf),
+            run.seed,
+        )
         finder.first(self.roundings, run.time_left)
         report(finder, run)
         if self.search:
             if timed:
                 search_for_a_time(finder, run)
             else:
-                search_for_work(finder, run, DEFAULT_WORK if run.work_limit is None else run.work_limit)
+                search_for_work(
+                    finder, run, DEFAULT_WORK if run.work_limit is None else run.work_limit
+                )
             report(finder, run)
         if run.time_left() <= 0:
             run.report_termination("time_limit")
@@ -122,15 +134,40 @@ class LpGuided(Policy):
         return run.best if run.best is not None else settle(instance, run, finder.best_schedule())
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
-        return guide(instance, time_limit_s) if self.prices else guide_from_windows(instance, windows(instance))
+        return (
+            guide(instance, time_limit_s)
+            if self.prices
+            else guide_from_windows(instance, windows(instance))
+        )
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self,
+        instance: Instance,
+        rng: np.random.Generator,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> Trace:
         if not is_routed(instance):
-            return play(instance, rng, faults, until, self.resolve_every, self.roundings, self.steps if self.search else 0)
+            return play(
+                instance,
+                rng,
+                faults,
+                until,
+                self.resolve_every,
+                self.roundings,
+                self.steps if self.search else 0,
+            )
         grid, budget_s = grid_of(instance), budget_of(instance, self.latency_budget_s)
         routes = index(grid, budget_s=budget_s, gain=self.gain)
         update = follow(instance, self.price_share, budget_s) if self.prices else None
-        return play_routes(grid, routes, faults, until, update=update, every=self.resolve_every * length_of(instance))
+        return play_routes(
+            grid,
+            routes,
+            faults,
+            until,
+            update=update,
+            every=self.resolve_every * length_of(instance),
+        )
 
 
 def is_routed(instance: Instance) -> bool:
@@ -158,16 +195,20 @@ def report(finder: Finder, run: Run) -> None:
 
 
 def search_for_a_time(finder: Finder, run: Run) -> None:
-    """Anneal until the time is over or the search long enough; the nearer end sets the temperature.
+    """Anneal until the time is over or the search long enough; the nearer end sets the
+    temperature.
     """
-    whole, steps, reported, done, enough = run.time_left(), 1, 1.0, 0, ENOUGH * finder.instance.num_tasks
+    whole, steps, reported = run.time_left(), 1, 1.0
+    done, enough = 0, ENOUGH * finder.instance.num_tasks
     expected = 1.0
     while (left := run.time_left()) > 0 and done < enough:
         finder.anneal(steps, max(1 - left / whole, done / enough), expected)
         done += steps
         expected = min(enough, done * whole / max(1e-9, whole - run.time_left()))
         share = (left - run.time_left()) / whole
-        steps = min(max(1, round(steps * min(4.0, LOOK_SHARE / max(share, 1e-9)))), max(1, enough // LOOKS))
+        steps = min(
+            max(1, round(steps * min(4.0, LOOK_SHARE / max(share, 1e-9)))), max(1, enough // LOOKS)
+        )
         if left / whole < reported - REPORT_SHARE:
             reported = left / whole
             report(finder, run)

@@ -43,10 +43,16 @@ class MinEnergy(RulePolicy):
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         known, energy, pools = windows(instance), instance.pairs.energy_j, instance.pools
-        span = float(known.longest.sum()) + float(np.asarray(instance.tasks.release).max(initial=0.0))
+        span = float(known.longest.sum()) + float(
+            np.asarray(instance.tasks.release).max(initial=0.0)
+        )
         tie = TIE * (float(np.abs(energy).mean()) if len(energy) else 0.0) / max(span, 1e-9)
         fixed = instance.horizon is not None
-        time_j = 0.0 if fixed else self.hold * float((pools.rest_w * pools.count).sum()) * instance.tick_s
+        time_j = (
+            0.0
+            if fixed
+            else self.hold * float((pools.rest_w * pools.count).sum()) * instance.tick_s
+        )
         return list_rule(
             instance,
             base=-(known.shortest + known.tail),

@@ -50,9 +50,18 @@ class RandomRules(Policy):
 
     def __post_init__(self) -> None:
         if self.k < 0:
-            raise ParameterError(f"random_rules: k is {self.k!r}; it must be at least 0 (0: until the budget is spent)")
+            raise ParameterError(
+                f"random_rules: k is {self.k!r}; it must be at least 0 (0: until the budget is "
+                "spent)"
+            )
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self,
+        instance: Instance,
+        rng: np.random.Generator,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> Trace:
         """Choose the rule on the instance as it is known in advance, then run it."""
         sampler = Sampler(instance, int(rng.integers(2**31)))
         sampler.sample(self.k or DEFAULT_SAMPLES)

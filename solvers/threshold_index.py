@@ -1,9 +1,9 @@
 """Threshold policies: many devices per job while a site is quiet, few when it is busy; routed by
 energy and time together.
 
-A unit in a mode of n devices costs  e + time_w T  (joules above rest, watts for a second in the system). Up to a share
-``calm`` of busy devices at a site jobs take at most ``wide`` devices there, up to ``busy`` at most
-``middle``, above it at most ``narrow``.
+A unit in a mode of n devices costs  e + time_w T  (joules above rest, watts for a second in the
+system). Up to a share ``calm`` of busy devices at a site jobs take at most ``wide`` devices there,
+up to ``busy`` at most ``middle``, above it at most ``narrow``.
 """
 
 from __future__ import annotations
@@ -41,11 +41,18 @@ class ThresholdIndex(Router):
             require_at_least("threshold_index", field, getattr(self, field), 1)
         require_at_least("threshold_index", "time_w", self.time_w, 0)
         if not 0 <= self.calm <= self.busy <= 1:
-            raise ParameterError(f"threshold_index: calm and busy are {self.calm!r} and {self.busy!r}; 0 <= calm <= busy <= 1")
+            raise ParameterError(
+                f"threshold_index: calm and busy are {self.calm!r} and {self.busy!r}; 0 <= calm "
+                "<= busy <= 1"
+            )
 
     def routes(self, grid: ModeGrid) -> Routes:
         most = np.array([self.wide, self.middle, self.narrow])
         allowed = grid.instance.modes.devices[None, :] <= most[:, None]
         return index(
-            grid, time_w=self.time_w, thresholds=(self.calm, self.busy), allowed=allowed, whole=self.whole
+            grid,
+            time_w=self.time_w,
+            thresholds=(self.calm, self.busy),
+            allowed=allowed,
+            whole=self.whole,
         )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.sim.kernel.sites.sites import BANDIT, Steering
+from optbench.sim.kernel.sites.steering import BANDIT, Steering
 from optbench.sim.sites.sites import ModeGrid, inference_first, steering_of
 
 from ._sites import SitePolicy, sent_or_uniform
@@ -25,4 +25,6 @@ class Ucb1(SitePolicy):
 
     def steer(self, grid: ModeGrid, rng: np.random.Generator) -> Steering:
         classes = inference_first(grid.instance).tolist() if self.inf_priority else None
-        return steering_of(grid, pick_by=BANDIT, pools=sent_or_uniform(grid.instance, rng), class_of=classes)
+        return steering_of(
+            grid, pick_by=BANDIT, pools=sent_or_uniform(grid.instance, rng), class_of=classes
+        )

@@ -13,7 +13,16 @@ from urllib.parse import unquote
 
 import pytest
 
-from optbench.data import DataError, best_known, data_path, data_sets, fetch, find, locate, unfetchable
+from optbench.data import (
+    DataError,
+    best_known,
+    data_path,
+    data_sets,
+    fetch,
+    find,
+    locate,
+    unfetchable,
+)
 from optbench.errors import UnknownNameError
 
 # Published beside the manifest, with a README of its own.

@@ -21,7 +21,10 @@ METHODS = {
     "auto": "combinatorial bounds, the fluid LP, and destructive bounds in the remaining time",
     "combinatorial": "critical paths, pool loads, cheapest choices, destructive bounds",
     "fluid": "the precedence-fluid linear programme, proved again in exact arithmetic",
-    "stream": "the linear programme over arriving work, as a whole and slot by slot, proved again in exact arithmetic",
+    "stream": (
+        "the linear programme over arriving work, as a whole and slot by slot, proved "
+        "again in exact arithmetic"
+    ),
 }
 
 
@@ -57,7 +60,9 @@ def _found(instance: Instance, method: str, time_limit_s: float, upper: float) -
     left = time_limit_s - (time.perf_counter() - began)
     if left > LEAST_S and _deduces(instance, method):
         known = max((makespan_of(instance, bound.value) for bound in found), default=0.0)
-        found += [b for b in combinatorial_bounds(instance, left, known, upper) if DESTRUCTIVE in b.source]
+        found += [
+            b for b in combinatorial_bounds(instance, left, known, upper) if DESTRUCTIVE in b.source
+        ]
     return found
 
 
@@ -80,7 +85,9 @@ def bound_kernels(instance: Instance, method: str = "auto") -> frozenset[str]:
 
 def _is_alone(instance: Instance, method: str) -> bool:
     """Whether the stream LP is the only available bound."""
-    large = instance.stream is not None and (instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive)
+    large = instance.stream is not None and (
+        instance.is_open or num_pairs(instance) > MAX_PAIRS or instance.preemptive
+    )
     return large or method == "stream"
 
 

@@ -1,4 +1,5 @@
-"""Explain the cost of a schedule: the anatomy of its gap, and the marginal value of each resource.
+"""Explain the cost of a schedule: the anatomy of its gap, and the marginal value of each
+resource.
 """
 
 from __future__ import annotations
@@ -51,8 +52,12 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "objective": _anatomy_dict(self.instance, self.instance.objective.level(0).label, self.objective),
-            "energy": None if self.energy is None else _anatomy_dict(self.instance, "energy_j", self.energy),
+            "objective": _anatomy_dict(
+                self.instance, self.instance.objective.level(0).label, self.objective
+            ),
+            "energy": None
+            if self.energy is None
+            else _anatomy_dict(self.instance, "energy_j", self.energy),
             "unavoidable": self.unavoidable,
             "marginal_values": [self._value_dict(value) for value in self.marginal_values],
             "wall_s": round(self.wall_s, 3),
@@ -60,8 +65,13 @@ class Explanation:
 
     def _value_dict(self, value: MarginalValue) -> dict[str, Any]:
         return {
-            "resource": value.resource, "amount": value.amount, "unit": value.unit, "floor": value.floor,
-            "price": value.price, "saves_at_most": self.saves_at_most(value), "how": value.how,
+            "resource": value.resource,
+            "amount": value.amount,
+            "unit": value.unit,
+            "floor": value.floor,
+            "price": value.price,
+            "saves_at_most": self.saves_at_most(value),
+            "how": value.how,
         }
 
     def saves_at_most(self, value: MarginalValue) -> float:
@@ -94,25 +104,41 @@ def explain(
         )
     verdict = verify(instance, schedule)
     if not verdict.feasible:
-        raise ParameterError(f"only feasible schedules are explained: {'; '.join(map(str, verdict.violations[:3]))}")
+        raise ParameterError(
+            f"only feasible schedules are explained: {'; '.join(map(str, verdict.violations[:3]))}"
+        )
     if metric is not None and metric not in METRICS:
         raise UnknownNameError("metric", metric, METRICS)
     objective = instance.objective.level(0) if metric is None else Objective.weighted({metric: 1.0})
     pooled = merge_pools(instance.with_objective(objective))
-    level, value, schedule = pooled.instance, objective.values(verdict.metrics)[0], pooled.image(schedule)
+    level, value = pooled.instance, objective.values(verdict.metrics)[0]
+    schedule = pooled.image(schedule)
     proof = fluid_bound(level, MAIN_SHARE * time_limit_s)
     if proof is None:
-        why = "it is preemptive" if instance.preemptive else f"nothing was proved in {time_limit_s:g} s"
+        why = (
+            "it is preemptive"
+            if instance.preemptive
+            else f"nothing was proved in {time_limit_s:g} s"
+        )
         raise UnsupportedError(f"{instance.name!r} has no fluid bound to explain its gap: {why}")
     found = of_original(anatomy(level, schedule, proof), value)
     metrics = level.objective.metrics
     energy = None
     if "energy_j" in metrics and len(metrics) > 1:
-        energy = _energy(level, schedule, ENERGY_SHARE * (time_limit_s - (time.perf_counter() - began)), proof)
+        energy = _energy(
+            level, schedule, ENERGY_SHARE * (time_limit_s - (time.perf_counter() - began)), proof
+        )
         energy = None if energy is None else of_original(energy, verdict.metrics["energy_j"])
     values = marginal_values(level, proof, time_limit_s - (time.perf_counter() - began))
     known = found.bound if best_bound is None else min(best_bound, found.objective)
-    return Explanation(level, found, energy, max(0.0, known - found.bound), tuple(values), time.perf_counter() - began)
+    return Explanation(
+        level,
+        found,
+        energy,
+        max(0.0, known - found.bound),
+        tuple(values),
+        time.perf_counter() - began,
+    )
 
 
 def of_original(found: Anatomy, objective: float) -> Anatomy:
@@ -124,7 +150,9 @@ def of_original(found: Anatomy, objective: float) -> Anatomy:
     return replace(found, objective=objective, exact=exact)
 
 
-def _energy(instance: Instance, schedule: Schedule, time_limit_s: float, main: FluidProof) -> Anatomy | None:
+def _energy(
+    instance: Instance, schedule: Schedule, time_limit_s: float, main: FluidProof
+) -> Anatomy | None:
     """Return the anatomy of the energy alone, in joules, where there is time for its LP."""
     if time_limit_s < sum(main.timings_s.values()):
         return None
@@ -137,20 +165,35 @@ def mode_words(instance: Instance, mode: int) -> str:
     """Describe a mode: ``2 × a100, clock 60 %``."""
     modes = instance.modes
     needs = range(int(modes.req_ptr[mode]), int(modes.req_ptr[mode + 1]))
-    where = " + ".join(f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs) or "no device"
+    where = (
+        " + ".join(
+            f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs
+        )
+        or "no device"
+    )
     clock = float(modes.clock[mode])
     return where if clock != clock else f"{where}, clock {100 * clock:.3g} %"
 
 
 def _anatomy_dict(instance: Instance, label: str, found: Anatomy) -> dict[str, Any]:
     return {
-        "label": label, "value": found.objective, "bound": found.bound, "source": found.source, "excess": found.excess,
-        "parts": found.parts, "idle_by_pool": found.idle_by_pool,
+        "label": label,
+        "value": found.objective,
+        "bound": found.bound,
+        "source": found.source,
+        "excess": found.excess,
+        "parts": found.parts,
+        "idle_by_pool": found.idle_by_pool,
         "decisions": [
             {
-                "task": instance.tasks.name(d.task), "mode": mode_words(instance, d.mode),
+                "task": instance.tasks.name(d.task),
+                "mode": mode_words(instance, d.mode),
                 "instead": mode_words(instance, d.instead),
-                "clock": d.clock, "count": d.count, "placement": d.placement, "waiting": d.waiting, "total": d.total,
+                "clock": d.clock,
+                "count": d.count,
+                "placement": d.placement,
+                "waiting": d.waiting,
+                "total": d.total,
             }
             for d in found.decisions
         ],

@@ -99,7 +99,10 @@ def _overloads(relaxation: Relaxation, latest: Floats) -> Iterator[tuple[str, st
         tight = replace(pools, tail=last - due[some], **part)
         reached, source = set_bound(tight)
         if reached > last:
-            words = f"tasks that must end by {last:g} or before keep {pools.name} busy until {reached:g}"
+            words = (
+                f"tasks that must end by {last:g} or before keep {pools.name} busy until "
+                f"{reached:g}"
+            )
             yield source, words
 
 
@@ -156,8 +159,13 @@ def _violations(lp: LinearProgram) -> LinearProgram:
     order = np.lexsort((column, row))
     extra = lp.num_rows + len(equal)
     return replace(
-        lp, cost=np.concatenate((lp.cost, 1.0 / largest, 1.0 / largest[equal])),
-        lower=np.concatenate((lp.lower, np.zeros(extra))), upper=np.concatenate((lp.upper, np.full(extra, np.inf))),
-        row_ptr=np.concatenate(([0], np.cumsum(np.bincount(row, minlength=lp.num_rows)))).astype(np.int64),
-        column=column[order], value=value[order],
-    )  # fmt: skip
+        lp,
+        cost=np.concatenate((lp.cost, 1.0 / largest, 1.0 / largest[equal])),
+        lower=np.concatenate((lp.lower, np.zeros(extra))),
+        upper=np.concatenate((lp.upper, np.full(extra, np.inf))),
+        row_ptr=np.concatenate(([0], np.cumsum(np.bincount(row, minlength=lp.num_rows)))).astype(
+            np.int64
+        ),
+        column=column[order],
+        value=value[order],
+    )

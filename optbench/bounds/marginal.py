@@ -36,8 +36,15 @@ from optbench.model.instance import Floats, Instance
 MAX_POOLS = 12
 # One more unit of what a limit counts; of time a second, or the least whole number of ticks that
 # makes one.
-LIMIT_STEPS = {"energy_j": (1.0, "J"), "cost_usd": (0.01, "USD"), "carbon_g": (1.0, "g"), "makespan": (1.0, ""),
-               "makespan_s": (1.0, "s"), "flow_time_s": (1.0, "s"), "tardiness_s": (1.0, "s")}
+LIMIT_STEPS = {
+    "energy_j": (1.0, "J"),
+    "cost_usd": (0.01, "USD"),
+    "carbon_g": (1.0, "g"),
+    "makespan": (1.0, ""),
+    "makespan_s": (1.0, "s"),
+    "flow_time_s": (1.0, "s"),
+    "tardiness_s": (1.0, "s"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +69,9 @@ class MarginalValue:
     how: Literal["same duals", "solved again"]
 
 
-def marginal_values(instance: Instance, proof: FluidProof, time_limit_s: float = 10.0) -> list[MarginalValue]:
+def marginal_values(
+    instance: Instance, proof: FluidProof, time_limit_s: float = 10.0
+) -> list[MarginalValue]:
     """Return floors with one more of every resource, those of greatest price first."""
     began = time.perf_counter()
     program = fluid_model(instance, proof.keep_edges).program()
@@ -74,7 +83,10 @@ def marginal_values(instance: Instance, proof: FluidProof, time_limit_s: float =
         if value is not None:
             found.append((value, change))
     found.sort(key=lambda item: -item[0].price)
-    again = [_solved_again(value, change, proof, time_limit_s - (time.perf_counter() - began)) for value, change in found]
+    again = [
+        _solved_again(value, change, proof, time_limit_s - (time.perf_counter() - began))
+        for value, change in found
+    ]
     return sorted(again, key=lambda value: -value.price)
 
 
@@ -84,7 +96,12 @@ def changes(instance: Instance, weight: Floats) -> Iterator[ResourceChange]:
     for p in np.argsort(-weight, kind="stable")[:MAX_POOLS].tolist():
         count = pools.count.copy()
         count[p] += 1
-        yield ResourceChange(f"devices of {pools.names[p]}", 1, "", replace(instance, pools=replace(pools, count=count)))
+        yield ResourceChange(
+            f"devices of {pools.names[p]}",
+            1,
+            "",
+            replace(instance, pools=replace(pools, count=count)),
+        )
     for k, place in enumerate(limits.cap_place.tolist()):
         cap_w = limits.cap_w.copy()
         cap_w[k] += 1
@@ -95,17 +112,32 @@ def changes(instance: Instance, weight: Floats) -> Iterator[ResourceChange]:
         amount, unit = LIMIT_STEPS[metric]
         amount = step * instance.tick_s if metric == "makespan_s" else amount
         more = {**limits.metric_max, metric: limit + amount}
-        yield ResourceChange(f"limit on {metric}", amount, unit, replace(instance, limits=replace(limits, metric_max=more)))
+        yield ResourceChange(
+            f"limit on {metric}",
+            amount,
+            unit,
+            replace(instance, limits=replace(limits, metric_max=more)),
+        )
     if instance.horizon is not None:
-        yield ResourceChange("horizon", step * instance.tick_s, "s", replace(instance, horizon=instance.horizon + step))
+        yield ResourceChange(
+            "horizon",
+            step * instance.tick_s,
+            "s",
+            replace(instance, horizon=instance.horizon + step),
+        )
     dated = np.isfinite(tasks.deadline)
-    for name, which in (("hard deadlines", dated & tasks.deadline_hard), ("due dates", dated & ~tasks.deadline_hard)):
+    for name, which in (
+        ("hard deadlines", dated & tasks.deadline_hard),
+        ("due dates", dated & ~tasks.deadline_hard),
+    ):
         if which.any():
             later = replace(tasks, deadline=np.where(which, tasks.deadline + step, tasks.deadline))
             yield ResourceChange(name, step * instance.tick_s, "s", replace(instance, tasks=later))
 
 
-def floor_by_duals(change: ResourceChange, program: LinearProgram, proof: FluidProof) -> MarginalValue | None:
+def floor_by_duals(
+    change: ResourceChange, program: LinearProgram, proof: FluidProof
+) -> MarginalValue | None:
     """Return the floor that the instance's own duals prove for the changed one; None where its rows
     differ.
     """
@@ -113,13 +145,19 @@ def floor_by_duals(change: ResourceChange, program: LinearProgram, proof: FluidP
     changed = fluid.program()
     if changed.family != program.family or changed.num_columns != program.num_columns:
         return None
-    dual = np.asarray([math.ldexp(float(n), -proof.certificate.shift) for n in proof.certificate.numerator])
+    dual = np.asarray(
+        [math.ldexp(float(n), -proof.certificate.shift) for n in proof.certificate.numerator]
+    )
     before, after = (column_of(lp, fluid) for lp in (program, changed))
     scaled = (before > 0) & (after > 0) & (before != after)
     dual[scaled] *= before[scaled] / after[scaled]
     again = repriced(changed, certificate(changed, dual), choices(changed))
     proven = proven_bound(changed, again)
-    return None if proven is None else _value(change, proof, value_of(fluid, changed, proven), proven, "same duals")
+    return (
+        None
+        if proven is None
+        else _value(change, proof, value_of(fluid, changed, proven), proven, "same duals")
+    )
 
 
 def column_of(program: LinearProgram, fluid: Fluid) -> Floats:
@@ -133,11 +171,16 @@ def column_of(program: LinearProgram, fluid: Fluid) -> Floats:
 def pool_duals(program: LinearProgram, proof: FluidProof, num_pools: int) -> Floats:
     """Return the sum of the duals of each pool's capacity rows."""
     here = np.flatnonzero(np.asarray(program.family) == "capacity")
-    dual = [math.ldexp(float(proof.certificate.numerator[r]), -proof.certificate.shift) for r in here.tolist()]
+    dual = [
+        math.ldexp(float(proof.certificate.numerator[r]), -proof.certificate.shift)
+        for r in here.tolist()
+    ]
     return np.bincount(program.of[here], weights=dual, minlength=num_pools).astype(float)
 
 
-def _solved_again(value: MarginalValue, change: ResourceChange, proof: FluidProof, time_left_s: float) -> MarginalValue:
+def _solved_again(
+    value: MarginalValue, change: ResourceChange, proof: FluidProof, time_left_s: float
+) -> MarginalValue:
     if time_left_s < 1.5 * sum(proof.timings_s.values()):
         return value
     again = solve_fluid(change.instance, time_left_s, proof.keep_edges)
@@ -147,6 +190,12 @@ def _solved_again(value: MarginalValue, change: ResourceChange, proof: FluidProo
 
 
 def _value(
-    change: ResourceChange, proof: FluidProof, floor: float, proven: Fraction, how: Literal["same duals", "solved again"]
+    change: ResourceChange,
+    proof: FluidProof,
+    floor: float,
+    proven: Fraction,
+    how: Literal["same duals", "solved again"],
 ) -> MarginalValue:
-    return MarginalValue(change.resource, change.amount, change.unit, floor, float(proof.proven - proven), how)
+    return MarginalValue(
+        change.resource, change.amount, change.unit, floor, float(proof.proven - proven), how
+    )

@@ -113,9 +113,7 @@ def _outcome(
 ) -> Bound | Infeasibility:
     data = parse_certificate(certificate)
     if not costly:
-        _refuse_costly(
-            instance, data
-        )  # known proofs too: a label must not depend on earlier calls
+        _refuse_costly(instance, data)  # known proofs too: a label must not depend on earlier calls
     key = _key(instance, certificate)
     known = None if again else _PROOFS.get(key)
     if known is not None:

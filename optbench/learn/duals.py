@@ -1,8 +1,8 @@
 """Multipliers of constraints E[c] ≤ τ: how much a unit of cost is worth.
 
     projected (the paper's) λ ← [λ + η (c − τ)]₊
-    clipped                 λ ← [λ + η (c − τ)₊]₊                     the positive part of the error too: λ can never fall
-    signed                  log λ ← log λ + K e                       e = (c − τ) / τ
+    clipped                 λ ← [λ + η (c − τ)₊]₊    only the error's positive part: λ never falls
+    signed                  log λ ← log λ + K e      e = (c − τ) / τ
 
 The last is integral control of the logarithm: λ stays positive, falls where there is room, and a
 step is relative, so that one gain serves prices from 1 W to 100 W.

@@ -33,19 +33,36 @@ class Replay:
         self._mask = np.zeros((room, options), dtype=np.bool_)
         self._following_mask = np.zeros((room, options), dtype=np.bool_)
         self._action = np.zeros(room, dtype=np.int64)
-        self._reward, self._done = np.zeros(room, dtype=np.float32), np.zeros(room, dtype=np.float32)
+        self._reward, self._done = (
+            np.zeros(room, dtype=np.float32),
+            np.zeros(room, dtype=np.float32),
+        )
         self._at = self._held = 0
 
     def __len__(self) -> int:
         return self._held
 
-    def add(self, state: Any, mask: Any, action: Any, reward: Any, following: Any, following_mask: Any, done: Any) -> None:
+    def add(
+        self,
+        state: Any,
+        mask: Any,
+        action: Any,
+        reward: Any,
+        following: Any,
+        following_mask: Any,
+        done: Any,
+    ) -> None:
         """Add rows of transitions; the oldest are overwritten."""
         place = (self._at + np.arange(len(action))) % len(self._action)
         for column, values in (
-            (self._state, state), (self._mask, mask), (self._action, action), (self._reward, reward),
-            (self._following, following), (self._following_mask, following_mask), (self._done, done),
-        ):  # fmt: skip
+            (self._state, state),
+            (self._mask, mask),
+            (self._action, action),
+            (self._reward, reward),
+            (self._following, following),
+            (self._following_mask, following_mask),
+            (self._done, done),
+        ):
             column[place] = values
         self._at = int((self._at + len(action)) % len(self._action))
         self._held = min(len(self._action), self._held + len(action))
@@ -54,8 +71,11 @@ class Replay:
         """Draw uniformly with replacement."""
         rows = rng.integers(self._held, size=size)
         return ReplayBatch(
-            torch.from_numpy(self._state[rows].astype(np.float32)), torch.from_numpy(self._mask[rows]),
-            torch.from_numpy(self._action[rows]), torch.from_numpy(self._reward[rows]),
-            torch.from_numpy(self._following[rows].astype(np.float32)), torch.from_numpy(self._following_mask[rows]),
+            torch.from_numpy(self._state[rows].astype(np.float32)),
+            torch.from_numpy(self._mask[rows]),
+            torch.from_numpy(self._action[rows]),
+            torch.from_numpy(self._reward[rows]),
+            torch.from_numpy(self._following[rows].astype(np.float32)),
+            torch.from_numpy(self._following_mask[rows]),
             torch.from_numpy(self._done[rows]),
-        )  # fmt: skip
+        )

@@ -1,9 +1,10 @@
 """Device profiles: nameplate values and DVFS laws, from shipped or the user's JSON files.
 
-A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` (of the board) of one device, its ``memory_gb``, its
-``clocks`` (fractions of the top clock), a law for each kind of work under ``laws``, and under
-``sources`` a note of origin for each of these. Shipped files are in ``power/data``; a law in them
-may not exceed the board power. In a user's file this is a warning and a flag (``Profile.flags``).
+A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` (of the board) of one device,
+its ``memory_gb``, its ``clocks`` (fractions of the top clock), a law for each kind of work under
+``laws``, and under ``sources`` a note of origin for each of these. Shipped files are in
+``power/data``; a law in them may not exceed the board power. In a user's file this is a warning and
+a flag (``Profile.flags``).
 """
 
 from __future__ import annotations
@@ -54,7 +55,11 @@ class Overdraw:
     from_clock: float
 
     def __str__(self) -> str:
-        since = "" if self.from_clock == self.clock else f" (exceeded from clock {self.from_clock:g} on)"
+        since = (
+            ""
+            if self.from_clock == self.clock
+            else f" (exceeded from clock {self.from_clock:g} on)"
+        )
         draws = f"{self.kind} draws {self.watts:.4g} W at clock {self.clock:g}"
         return f"profile {self.profile!r}: {draws}, the board has {self.board_w:g} W{since}"
 
@@ -90,9 +95,13 @@ class Profile:
         try:
             return self.laws[kind]
         except KeyError:
-            raise UnknownNameError(f"kind of work of profile {self.name!r}:", kind, self.laws) from None
+            raise UnknownNameError(
+                f"kind of work of profile {self.name!r}:", kind, self.laws
+            ) from None
 
-    def time_per_unit_s(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
+    def time_per_unit_s(
+        self, kind: str, gpus: int, clock: float, size_gflop: float | None = None
+    ) -> float:
         """Seconds per unit of work on ``gpus`` devices together."""
         check_operating_point(gpus, clock)
         return self.law(kind).time_per_unit_s(gpus, clock, size_gflop)
@@ -102,7 +111,9 @@ class Profile:
         check_operating_point(gpus, clock)
         return self.law(kind).power_w(gpus, clock, size_gflop)
 
-    def energy_per_unit_j(self, kind: str, gpus: int, clock: float, size_gflop: float | None = None) -> float:
+    def energy_per_unit_j(
+        self, kind: str, gpus: int, clock: float, size_gflop: float | None = None
+    ) -> float:
         """Energy of all ``gpus`` devices per unit of work."""
         check_operating_point(gpus, clock)
         return self.law(kind).energy_per_unit_j(gpus, clock, size_gflop)
@@ -120,7 +131,13 @@ def check_operating_point(gpus: int, clock: float) -> None:
 
 def profile_names() -> tuple[str, ...]:
     """Names of the shipped profiles, without aliases."""
-    return tuple(sorted(entry.name.removesuffix(".json") for entry in _shipped().iterdir() if entry.name.endswith(".json")))
+    return tuple(
+        sorted(
+            entry.name.removesuffix(".json")
+            for entry in _shipped().iterdir()
+            if entry.name.endswith(".json")
+        )
+    )
 
 
 def profile(name_or_path: str | Path) -> Profile:
@@ -141,12 +158,15 @@ def profile(name_or_path: str | Path) -> Profile:
             own = parse_profile(path.read_text(encoding="utf-8"), name)
         except UnicodeDecodeError as error:
             raise FileFormatError(
-                f"{name}: not a text file ({error.reason} at byte {error.start}); a profile is UTF-8 JSON"
+                f"{name}: not a text file ({error.reason} at byte {error.start}); a profile is "
+                "UTF-8 JSON"
             ) from None
         warn_of_overdraw(own, name)
         return own
     if name.endswith(".json"):
-        raise FileFormatError(f"{name}: no such profile file; shipped profiles: {', '.join(profile_names())}")
+        raise FileFormatError(
+            f"{name}: no such profile file; shipped profiles: {', '.join(profile_names())}"
+        )
     raise UnknownNameError("profile", name, (*profile_names(), *ALIASES))
 
 
@@ -161,19 +181,39 @@ def parse_profile(text: str, where: str) -> Profile:
         raise FileFormatError(f"{where}: name is {table['name']!r}; it must be a non-empty string")
     idle_w, sleep_w, tdp_w, memory_gb = (_number(table[key], f"{where}: {key}") for key in _NUMBERS)
     if not sleep_w <= idle_w <= tdp_w:
-        raise FileFormatError(f"{where}: sleep_w {sleep_w:g}, idle_w {idle_w:g}, tdp_w {tdp_w:g} must ascend in this order")
+        raise FileFormatError(
+            f"{where}: sleep_w {sleep_w:g}, idle_w {idle_w:g}, tdp_w {tdp_w:g} must ascend in "
+            "this order"
+        )
     clocks = _clocks(table["clocks"], where)
     laws = _laws(table["laws"], where)
-    peak_tflops, bandwidth_gb_s = (_number(table[key], f"{where}: {key}") if key in table else None for key in _OPTIONAL)
+    peak_tflops, bandwidth_gb_s = (
+        _number(table[key], f"{where}: {key}") if key in table else None for key in _OPTIONAL
+    )
     sources = table["sources"]
     if not isinstance(sources, dict) or not all(isinstance(note, str) for note in sources.values()):
-        raise FileFormatError(f"{where}: sources is {sources!r}; it must give a note (a string) for each field")
-    return Profile(table["name"], idle_w, sleep_w, tdp_w, memory_gb, clocks, laws, sources, peak_tflops, bandwidth_gb_s)
+        raise FileFormatError(
+            f"{where}: sources is {sources!r}; it must give a note (a string) for each field"
+        )
+    return Profile(
+        table["name"],
+        idle_w,
+        sleep_w,
+        tdp_w,
+        memory_gb,
+        clocks,
+        laws,
+        sources,
+        peak_tflops,
+        bandwidth_gb_s,
+    )
 
 
 def _laws(value: Any, where: str) -> dict[str, Law]:
     if not isinstance(value, dict) or not value:
-        raise FileFormatError(f"{where}: laws is {value!r}; it must hold at least one kind, for example 'training'")
+        raise FileFormatError(
+            f"{where}: laws is {value!r}; it must hold at least one kind, for example 'training'"
+        )
     laws = {}
     for kind, row in value.items():
         place = f"{where}: laws.{kind}"
@@ -187,20 +227,27 @@ def _laws(value: Any, where: str) -> dict[str, Law]:
 
 def _clocks(value: Any, where: str) -> tuple[float, ...]:
     if not isinstance(value, list) or not value:
-        raise FileFormatError(f"{where}: clocks is {value!r}; it must be a list of at least one fraction of the top clock")
+        raise FileFormatError(
+            f"{where}: clocks is {value!r}; it must be a list of at least one fraction of the "
+            "top clock"
+        )
     clocks = tuple(_number(clock, f"{where}: clocks") for clock in value)
     if clocks[0] <= 0 or clocks[-1] > 1 or any(a >= b for a, b in pairwise(clocks)):
         raise FileFormatError(f"{where}: clocks are {list(clocks)}; they must ascend within (0, 1]")
     return clocks
 
 
-def _table(value: Any, where: str, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, Any]:
+def _table(
+    value: Any, where: str, required: tuple[str, ...], optional: tuple[str, ...]
+) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise FileFormatError(f"{where}: expected a JSON object, found {type(value).__name__}")
     check_keys(value, (*required, *optional), f"{where}: ")
     for key in required:
         if key not in value:
-            raise FileFormatError(f"{where}: key {key!r} is missing; required: {', '.join(required)}")
+            raise FileFormatError(
+                f"{where}: key {key!r} is missing; required: {', '.join(required)}"
+            )
     return value
 
 

@@ -55,7 +55,9 @@ class Moment:
     ``ready``, then by mode.
     """
 
-    def __init__(self, instance: Instance, plant: Plant, state: State, decisions: DecisionTable) -> None:
+    def __init__(
+        self, instance: Instance, plant: Plant, state: State, decisions: DecisionTable
+    ) -> None:
         self.instance, self.plant, self.state = instance, plant, state
         self._decisions = decisions
 
@@ -112,7 +114,8 @@ class Moment:
 
     @property
     def remaining(self) -> Floats:
-        """Remaining units of each task; all of them while it runs, in the mode of ``running_mode``.
+        """Remaining units of each task; all of them while it runs, in the mode of
+        ``running_mode``.
         """
         return self.state.remaining
 
@@ -143,7 +146,9 @@ class Moment:
         return bool(will_happen(*self._rows))
 
 
-def run_decisions(instance: Instance, decide: Decide, faults: Sequence[Fault] = (), until: float = math.inf) -> TimedTrace:
+def run_decisions(
+    instance: Instance, decide: Decide, faults: Sequence[Fault] = (), until: float = math.inf
+) -> TimedTrace:
     """Run from time 0 until everything has ended, no decision is possible, or no event remains up
     to ``until``.
     """
@@ -161,10 +166,13 @@ def run_decisions(instance: Instance, decide: Decide, faults: Sequence[Fault] = 
             pair = _pair(decision)
             options = start_option(*rows, *pair, until)
             if options == REFUSED:
-                raise DecisionError(f"{instance.name} at {moment.now:g}: {_why_impossible(moment, *pair)}")
+                raise DecisionError(
+                    f"{instance.name} at {moment.now:g}: {_why_impossible(moment, *pair)}"
+                )
         elif not moment.can_wait:
             raise DecisionError(
-                f"{instance.name} at {moment.now:g}: the policy waits, but no event follows until it starts one of "
+                f"{instance.name} at {moment.now:g}: the policy waits, but no event follows "
+                "until it starts one of "
                 f"{moment.num_options} options; check moment.can_wait"
             )
         else:
@@ -178,7 +186,9 @@ def _pair(decision: Any) -> tuple[int, int]:
         task, mode = decision
         return int(task), int(mode)
     except (TypeError, ValueError):
-        raise DecisionError(f"a policy decided {decision!r}; a decision is a pair (task, mode), or None to wait") from None
+        raise DecisionError(
+            f"a policy decided {decision!r}; a decision is a pair (task, mode), or None to wait"
+        ) from None
 
 
 def _why_impossible(moment: Moment, task: int, mode: int) -> str:
@@ -189,10 +199,13 @@ def _why_impossible(moment: Moment, task: int, mode: int) -> str:
     name = instance.tasks.name(task)
     if task not in moment.ready:
         return f"task {name} is not ready; {len(moment.ready)} tasks are, see moment.ready"
-    if not (0 <= mode < instance.num_modes and instance.modes.kind[mode] == instance.tasks.kind[task]):
-        first, last = (
-            instance.modes.kind_ptr[instance.tasks.kind[task]],
-            instance.modes.kind_ptr[instance.tasks.kind[task] + 1] - 1,
-        )
+    if not (
+        0 <= mode < instance.num_modes and instance.modes.kind[mode] == instance.tasks.kind[task]
+    ):
+        first = instance.modes.kind_ptr[instance.tasks.kind[task]]
+        last = instance.modes.kind_ptr[instance.tasks.kind[task] + 1] - 1
         return f"mode {mode} is not of the kind of task {name}, whose modes are {first} to {last}"
-    return f"task {name} cannot start in mode {mode} now; {moment.num_options} options can, see moment.task and moment.mode"
+    return (
+        f"task {name} cannot start in mode {mode} now; {moment.num_options} options can, see "
+        "moment.task and moment.mode"
+    )

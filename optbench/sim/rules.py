@@ -64,8 +64,13 @@ def list_rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
         after=np.zeros(n),
         home=queue_of_tasks(instance),
-        weight=np.array([ready_weight, end_weight, late_weight, energy_weight, load, patience, math.inf], dtype=np.float64),
-        option=np.array([depth, strict, lookahead, (np.diff(instance.modes.req_ptr) == 0).any()], dtype=np.int64),
+        weight=np.array(
+            [ready_weight, end_weight, late_weight, energy_weight, load, patience, math.inf],
+            dtype=np.float64,
+        ),
+        option=np.array(
+            [depth, strict, lookahead, (np.diff(instance.modes.req_ptr) == 0).any()], dtype=np.int64
+        ),
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
         pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),
         allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64) * within_caps(instance),
@@ -101,15 +106,22 @@ def queue_of_tasks(instance: Instance) -> Ints:
     if len(instance.limits.cap_w) or (np.diff(instance.modes.req_ptr) != 1).any():
         return np.full(instance.num_tasks, whole, dtype=np.int64)
     group, pools = task_groups(instance)
-    of_group = np.array([int(each[0]) if len(each) == 1 else whole for each in pools], dtype=np.int64)
+    of_group = np.array(
+        [int(each[0]) if len(each) == 1 else whole for each in pools], dtype=np.int64
+    )
     return of_group[group] if len(of_group) else np.zeros(0, dtype=np.int64)
 
 
-def run_rule(instance: Instance, rule: Rule, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+def run_rule(
+    instance: Instance, rule: Rule, faults: Sequence[Fault] = (), until: float = math.inf
+) -> Trace:
     """Run a list rule from time 0."""
     plant = plant_of(instance, faults)
     state = new_state(plant)
     run(addresses(plant), addresses(state), addresses(rule), last_moment(instance, until))
     if state.tally[TROUBLE]:
-        raise NoRoomError(f"{instance.name}: {len(faults)} faults interrupted more work than there was room to record")
+        raise NoRoomError(
+            f"{instance.name}: {len(faults)} faults interrupted more work than there was room to "
+            "record"
+        )
     return Trace(plant, state, schedule_of(instance, plant, state))

@@ -35,7 +35,9 @@ class Sampler:
         ahead, reverse = windows(instance), reversed_instance(instance)
         plant, back = plant_of(instance), plant_of(reverse)
         both = (instance, reverse, instance)
-        rule, flip, self.best = (list_rule(each, end_weight=1.0, depth=min(DEEPEST, instance.num_tasks)) for each in both)
+        rule, flip, self.best = (
+            list_rule(each, end_weight=1.0, depth=min(DEEPEST, instance.num_tasks)) for each in both
+        )
         rule.after[:], flip.after[:] = ahead.tail, windows(reverse).tail
         self.search = search_of(instance, ahead, seed)
         self.tables = (plant, back, new_state(plant), rule, flip, self.search, self.best)
@@ -77,8 +79,14 @@ def reversed_instance(instance: Instance) -> Instance:
     edges, tasks = instance.edges, instance.tasks
     turned = Edges(source=edges.target, target=edges.source, data_gb=np.zeros(len(edges.source)))
     released = replace(tasks, release=np.zeros(instance.num_tasks, dtype=np.int64))
-    stream = None if instance.stream is None else without_latencies(instance.stream, np.arange(instance.num_tasks))
-    return replace(instance, edges=turned, tariffs=None, horizon=None, tasks=released, stream=stream)
+    stream = (
+        None
+        if instance.stream is None
+        else without_latencies(instance.stream, np.arange(instance.num_tasks))
+    )
+    return replace(
+        instance, edges=turned, tariffs=None, horizon=None, tasks=released, stream=stream
+    )
 
 
 def search_of(instance: Instance, known: Windows, seed: int) -> kernel.RuleSearch:
@@ -96,7 +104,9 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.RuleSearc
     value = np.full(8, math.inf)
     only_time = instance.objective.metrics <= set(MAKESPANS)
     steps = dict(zip(MAKESPANS, (1.0, instance.tick_s), strict=True))
-    value[kernel.PER_TIME] = sum(w * steps[m] for m, w in instance.objective.levels[0]) if only_time else 0.0
+    value[kernel.PER_TIME] = (
+        sum(w * steps[m] for m, w in instance.objective.levels[0]) if only_time else 0.0
+    )
     value[kernel.MEAN_LENGTH] = max(float(known.shortest.mean()) if n else 1.0, 1e-9)
     value[kernel.REFINED] = 1.0 if only_time else 0.5
     centre = np.zeros(len(features))
@@ -104,14 +114,22 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.RuleSearc
     energy = instance.pairs.energy_j
     single = not len(instance.limits.cap_w) and bool((np.diff(instance.modes.req_ptr) == 1).all())
     return kernel.RuleSearch(
-        word=np.array([np.random.default_rng(seed).integers(2**62)], dtype=np.int64), tally=tally, value=value,
-        objective=objective, limit=np.array([narrowed(limits.get(metric, math.inf)) for metric in METRICS]),
-        feature=np.ascontiguousarray(features).ravel(), centre=centre, drawn=np.zeros(len(features)),
+        word=np.array([np.random.default_rng(seed).integers(2**62)], dtype=np.int64),
+        tally=tally,
+        value=value,
+        objective=objective,
+        limit=np.array([narrowed(limits.get(metric, math.inf)) for metric in METRICS]),
+        feature=np.ascontiguousarray(features).ravel(),
+        centre=centre,
+        drawn=np.zeros(len(features)),
         home=queue_of_tasks(instance),
-        single=np.array([single], dtype=np.int64), load=pool_loads(instance),
+        single=np.array([single], dtype=np.int64),
+        load=pool_loads(instance),
         joule=np.array([max(float(energy.mean()) if len(energy) else 1.0, 1e-9)]),
-        start=np.zeros(n), end=np.zeros(n), mode=np.zeros(n, dtype=np.int64),
-    )  # fmt: skip
+        start=np.zeros(n),
+        end=np.zeros(n),
+        mode=np.zeros(n, dtype=np.int64),
+    )
 
 
 def features_of(instance: Instance, known: Windows) -> Floats:
@@ -122,15 +140,29 @@ def features_of(instance: Instance, known: Windows) -> Floats:
     path = known.shortest + known.tail
     ways = np.diff(pairs.ptr)
     loads = np.append(pool_loads(instance), 0.0)  # -1, no pool, is the last
-    crowded = np.bincount(pairs.task, weights=loads[instance.modes.primary[pairs.mode]], minlength=n) / np.maximum(1, ways)
+    crowded = np.bincount(
+        pairs.task, weights=loads[instance.modes.primary[pairs.mode]], minlength=n
+    ) / np.maximum(1, ways)
     soft = replace(instance, tasks=replace(instance.tasks, deadline_hard=np.ones(n, dtype=bool)))
     latest = latest_ends(soft, known)
     dated = np.isfinite(latest)
     latest = np.where(dated, latest, 2.0 * latest[dated].max() if dated.any() else 0.0)
     urgency = -instance.tasks.weight / np.maximum(known.shortest, 1e-9)
-    rows = (path, known.shortest, known.head, known.tail, crowded, crowded * path, latest, np.where(dated, latest - path, 0.0),
-            np.asarray(instance.tasks.release, dtype=float), urgency)  # fmt: skip
-    finite = [np.where(np.isfinite(row), row, 0.0) for row in rows]  # a task that no link reaches has no path
+    rows = (
+        path,
+        known.shortest,
+        known.head,
+        known.tail,
+        crowded,
+        crowded * path,
+        latest,
+        np.where(dated, latest - path, 0.0),
+        np.asarray(instance.tasks.release, dtype=float),
+        urgency,
+    )
+    finite = [
+        np.where(np.isfinite(row), row, 0.0) for row in rows
+    ]  # a task that no link reaches has no path
     return np.array([row / max(float(np.abs(row).max(initial=0.0)), 1e-12) for row in finite])
 
 
@@ -142,7 +174,13 @@ def pool_loads(instance: Instance) -> Floats:
     share = pairs.duration / np.maximum(1, np.diff(pairs.ptr))[pairs.task]
     size = np.diff(modes.req_ptr)[pairs.mode]
     row = np.repeat(np.arange(len(size)), size)
-    req = modes.req_ptr[pairs.mode[row]] + np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
-    work = np.bincount(modes.req_pool[req], weights=share[row] * modes.req_count[req], minlength=instance.num_pools)
+    req = (
+        modes.req_ptr[pairs.mode[row]]
+        + np.arange(len(row))
+        - np.repeat(np.cumsum(size) - size, size)
+    )
+    work = np.bincount(
+        modes.req_pool[req], weights=share[row] * modes.req_count[req], minlength=instance.num_pools
+    )
     per_device = work / np.maximum(1, instance.pools.count)
     return np.asarray(per_device / max(float(per_device.max(initial=0.0)), 1e-12), dtype=np.float64)

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.lp.exact_check import certificate, proven_bound, round_down
-from optbench.bounds.streams.stream_bound import path_bound, path_metrics, slots_of, slotted_bound, stream_bound
+from optbench.bounds.streams.stream_bound import (
+    path_bound,
+    path_metrics,
+    slotted_bound,
+    stream_bound,
+)
 from optbench.bounds.streams.stream_duals import repaired, solve_scaled
 from optbench.bounds.streams.stream_program import Demand, stream_program, undominated
+from optbench.bounds.streams.stream_slots import slots_of
 from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance

@@ -20,16 +20,11 @@ from optbench.bounds.lp.linear_program import (
     solve_in_units,
 )
 from optbench.bounds.streams import stream_duals
-from optbench.bounds.streams.stream_bound import single_slot, slots_of
 from optbench.bounds.streams.stream_duals import _rising, repaired, solve_scaled
-from optbench.bounds.streams.stream_program import (
-    Demand,
-    Slots,
-    devices_in,
-    per_unit,
-    stream_program,
-)
+from optbench.bounds.streams.stream_per_unit import per_unit
+from optbench.bounds.streams.stream_program import Demand, stream_program
 from optbench.bounds.streams.stream_rates import rates_of, waste_may_pay
+from optbench.bounds.streams.stream_slots import Slots, devices_in, single_slot, slots_of
 from optbench.bounds.streams.stream_traffic import MAX_WEIGHTS, traffic
 from optbench.bounds.streams.stream_waiting import MOST_GROUPS, add_waiting, groups_of
 from optbench.model.instance import Floats, Instance

@@ -19,7 +19,8 @@ from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import accrue
 from optbench.sim.kernel.plant import POOLS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import Steering, handle_event, open_sites, send, steering_at
+from optbench.sim.kernel.sites.sites import handle_event, open_sites, send
+from optbench.sim.kernel.sites.steering import Steering, steering_at
 from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_READY, READY, RELEASED, State, state_at
 
 # Entries of ``shape``, and what LEARNS says: play by chances, play by values, or learn them.

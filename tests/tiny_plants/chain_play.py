@@ -9,7 +9,7 @@ import numpy as np
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites.sites import WISHED
+from optbench.sim.kernel.sites.steering import WISHED
 from optbench.sim.kernel.state import NONE, last_moment, new_state
 from optbench.sim.rules import Trace
 from optbench.sim.sites.sites import grid_of, steering_of, trace_of

@@ -18,11 +18,13 @@ VERSION = 3
 # Versions of banks without certificates, which are emptied.
 UNCERTIFIED, OLD_TABLES = (1, 2), ("bounds", "incumbents")
 SCHEMA = """
-create table if not exists bounds (physics text, objective text, proof text, value real, source text, certificate text,
-    code text, module text, settings text, seal text, primary key (physics, objective, proof));
-create table if not exists incumbents (physics text, objective text, value real, schedule text, seal text,
+create table if not exists bounds (physics text, objective text, proof text, value real,
+    source text, certificate text, code text, module text, settings text, seal text,
+    primary key (physics, objective, proof));
+create table if not exists incumbents (physics text, objective text, value real, schedule text,
+    seal text, primary key (physics, objective));
+create table if not exists instances (physics text, objective text, name text, content blob,
     primary key (physics, objective));
-create table if not exists instances (physics text, objective text, name text, content blob, primary key (physics, objective));
 """
 Outcome = Literal["holds", "changed", "dropped"]
 
@@ -61,7 +63,10 @@ class Recheck:
         return self.outcome == "holds"
 
     def __str__(self) -> str:
-        return f"{self.instance}: {self.proof} {self.value!r} from {self.source} {self.outcome}: {self.why}"
+        return (
+            f"{self.instance}: {self.proof} {self.value!r} from {self.source} {self.outcome}: "
+            f"{self.why}"
+        )
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,13 @@ class BankEntry:
     module: str | None
     settings: str | None
     seal: str | None
+
+    @property
+    def kind(self) -> Proof:
+        """The kind of proof; what is none of the others counts as combinatorial."""
+        if self.proof == "solver":
+            return "solver"
+        return "exact-lp" if self.proof == "exact-lp" else "combinatorial"
 
 
 def bank_key(instance: Instance) -> tuple[str, str]:
@@ -111,7 +123,8 @@ def prepare(db: sqlite3.Connection, path: Path) -> list[str]:
         for name in OLD_TABLES:
             db.execute(f"drop table {name}")
         notices.append(
-            f"{path} was written by an older optbench, whose bounds have no certificates: {count[0]} "
+            f"{path} was written by an older optbench, whose bounds have no certificates: "
+            f"{count[0]} "
             f"bounds and {count[1]} schedules were dropped; solving the instances finds them again"
         )
     elif version != VERSION and tables:

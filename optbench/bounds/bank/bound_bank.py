@@ -46,7 +46,7 @@ from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_d
 from optbench.model.files.strict_json import parse_json, render
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
-from optbench.model.result import Bound, Proof
+from optbench.model.result import Bound
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 
@@ -135,8 +135,9 @@ class BoundBank:
                     check_bound(objective, entry.value, entry.source, instance.name)
             self._keep_instance(db, instance)
             changed = db.execute(
-                "insert into incumbents values (?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
-                "schedule = excluded.schedule, seal = excluded.seal where excluded.value < incumbents.value",
+                "insert into incumbents values (?, ?, ?, ?, ?) on conflict do update set "
+                "value = excluded.value, schedule = excluded.schedule, seal = excluded.seal "
+                "where excluded.value < incumbents.value",
                 (*key, objective, text, seal(self._key, *key, objective, text, proof_code())),
             )
             return changed.rowcount > 0
@@ -195,7 +196,8 @@ class BoundBank:
             ).fetchall()
             known = {(physics, objective) for physics, objective, _, _ in kept}
             every = db.execute(
-                "select physics, objective from bounds union select physics, objective from incumbents"
+                "select physics, objective from bounds "
+                "union select physics, objective from incumbents"
             ).fetchall()
         for physics, objective, name, content in kept:
             instance, why = read_kept_instance(content, (physics, objective))
@@ -237,9 +239,11 @@ class BoundBank:
             settings,
         )
         return db.execute(
-            "insert into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set value = excluded.value, "
-            "source = excluded.source, certificate = excluded.certificate, code = excluded.code, module = excluded.module, "
-            "settings = excluded.settings, seal = excluded.seal where excluded.value > bounds.value",
+            "insert into bounds values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do update set "
+            "value = excluded.value, source = excluded.source, "
+            "certificate = excluded.certificate, code = excluded.code, "
+            "module = excluded.module, settings = excluded.settings, seal = excluded.seal "
+            "where excluded.value > bounds.value",
             (*key, *values, seal(self._key, *key, *values)),
         ).rowcount
 
@@ -270,7 +274,7 @@ class BoundBank:
             kept = Bound(entry.value, entry.source, "solver")
             why = f"unchanged; a solver's bound ({entry.module}) cannot be repeated"
             return kept, Recheck(*said, "solver", None, "holds", why)
-        proof: Proof = "exact-lp" if entry.proof == "exact-lp" else "combinatorial"
+        proof = entry.kind
         if sealed and entry.code == proof_code() and not again:
             bound = Bound(entry.value, entry.source, proof, certificate=entry.certificate)
             return bound, Recheck(*said, proof, entry.value, "holds", "its seal fits")
@@ -301,9 +305,15 @@ class BoundBank:
     def _solver_reason(self, entry: BankEntry, sealed: bool) -> str:
         """Return why a solver's bound does not count; empty when it does."""
         if not sealed:
-            return "it was changed, or stored by another user or machine, and a solver's bound cannot be proved again"
+            return (
+                "it was changed, or stored by another user or machine, and a solver's bound "
+                "cannot be proved again"
+            )
         if entry.code != solver_code(entry.module or ""):
-            return f"{entry.module}, the models of optbench or a library are of another version than when it was proved"
+            return (
+                f"{entry.module}, the models of optbench or a library are of another version "
+                "than when it was proved"
+            )
         return ""
 
     def _settle(
@@ -373,14 +383,7 @@ class BoundBank:
             for table in ("bounds", "incumbents", "instances"):
                 db.execute(f"delete from {table} where {_WHERE}", key)
         for entry in entries:
-            kind: Proof = (
-                "solver"
-                if entry.proof == "solver"
-                else "exact-lp"
-                if entry.proof == "exact-lp"
-                else "combinatorial"
-            )
-            yield Recheck(name, entry.value, entry.source, kind, None, "dropped", why)
+            yield Recheck(name, entry.value, entry.source, entry.kind, None, "dropped", why)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:

@@ -49,7 +49,9 @@ def combinatorial_bounds(
     return _bounds(relaxation, found)
 
 
-def recomputed(instance: Instance, source: str, makespan: int | None, time_limit_s: float) -> Bound | None:
+def recomputed(
+    instance: Instance, source: str, makespan: int | None, time_limit_s: float
+) -> Bound | None:
     """Compute the bound of this source again; ``makespan`` is what a destructive bound claims,
     refuted again one step below.
 
@@ -103,4 +105,9 @@ def _bound(value: float, source: str, makespan: float = 0.0) -> Bound:
     claims.
     """
     needs = {"makespan": int(makespan)} if DESTRUCTIVE in source.split("+") else {}
-    return Bound(value, source, "combinatorial", certificate=certificate_text(COMBINATORIAL, source=source, **needs))
+    return Bound(
+        value,
+        source,
+        "combinatorial",
+        certificate=certificate_text(COMBINATORIAL, source=source, **needs),
+    )

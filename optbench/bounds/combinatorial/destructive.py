@@ -67,13 +67,21 @@ def destructive_bound(
     """
     deadline = time.perf_counter() + time_limit_s
     instance = relaxation.instance
-    if not is_deducible(instance) or not _fits_integers(relaxation, lower) or time_limit_s < LEAST_S:
+    if (
+        not is_deducible(instance)
+        or not _fits_integers(relaxation, lower)
+        or time_limit_s < LEAST_S
+    ):
         return lower
     trial = trial_of(relaxation)
     top = int(min(_last(relaxation) + 1, upper))
     best = int(lower)
     for partial, shaved in STAGES:
-        best = _search(lambda makespan, p=partial, s=shaved: _refutes(trial, makespan, p, s, deadline), best, top, deadline)  # type: ignore[misc]
+
+        def refutes(makespan: int, partial: bool = partial, shaved: bool = shaved) -> bool:
+            return _refutes(trial, makespan, partial, shaved, deadline)
+
+        best = _search(refutes, best, top, deadline)
     return float(max(best, lower))
 
 
@@ -122,7 +130,9 @@ def _search(refutes: Callable[[int], bool], low: int, top: int, deadline: float)
     return low
 
 
-def _refutes(trial: TrialArrays, makespan: int, partial: bool, shaved: bool, deadline: float) -> bool:
+def _refutes(
+    trial: TrialArrays, makespan: int, partial: bool, shaved: bool, deadline: float
+) -> bool:
     from optbench.bounds.combinatorial.propagate import propagate, shave
 
     a, b, alive = trial.state(makespan)
@@ -169,7 +179,11 @@ def trial_of(relaxation: Relaxation) -> TrialArrays:
         latest=np.where(np.isfinite(latest), latest, NEVER).astype(np.int64),
         num_pairs=len(instance.pairs.task),
         pairs=(instance.pairs.ptr.astype(np.int64), instance.pairs.duration.astype(np.int64)),
-        edges=(instance.edges.source[order], instance.edges.target[order], w.edge_lag[order].astype(np.int64)),
+        edges=(
+            instance.edges.source[order],
+            instance.edges.target[order],
+            w.edge_lag[order].astype(np.int64),
+        ),
         resources=_resources(relaxation),
     )
 
@@ -189,16 +203,24 @@ def _resources(relaxation: Relaxation) -> tuple[Ints, ...]:
         capacity.append(1)
         entries.append((pairs.task[rows], rows, np.ones(len(rows), dtype=np.int64)))
     sizes = [len(rows) for _, rows, _ in entries]
-    task, pair, use = (np.concatenate([*(e[c] for e in entries), np.zeros(0, dtype=np.int64)]) for c in range(3))
+    task, pair, use = (
+        np.concatenate([*(e[c] for e in entries), np.zeros(0, dtype=np.int64)]) for c in range(3)
+    )
     resource = np.repeat(np.arange(len(capacity)), sizes)
     order = np.lexsort((resource, task))
     first = np.ones(len(order), dtype=bool)
     first[1:] = (np.diff(task[order]) > 0) | (np.diff(resource[order]) > 0)
-    of_ptr = np.concatenate(([0], np.cumsum(np.bincount(task[order][first], minlength=instance.num_tasks))))
+    of_ptr = np.concatenate(
+        ([0], np.cumsum(np.bincount(task[order][first], minlength=instance.num_tasks)))
+    )
     return (
-        np.asarray(capacity, dtype=np.int64), np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-        task.astype(np.int64), pair.astype(np.int64), use.astype(np.int64),
-        of_ptr.astype(np.int64), resource[order][first].astype(np.int64),
+        np.asarray(capacity, dtype=np.int64),
+        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        task.astype(np.int64),
+        pair.astype(np.int64),
+        use.astype(np.int64),
+        of_ptr.astype(np.int64),
+        resource[order][first].astype(np.int64),
     )
 
 
@@ -222,7 +244,9 @@ def _cliques(instance: Instance, uses: Ints) -> list[Ints]:
     for seed in np.argsort(-(exclude @ shortest), kind="stable")[: 2 * MAX_CLIQUES].tolist():
         clique, candidates = [seed], exclude[seed].copy()
         while candidates.any():
-            best = int(np.argmax(np.where(candidates, (exclude & candidates).sum(axis=1) * shortest, -1)))
+            best = int(
+                np.argmax(np.where(candidates, (exclude & candidates).sum(axis=1) * shortest, -1))
+            )
             clique.append(best)
             candidates &= exclude[best]
         if len(clique) > 1 and len(found) < MAX_CLIQUES:

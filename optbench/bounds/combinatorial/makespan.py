@@ -52,7 +52,9 @@ def load_bound(pools: PoolSet) -> float:
     row = np.searchsorted(heads, pools.head, side="right") - 1
     column = np.searchsorted(tails, pools.tail, side="right") - 1
     cell = row * shape[1] + column
-    work = _from_above(np.bincount(cell, weights=pools.work, minlength=shape[0] * shape[1]).reshape(shape))
+    work = _from_above(
+        np.bincount(cell, weights=pools.work, minlength=shape[0] * shape[1]).reshape(shape)
+    )
     some = _from_above(np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape)) > 0
     if work.max(initial=0.0) >= EXACT:
         work = work * (1.0 - SUM_MARGIN)

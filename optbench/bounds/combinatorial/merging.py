@@ -65,8 +65,18 @@ def alike_pools(instance: Instance) -> Ints:
     number: dict[tuple[object, ...], int] = {}
     out = []
     for p in range(instance.num_pools):
-        rates = b"" if tariffs is None else tariffs.price_usd_per_kwh[p].tobytes() + tariffs.carbon_g_per_kwh[p].tobytes()
-        key = (float(pools.memory_gb[p]), float(pools.rest_w[p]), rates, capped[:, p].tobytes(), asked[p])
+        rates = (
+            b""
+            if tariffs is None
+            else tariffs.price_usd_per_kwh[p].tobytes() + tariffs.carbon_g_per_kwh[p].tobytes()
+        )
+        key = (
+            float(pools.memory_gb[p]),
+            float(pools.rest_w[p]),
+            rates,
+            capped[:, p].tobytes(),
+            asked[p],
+        )
         out.append(number.setdefault(key, len(number)))
     return np.asarray(out, dtype=np.int64)
 
@@ -76,12 +86,27 @@ def _usage_by_pool(modes: Modes, num_pools: int) -> list[bytes]:
     of this pool).
     """
     size = np.diff(modes.req_ptr)
-    devices = np.bincount(np.repeat(np.arange(len(size)), size), weights=modes.req_count, minlength=len(size))
+    devices = np.bincount(
+        np.repeat(np.arange(len(size)), size), weights=modes.req_count, minlength=len(size)
+    )
     clock = np.where(np.isnan(modes.clock), -1.0, modes.clock)
-    physics = (modes.kind, modes.time_per_unit_s, modes.energy_per_unit_j, modes.power_w, clock, devices)
-    _, number = np.unique(np.column_stack([np.asarray(part, dtype=float) for part in physics]), axis=0, return_inverse=True)
+    physics = (
+        modes.kind,
+        modes.time_per_unit_s,
+        modes.energy_per_unit_j,
+        modes.power_w,
+        clock,
+        devices,
+    )
+    _, number = np.unique(
+        np.column_stack([np.asarray(part, dtype=float) for part in physics]),
+        axis=0,
+        return_inverse=True,
+    )
     row = np.repeat(np.arange(len(size)), size)
-    table = np.unique(np.column_stack((modes.req_pool, number.reshape(-1)[row], modes.req_count)), axis=0)
+    table = np.unique(
+        np.column_stack((modes.req_pool, number.reshape(-1)[row], modes.req_count)), axis=0
+    )
     cut = np.searchsorted(table[:, 0], np.arange(num_pools + 1))
     return [table[cut[p] : cut[p + 1], 1:].tobytes() for p in range(num_pools)]
 
@@ -90,10 +115,20 @@ def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
     """Return the instance with the pools of each class as one pool."""
     pools = instance.pools
     _, first, size = np.unique(classes, return_index=True, return_counts=True)
-    names = tuple(pools.names[p] if n == 1 else f"{pools.names[p]} and {n - 1:,} alike" for p, n in zip(first, size, strict=True))
+    names = tuple(
+        pools.names[p] if n == 1 else f"{pools.names[p]} and {n - 1:,} alike"
+        for p, n in zip(first, size, strict=True)
+    )
     count = np.bincount(classes, weights=pools.count).astype(np.int64)
-    table = Pools(names, pools.place[first], count, pools.idle_w[first], pools.sleep_w[first], pools.gated[first],
-                  pools.memory_gb[first])
+    table = Pools(
+        names,
+        pools.place[first],
+        count,
+        pools.idle_w[first],
+        pools.sleep_w[first],
+        pools.gated[first],
+        pools.memory_gb[first],
+    )
     modes, number = _merged_modes(instance.modes, classes)
     tariffs = instance.tariffs
     if tariffs is not None:
@@ -101,7 +136,10 @@ def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
         tariffs = replace(tariffs, price_usd_per_kwh=price, carbon_g_per_kwh=carbon)
     links = _merged_links(instance.links, classes)
     stream = None if instance.stream is None else _merged_stream(instance.stream, classes)
-    return MergedInstance(replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream), number)
+    return MergedInstance(
+        replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream),
+        number,
+    )
 
 
 def _merged_stream(stream: Stream, classes: Ints) -> Stream:
@@ -109,7 +147,9 @@ def _merged_stream(stream: Stream, classes: Ints) -> Stream:
     latency = np.full((len(stream.latency_s), int(classes.max()) + 1), np.inf)
     np.minimum.at(latency.T, classes, stream.latency_s.T)
     outages = replace(stream.outages, pool=classes[stream.outages.pool])
-    return replace(stream, latency_s=latency, sent_to=np.full_like(stream.sent_to, -1), outages=outages)
+    return replace(
+        stream, latency_s=latency, sent_to=np.full_like(stream.sent_to, -1), outages=outages
+    )
 
 
 def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:
@@ -123,7 +163,12 @@ def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:
         for r in range(int(modes.req_ptr[k]), int(modes.req_ptr[k + 1])):
             pool = int(classes[modes.req_pool[r]])
             need[pool] = need.get(pool, 0) + int(modes.req_count[r])
-        physics = (modes.time_per_unit_s[k], modes.energy_per_unit_j[k], modes.power_w[k], clock if clock == clock else None)
+        physics = (
+            modes.time_per_unit_s[k],
+            modes.energy_per_unit_j[k],
+            modes.power_w[k],
+            clock if clock == clock else None,
+        )
         key = (kind, *physics, next(iter(need), -1), tuple(sorted(need.items())))
         if key not in seen:
             seen[key] = len(kept)
@@ -135,7 +180,10 @@ def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:
     new = Modes(
         modes.kind_names,
         np.searchsorted(modes.kind[keep], np.arange(len(modes.kind_ptr))).astype(np.int64),
-        modes.time_per_unit_s[keep], modes.energy_per_unit_j[keep], modes.power_w[keep], modes.clock[keep],
+        modes.time_per_unit_s[keep],
+        modes.energy_per_unit_j[keep],
+        modes.power_w[keep],
+        modes.clock[keep],
         np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
         np.asarray([pool for need in needs for pool in need], dtype=np.int64),
         np.asarray([devices for need in needs for devices in need.values()], dtype=np.int64),
@@ -155,4 +203,6 @@ def _merged_links(links: Links, classes: Ints) -> Links:
         np.fill_diagonal(table, 0.0)
         return np.where(np.isfinite(table), table, none)
 
-    return Links(least(links.latency_s, np.inf), least(links.s_per_gb, 0.0), least(links.j_per_gb, 0.0))
+    return Links(
+        least(links.latency_s, np.inf), least(links.s_per_gb, 0.0), least(links.j_per_gb, 0.0)
+    )

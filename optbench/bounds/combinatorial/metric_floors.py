@@ -4,15 +4,20 @@ per task.
 With H the fixed horizon or a lower bound on the makespan, n_kq the devices of pool q in mode k and
 rest_q their resting power:
 
-    energy_j    Σ_q rest_q count_q H + Σ_i min_k (e_ik − Σ_q rest_q n_kq d_ik) + Σ_edges cheapest transfer
-    cost_usd    the same, each term at the cheapest tariff of its own pool within the task's window (carbon_g alike)
-    flow_time_s Σ_i weight_i (head_i + shortest_i − release_i), or per pool group the mean-busy-time bound below
-    tardiness_s Σ_i weight_i max(0, head_i + shortest_i − deadline_i)
+    energy_j     Σ_q rest_q count_q H + Σ_i min_k (e_ik − Σ_q rest_q n_kq d_ik)
+                 + Σ_edges cheapest transfer
+    cost_usd     the same, each term at the cheapest tariff of its own pool within the task's
+                 window (carbon_g alike)
+    flow_time_s  Σ_i weight_i (head_i + shortest_i − release_i), or per pool group the
+                 mean-busy-time bound below
+    tardiness_s  Σ_i weight_i max(0, head_i + shortest_i − deadline_i)
 
 Mean busy times: with release times levelled to the smallest head r, the midpoints M_i of any
-schedule of works W_i on
-m devices satisfy Σ w_i M_i ≥ r Σ w_i + (Σ_i w_i W_i / 2 + Σ_{i<j} min(w_i W_j, w_j W_i)) / m  (Goemans 1996; Smith's
-order attains it), and each task ends half its length after its midpoint.
+schedule of works W_i on m devices satisfy
+
+    Σ w_i M_i ≥ r Σ w_i + (Σ_i w_i W_i / 2 + Σ_{i<j} min(w_i W_j, w_j W_i)) / m
+
+(Goemans 1996; Smith's order attains it), and each task ends half its length after its midpoint.
 """
 
 from __future__ import annotations
@@ -62,15 +67,21 @@ def interrupted_floors(relaxation: Relaxation, makespan: float) -> dict[str, flo
     tasks, known = instance.tasks, relaxation.windows
     replaced = instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
     above = pairs.energy_j - replaced - TERM_MARGIN * (pairs.energy_j + replaced)
-    energy = [*least_per_task(instance, pairs.energy_j).tolist(), *transfer_floor(instance).tolist()]
+    energy = [
+        *least_per_task(instance, pairs.energy_j).tolist(),
+        *transfer_floor(instance).tolist(),
+    ]
     energy_j = low_sum(energy)
     if (above >= 0).all():
         energy_j = max(energy_j, energy_floor(instance, makespan))
     flow = tasks.weight * (known.head + known.shortest - tasks.release)
     floors = {
-        "makespan": makespan, "makespan_s": makespan * instance.tick_s, "energy_j": energy_j,
-        "flow_time_s": low_sum(flow.tolist()) * instance.tick_s, "tardiness_s": tardiness_floor(relaxation),
-    }  # fmt: skip
+        "makespan": makespan,
+        "makespan_s": makespan * instance.tick_s,
+        "energy_j": energy_j,
+        "flow_time_s": low_sum(flow.tolist()) * instance.tick_s,
+        "tardiness_s": tardiness_floor(relaxation),
+    }
     for metric in ("cost_usd", "carbon_g"):
         floors[metric] = low_sum(_least_prices(instance, metric).tolist())
     return floors
@@ -105,7 +116,9 @@ def energy_floor(instance: Instance, makespan: float) -> float:
     # The difference of two large numbers keeps their rounding error: the margin is taken before
     # subtracting.
     net = pairs.energy_j - replaced - TERM_MARGIN * (np.abs(pairs.energy_j) + replaced)
-    return low_sum([*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()])
+    return low_sum(
+        [*rest, *least_per_task(instance, net).tolist(), *transfer_floor(instance).tolist()]
+    )
 
 
 def least_per_task(instance: Instance, value_by_pair: Floats) -> Floats:
@@ -116,19 +129,26 @@ def least_per_task(instance: Instance, value_by_pair: Floats) -> Floats:
 
 
 def transfer_floor(instance: Instance) -> Floats:
-    """Return the cheapest transfer energy of each edge over the linked pools its two tasks can use.
+    """Return the cheapest transfer energy of each edge over the linked pools its two tasks
+    can use.
     """
     edges = instance.edges
     out = np.zeros(len(edges.source))
     if not instance.links.j_per_gb.any():
         return out
     pools = task_pools(instance)
-    reach = np.zeros((instance.num_tasks, instance.num_pools + 1), dtype=bool)  # the last column: no pool at all
+    # The last column: no pool at all.
+    reach = np.zeros((instance.num_tasks, instance.num_pools + 1), dtype=bool)
     reach[instance.pairs.task, instance.modes.primary[instance.pairs.mode]] = True
     # Two tasks that can share a pool, or of which one needs none, transfer without energy.
-    disjoint = ~(reach[edges.source] & reach[edges.target]).any(axis=1) & ~reach[edges.source, -1] & ~reach[edges.target, -1]
+    disjoint = (
+        ~(reach[edges.source] & reach[edges.target]).any(axis=1)
+        & ~reach[edges.source, -1]
+        & ~reach[edges.target, -1]
+    )
     for e in np.flatnonzero((edges.data_gb > 0) & disjoint).tolist():
-        sender, receiver = pools[int(edges.source[e])][:, None], pools[int(edges.target[e])][None, :]
+        sender = pools[int(edges.source[e])][:, None]
+        receiver = pools[int(edges.target[e])][None, :]
         linked = np.isfinite(instance.lag(sender, receiver, edges.data_gb[e]))
         energy = instance.transfer_j(sender, receiver, edges.data_gb[e])
         out[e] = np.min(energy, where=linked, initial=np.inf)
@@ -167,7 +187,9 @@ def busy_time_floor(pools: PoolSet, weight: Floats) -> float:
     order = np.argsort(-weight / pools.work, kind="stable")
     work, w = pools.work[order], weight[order]
     before = np.cumsum(work) - work
-    terms = w * (float(pools.head.min()) + (before + work / 2) / pools.capacity + pools.length[order] / 2)
+    terms = w * (
+        float(pools.head.min()) + (before + work / 2) / pools.capacity + pools.length[order] / 2
+    )
     return low_sum(terms.tolist())
 
 

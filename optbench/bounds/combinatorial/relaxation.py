@@ -3,7 +3,8 @@ in any mode.
 
 For a set S of pools with Σ count devices, task i needs there at least
 
-    work_i(S) = min over its modes k of duration_k · (devices of S that k occupies),      length_i = min_k duration_k
+    work_i(S) = min over its modes k of duration_k · (devices of S that k occupies)
+    length_i  = min_k duration_k
 
 A task that has a mode outside S needs nothing of S. No schedule does more than Σ count · (b − a)
 device-time in [a, b].
@@ -62,8 +63,14 @@ def pool_set(instance: Instance, w: Windows, uses: Ints, pools: tuple[int, ...])
     np.minimum.at(work, pairs.task, device_time)
     task = np.flatnonzero((work > 0) & np.isfinite(work))
     capacity = int(instance.pools.count[list(pools)].sum())
-    name = "+".join(instance.pools.names[p] for p in pools) if len(pools) < instance.num_pools or len(pools) == 1 else "all"
-    return PoolSet(name, pools, capacity, task, work[task], w.head[task], w.tail[task], w.shortest[task])
+    name = (
+        "+".join(instance.pools.names[p] for p in pools)
+        if len(pools) < instance.num_pools or len(pools) == 1
+        else "all"
+    )
+    return PoolSet(
+        name, pools, capacity, task, work[task], w.head[task], w.tail[task], w.shortest[task]
+    )
 
 
 def candidate_sets(instance: Instance, uses: Ints) -> list[tuple[int, ...]]:

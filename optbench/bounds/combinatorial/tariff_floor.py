@@ -2,7 +2,8 @@
 
 For one mode on its primary pool p, running [s, s + d), the cost that depends on s is
 
-    (e / (d · step) − rest_p n_p) · step · ∫_s^{s+d} rate_p  −  Σ_{other pools q} rest_q n_q · step · ∫_s^{s+d} rate_q
+    (e / (d · step) − rest_p n_p) · step · ∫_s^{s+d} rate_p
+    − Σ_{other pools q} rest_q n_q · step · ∫_s^{s+d} rate_q
 
 Each integral is piecewise linear in s, its slope changes where s or s + d meets a change of tariff:
 its least and its greatest value over the task's window are found among those points and the ends of
@@ -39,7 +40,11 @@ def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
     terms = []
     for p in range(instance.num_pools):
         power = float(pools.rest_w[p] * pools.count[p]) * step
-        terms.append(power * _rest_integral(times, rates[p], instance.horizon, makespan) if power > 0 else 0.0)
+        terms.append(
+            power * _rest_integral(times, rates[p], instance.horizon, makespan)
+            if power > 0
+            else 0.0
+        )
     least = np.full(instance.num_tasks, np.inf)
     np.minimum.at(least, instance.pairs.task, _net_cost(relaxation, times, rates))
     terms += least.tolist()
@@ -47,9 +52,12 @@ def tariff_floor(relaxation: Relaxation, metric: str, makespan: float) -> float:
 
 
 def _rest_integral(times: Any, rates: Floats, horizon: float | None, makespan: float) -> float:
-    """Return ∫ of the rate from 0 to the horizon, or to the least makespan: rates are not negative.
+    """Return ∫ of the rate from 0 to the horizon, or to the least makespan: rates are not
+    negative.
     """
-    return float(integral(times, rates, np.asarray([makespan if horizon is None else float(horizon)]))[0])
+    return float(
+        integral(times, rates, np.asarray([makespan if horizon is None else float(horizon)]))[0]
+    )
 
 
 def _net_cost(relaxation: Relaxation, times: Any, rates: Floats) -> Floats:
@@ -71,14 +79,20 @@ def _net_cost(relaxation: Relaxation, times: Any, rates: Floats) -> Floats:
             d = length[rows]
             least, most = price_range(times, rates[p], low[rows], high[rows], d)
             energy = np.where(primary[rows] == p, pairs.energy_j[rows], 0.0)
-            power = np.where(d > 0, energy / np.where(d > 0, d, 1.0), energy) - uses[rows, p] * rest[p] * step * (d > 0)
+            power = np.where(d > 0, energy / np.where(d > 0, d, 1.0), energy) - uses[
+                rows, p
+            ] * rest[p] * step * (d > 0)
             value = np.where(power >= 0, power * least, power * most)
             total[rows] += value
-            margin[rows] += np.abs(power * least) + np.abs(power * most) + energy * np.abs(rates[p]).max()
+            margin[rows] += (
+                np.abs(power * least) + np.abs(power * most) + energy * np.abs(rates[p]).max()
+            )
     return total - TERM_MARGIN * margin
 
 
-def _integral_range(times: Any, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
+def _integral_range(
+    times: Any, rates: Floats, low: Floats, high: Floats, d: Floats
+) -> tuple[Floats, Floats]:
     """Return least and greatest ∫ of the rate over [s, s + d], s in [low, high]; the rate at s
     where d is 0.
     """
@@ -102,11 +116,15 @@ def _within(times: Any, rates: Floats, start: Floats, end: Floats) -> tuple[Floa
     first, last = (np.searchsorted(times, t, side="right") - 1 for t in (start, end))
     after = np.minimum(first + 1, len(times) - 1)
     parts = (times[after] - start) * rates[first] + (end - times[last]) * rates[last]
-    value = np.where(first == last, (end - start) * rates[first], parts + (whole[last] - whole[after]))
+    value = np.where(
+        first == last, (end - start) * rates[first], parts + (whole[last] - whole[after])
+    )
     return value, np.where(last > first + 1, len(times) * np.finfo(float).eps * whole[last], 0.0)
 
 
-def _rate_range(times: Any, rates: Floats, low: Floats, high: Floats, d: Floats) -> tuple[Floats, Floats]:
+def _rate_range(
+    times: Any, rates: Floats, low: Floats, high: Floats, d: Floats
+) -> tuple[Floats, Floats]:
     """Return the range with the least and greatest rate from the window's beginning on, held for
     all of d: weaker, without candidates.
     """

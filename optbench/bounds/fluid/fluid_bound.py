@@ -18,7 +18,13 @@ from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
 from optbench.bounds.fluid.fluid_units import solve_program
 from optbench.bounds.fluid.pricing import by_pair, solve_by_pricing
 from optbench.bounds.lp.certificates import FLUID, certificate_text, dual_fields, read_duals
-from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, repriced, round_down
+from optbench.bounds.lp.exact_check import (
+    Certificate,
+    certificate,
+    proven_bound,
+    repriced,
+    round_down,
+)
 from optbench.bounds.lp.linear_program import LinearProgram
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
@@ -73,7 +79,9 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | 
             break
         first_of_two = not keep_edges and size <= HUGE
         known = best.reduced if best is not None else None
-        proof = solve_fluid(instance, FIRST_SHARE * left if first_of_two else left, keep_edges, known)
+        proof = solve_fluid(
+            instance, FIRST_SHARE * left if first_of_two else left, keep_edges, known
+        )
         if proof is not None and (best is None or proof.bound.value > best.bound.value):
             best = proof
     return best
@@ -94,22 +102,32 @@ def solve_fluid(
     fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
     built = time.perf_counter()
-    dual = _duals(fluid, _with_rows_for_floors(fluid, program), time_limit_s - (built - began), known)
+    dual = _duals(
+        fluid, _with_rows_for_floors(fluid, program), time_limit_s - (built - began), known
+    )
     solved = time.perf_counter()
     if dual is None:
         return None
     proof = repriced(program, certificate(program, dual), choices(program))
     proven = proven_bound(program, proof)
-    timings = {"build": built - began, "solve": solved - built, "prove": time.perf_counter() - solved}
+    timings = {
+        "build": built - began,
+        "solve": solved - built,
+        "prove": time.perf_counter() - solved,
+    }
     trivial = float(program.cost @ program.lower)
     if proven is None or proven < trivial - INTERRUPTED * abs(trivial):
         return None  # interrupted: these duals prove less than the columns' lower bounds alone
     bound = _bound(fluid, program, proof, proven, keep_edges)
     large = not keep_edges and len(instance.pairs.task) > LARGE
-    return FluidProof(bound, proven, proof, keep_edges, timings, by_pair(fluid, program, dual) if large else None)
+    return FluidProof(
+        bound, proven, proof, keep_edges, timings, by_pair(fluid, program, dual) if large else None
+    )
 
 
-def _duals(fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None) -> Floats | None:
+def _duals(
+    fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None
+) -> Floats | None:
     """Return duals from HiGHS: of the whole LP, or by pricing where that is many times faster."""
     if len(fluid.share) > LARGE:
         began = time.perf_counter()
@@ -149,7 +167,9 @@ def recheck_fluid(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
     return None if proven is None else _bound(fluid, program, duals, proven, keep_edges)
 
 
-def _bound(fluid: Fluid, program: LinearProgram, duals: Certificate, proven: Fraction, keep_edges: bool) -> Bound:
+def _bound(
+    fluid: Fluid, program: LinearProgram, duals: Certificate, proven: Fraction, keep_edges: bool
+) -> Bound:
     source = "fluid_lp" if keep_edges else "fluid_lp:no_edges"
     text = certificate_text(FLUID, keep_edges=keep_edges, **dual_fields(program, duals))
     return Bound(value_of(fluid, program, proven), source, "exact-lp", certificate=text)
@@ -162,5 +182,7 @@ def value_of(fluid: Fluid, program: LinearProgram, proven: Fraction) -> float:
     level = fluid.instance.objective.levels[0]
     if len(level) == 1 and level[0][0] in MAKESPANS:
         ticks = math.ceil(proven / Fraction(float(program.cost[fluid.makespan])))
-        return level[0][1] * (ticks * (fluid.instance.tick_s if level[0][0] == "makespan_s" else 1.0))
+        return level[0][1] * (
+            ticks * (fluid.instance.tick_s if level[0][0] == "makespan_s" else 1.0)
+        )
     return round_down(proven)

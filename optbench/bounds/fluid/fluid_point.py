@@ -45,12 +45,15 @@ def _tariff_part(fluid: Fluid, schedule: Schedule, point: Floats) -> None:
     begins = fluid.slot_begins
     ends = np.append(begins[1:], np.inf)
     for t in range(len(begins)):
-        inside = np.maximum(0.0, np.minimum(schedule.end, ends[t]) - np.maximum(schedule.start, begins[t]))
+        inside = np.maximum(
+            0.0, np.minimum(schedule.end, ends[t]) - np.maximum(schedule.start, begins[t])
+        )
         np.add.at(point, slots[schedule.mode, t], inside)
     horizon = point[fluid.makespan] if instance.horizon is None else float(instance.horizon)
     for name, column in fluid.rest.items():
         rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
         watts = instance.pools.rest_w * instance.pools.count * instance.tick_s
         point[column] = sum(
-            watts[p] * float(integral(tariffs.times, rates[p], np.asarray([horizon]))[0]) for p in range(instance.num_pools)
+            watts[p] * float(integral(tariffs.times, rates[p], np.asarray([horizon]))[0])
+            for p in range(instance.num_pools)
         )

@@ -6,18 +6,22 @@ of their starts; T_g sum of their tardiness; C makespan; F_m value of metric m; 
 mode k during tariff period t; R_m the part of F_m paid for rest until completion. d, e are
 durations and energies; h, q heads and tails; L latest ends; N_p devices of pool p.
 
-    assign      Σ_k x_gk = n_g                            each task runs in one mode
-    capacity    N_p (C − a − b) ≥ Σ n_kp d_gk x_gk        over groups with h ≥ a, q ≥ b: they run on p within [a, C − b]
-    start       S_j ≥ S_i + Σ_k (d_ik + l_ik) x_ik        l_ik: least transfer from mode k's pool to any pool of j
-    completion  n_g C ≥ S_g + Σ_k d_gk x_gk + n_g q_g     each task ends q before the makespan
-    deadline    S_g + Σ_k d_gk x_gk ≤ n_g L_g             hard deadlines, horizon, limits on the makespan
-    power       (cap − rest) C ≥ Σ (power_k [primary of k below the place] − rest of k's devices there) d_gk x_gk
-                                                          the cap integrated from 0 to C
-    energy      F ≥ rest H + Σ (e_gk − rest_k d_gk + transfers) x_gk          H is C, or the fixed horizon; without
-                                                          edges the least transfers are added as a constant
+    assign      Σ_k x_gk = n_g                         each task runs in one mode
+    capacity    N_p (C − a − b) ≥ Σ n_kp d_gk x_gk     over groups with h ≥ a, q ≥ b: they run on p
+                                                       within [a, C − b]
+    start       S_j ≥ S_i + Σ_k (d_ik + l_ik) x_ik     l_ik: least transfer from mode k's pool to
+                                                       any pool of j
+    completion  n_g C ≥ S_g + Σ_k d_gk x_gk + n_g q_g  each task ends q before the makespan
+    deadline    S_g + Σ_k d_gk x_gk ≤ n_g L_g          hard deadlines, horizon, makespan limits
+    power       (cap − rest) C ≥ Σ w_gk d_gk x_gk      the cap integrated from 0 to C;
+                                                       w_gk = power_k [primary of k below the place]
+                                                       − rest of k's devices there
+    energy      F ≥ rest H + Σ (e_gk − rest_k d_gk     H is C, or the fixed horizon; without edges
+                + transfers) x_gk                      the least transfers are added as a constant
     flow        F ≥ Σ_g weight_g (S_g + Σ_k d_gk x_gk − n_g release_g)
-    lateness    T_g ≥ S_g + Σ_k d_gk x_gk − n_g deadline_g;  tardiness  F ≥ Σ_g weight_g T_g    (a sum of maxima
-                                                          is at least the maximum of the sums)
+    lateness    T_g ≥ S_g + Σ_k d_gk x_gk − n_g deadline_g
+    tardiness   F ≥ Σ_g weight_g T_g                   a sum of maxima is at least the maximum of
+                                                       the sums
     slots       ``fluid_tariffs``: cost and carbon
 
 F_m also lies above the combinatorial floor (energy above 0) and below the instance's limit, C above
@@ -126,8 +130,12 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
     limits = {name: widened(limit) for name, limit in instance.limits.metric_max.items()}
     columns = LpColumns()
     share = columns.add(len(groups.pair), 0.0, groups.size[groups.of])
-    start = columns.add(len(groups.size), exact_or_down(groups.size * groups.head), groups.size * top)
-    cost = level.get("makespan", 0.0) + float(down(np.asarray(level.get("makespan_s", 0.0) * instance.tick_s)))
+    start = columns.add(
+        len(groups.size), exact_or_down(groups.size * groups.head), groups.size * top
+    )
+    cost = level.get("makespan", 0.0) + float(
+        down(np.asarray(level.get("makespan_s", 0.0) * instance.tick_s))
+    )
     end = int(columns.add(1, makespan, top, cost)[0])
     metric = {}
     for name in sorted((set(level) | set(limits)) - set(MAKESPANS)):
@@ -137,10 +145,25 @@ def _columns(relaxation: Relaxation, groups: Groups, makespan: float) -> Fluid:
             floor = 0.0 if name == "energy_j" else floors[name]
             metric[name] = int(columns.add(1, floor, upper, level.get(name, 0.0))[0])
     due = "tardiness_s" in metric
-    late = columns.add(len(groups.size) if due else 0, 0.0, groups.size[: len(groups.size) if due else 0] * top)
+    late = columns.add(
+        len(groups.size) if due else 0, 0.0, groups.size[: len(groups.size) if due else 0] * top
+    )
     none = np.zeros(0, dtype=np.int64)
-    return Fluid(relaxation, groups, columns, LpRows(), share, start, late, end, metric, {}, none, np.zeros(0),
-                 np.zeros(len(share)))
+    return Fluid(
+        relaxation,
+        groups,
+        columns,
+        LpRows(),
+        share,
+        start,
+        late,
+        end,
+        metric,
+        {},
+        none,
+        np.zeros(0),
+        np.zeros(len(share)),
+    )
 
 
 def _assign(fluid: Fluid) -> None:
@@ -169,19 +192,26 @@ def _capacity(fluid: Fluid) -> None:
                 a_in, b_in = head[here][inside].min(), tail[here][inside].min()
                 count = float(instance.pools.count[p])
                 right = float(exact_or_down(np.asarray(count * (a_in + b_in))))
-                fluid.rows.add("capacity", right, (0, fluid.makespan, count), (0, fluid.share[here[inside]], -time[inside]),
-                               of=p)
+                fluid.rows.add(
+                    "capacity",
+                    right,
+                    (0, fluid.makespan, count),
+                    (0, fluid.share[here[inside]], -time[inside]),
+                    of=p,
+                )
 
 
 def _levels(values: Floats, number: int) -> Floats:
-    """Return up to ``number`` of the distinct values, spread over their ranks, with the smallest.
+    """Return up to ``number`` of the distinct values, spread over their ranks, with the
+    smallest.
     """
     distinct = np.unique(values)
     return distinct[np.unique(np.linspace(0, len(distinct) - 1, number).astype(np.int64))]
 
 
 def _starts(fluid: Fluid) -> Floats:
-    """Add start rows of the edges; return the transfer energy that each (group, mode) cannot avoid.
+    """Add start rows of the edges; return the transfer energy that each (group, mode)
+    cannot avoid.
     """
     instance, groups, edges = fluid.instance, fluid.groups, fluid.instance.edges
     sent_j = np.zeros(len(fluid.share))
@@ -190,7 +220,9 @@ def _starts(fluid: Fluid) -> Floats:
     source, target = groups.group[edges.source], groups.group[edges.target]
     count = np.diff(groups.ptr)[source]
     row = np.repeat(np.arange(len(source)), count)
-    entry = groups.ptr[source][row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    entry = (
+        groups.ptr[source][row] + np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    )
     time = groups.duration[entry]
     heavy = edges.data_gb > 0
     if heavy.any() and instance.num_pools > 1:
@@ -200,8 +232,13 @@ def _starts(fluid: Fluid) -> Floats:
         time[at] = exact_or_down(time[at] + lag)
         np.add.at(sent_j, entry[at], energy)
     edge = np.arange(len(source))
-    fluid.rows.add("start", np.zeros(len(source)),
-                   (edge, fluid.start[target], 1.0), (edge, fluid.start[source], -1.0), (row, fluid.share[entry], -time))
+    fluid.rows.add(
+        "start",
+        np.zeros(len(source)),
+        (edge, fluid.start[target], 1.0),
+        (edge, fluid.start[source], -1.0),
+        (row, fluid.share[entry], -time),
+    )
     return sent_j
 
 
@@ -225,22 +262,35 @@ def _ends(fluid: Fluid, family: str, which: Ints, right: Floats, makespans: Floa
     position[which] = np.arange(len(which))
     entry = np.flatnonzero(position[groups.of] >= 0)
     row = np.arange(len(which))
-    fluid.rows.add(family, exact_or_down(right[which]),
-                   (row, fluid.makespan, makespans[which]), (row, fluid.start[which], -1.0),
-                   (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]), of=which)
+    fluid.rows.add(
+        family,
+        exact_or_down(right[which]),
+        (row, fluid.makespan, makespans[which]),
+        (row, fluid.start[which], -1.0),
+        (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]),
+        of=which,
+    )
 
 
 def _power(fluid: Fluid) -> None:
     instance, groups = fluid.instance, fluid.groups
     uses, primary, rest = mode_uses(instance), instance.modes.primary, instance.pools.rest_w
-    for place, cap in zip(instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist(), strict=True):
+    for place, cap in zip(
+        instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist(), strict=True
+    ):
         below = instance.under[place]
         own = np.where((primary >= 0) & below[np.maximum(primary, 0)], instance.modes.power_w, 0.0)
         freed = uses[:, below] @ rest[below]
         base = float((rest * instance.pools.count)[below].sum())
         room = widened(cap) - base * (1 - 1e-13)
         power = (own - freed - 1e-14 * (own + freed))[groups.mode]
-        fluid.rows.add("power", 0.0, (0, fluid.makespan, room), (0, fluid.share, -down(power * groups.duration)), of=place)
+        fluid.rows.add(
+            "power",
+            0.0,
+            (0, fluid.makespan, room),
+            (0, fluid.share, -down(power * groups.duration)),
+            of=place,
+        )
 
 
 def _energy(fluid: Fluid) -> None:
@@ -250,10 +300,14 @@ def _energy(fluid: Fluid) -> None:
     replaced = instance.mode_rest_w[groups.mode] * groups.duration * instance.tick_s
     net = groups.energy_j - replaced + sent_j
     net = net - 1e-14 * (np.abs(groups.energy_j) + replaced + sent_j)
-    rest_w = float((instance.pools.rest_w * instance.pools.count).sum()) * instance.tick_s * (1 - 1e-13)
+    rest_w = (
+        float((instance.pools.rest_w * instance.pools.count).sum()) * instance.tick_s * (1 - 1e-13)
+    )
     column, terms = fluid.metric["energy_j"], (0, fluid.share, -net)
     if instance.horizon is None:
-        fluid.rows.add("energy", fluid.sent_least_j, (0, column, 1.0), (0, fluid.makespan, -rest_w), terms)
+        fluid.rows.add(
+            "energy", fluid.sent_least_j, (0, column, 1.0), (0, fluid.makespan, -rest_w), terms
+        )
     else:
         right = float(down(np.asarray(rest_w * instance.horizon + fluid.sent_least_j)))
         fluid.rows.add("energy", right, (0, column, 1.0), terms)
@@ -264,18 +318,36 @@ def _due(fluid: Fluid) -> None:
     instance, groups = fluid.instance, fluid.groups
     weight = instance.tasks.weight[groups.member] * instance.tick_s
     if "flow_time_s" in fluid.metric:
-        released = weight * groups.size * np.asarray(instance.tasks.release, dtype=float)[groups.member]
+        released = (
+            weight * groups.size * np.asarray(instance.tasks.release, dtype=float)[groups.member]
+        )
         right = -float(released.sum()) * (1 + 1e-13)
-        fluid.rows.add("flow", right, (0, fluid.metric["flow_time_s"], 1.0), (0, fluid.start, -down(weight)),
-                       (0, fluid.share, -down(weight[groups.of] * groups.duration)))
+        fluid.rows.add(
+            "flow",
+            right,
+            (0, fluid.metric["flow_time_s"], 1.0),
+            (0, fluid.start, -down(weight)),
+            (0, fluid.share, -down(weight[groups.of] * groups.duration)),
+        )
     if "tardiness_s" in fluid.metric:
         soft = np.isfinite(instance.tasks.deadline) & ~instance.tasks.deadline_hard
         due = np.flatnonzero(soft[groups.member])
         position = np.full(len(groups.size), -1)
         position[due] = np.arange(len(due))
         entry = np.flatnonzero(position[groups.of] >= 0)
-        row, deadline = np.arange(len(due)), (groups.size * instance.tasks.deadline[groups.member])[due]
-        fluid.rows.add("lateness", -deadline - 4 * np.finfo(float).eps * np.abs(deadline),
-                       (row, fluid.late[due], 1.0), (row, fluid.start[due], -1.0),
-                       (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]), of=due)
-        fluid.rows.add("tardiness", 0.0, (0, fluid.metric["tardiness_s"], 1.0), (0, fluid.late[due], -down(weight[due])))
+        row = np.arange(len(due))
+        deadline = (groups.size * instance.tasks.deadline[groups.member])[due]
+        fluid.rows.add(
+            "lateness",
+            -deadline - 4 * np.finfo(float).eps * np.abs(deadline),
+            (row, fluid.late[due], 1.0),
+            (row, fluid.start[due], -1.0),
+            (position[groups.of[entry]], fluid.share[entry], -groups.duration[entry]),
+            of=due,
+        )
+        fluid.rows.add(
+            "tardiness",
+            0.0,
+            (0, fluid.metric["tardiness_s"], 1.0),
+            (0, fluid.late[due], -down(weight[due])),
+        )

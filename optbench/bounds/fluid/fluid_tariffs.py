@@ -3,11 +3,13 @@
 Period t is [τ_t, τ_{t+1}), cut off at the last possible makespan. V_kt is the total time that tasks
 run in mode k within t.
 
-    worked      Σ_t V_kt = Σ_g d_gk x_gk
-    early       Σ_{t ≤ u} V_kt ≤ Σ_g [h_g < τ_{u+1}] d_gk x_gk           what has no head before τ_{u+1} cannot have run
-    late        Σ_{t ≥ u} V_kt ≤ Σ_g [L_g > τ_u] d_gk x_gk               what must have ended by τ_u cannot run after it
-    room        Σ_k n_kp V_kt ≤ N_p (τ_{t+1} − τ_t)
-    cost        F_m ≥ R_m + Σ_kt (P_k rate_{p(k)t} − Σ_q rest_q n_kq rate_qt) V_kt + Σ_gk left_gk x_gk
+    worked  Σ_t V_kt = Σ_g d_gk x_gk
+    early   Σ_{t ≤ u} V_kt ≤ Σ_g [h_g < τ_{u+1}] d_gk x_gk  what has no head before τ_{u+1} cannot
+                                                            have run
+    late    Σ_{t ≥ u} V_kt ≤ Σ_g [L_g > τ_u] d_gk x_gk      what must have ended by τ_u cannot run
+                                                            after it
+    room    Σ_k n_kp V_kt ≤ N_p (τ_{t+1} − τ_t)
+    cost    F_m ≥ R_m + Σ_kt (P_k rate_{p(k)t} − Σ_q rest_q n_kq rate_qt) V_kt + Σ_gk left_gk x_gk
 
 Where there are many periods, neighbours are merged: V_kt is then priced at the least of their
 prices, which is a relaxation.
@@ -59,19 +61,32 @@ def add_tariffs(fluid: Fluid) -> None:
         rates = tariffs.price_usd_per_kwh if name == "cost_usd" else tariffs.carbon_g_per_kwh
         _rest(fluid, name, rates, top)
         # A task of no length may run at the very end, where the next period begins.
-        _cost(fluid, name, rates[:, :periods], merged, rates[:, : int((tariffs.times <= top).sum())].min(axis=1))
+        _cost(
+            fluid,
+            name,
+            rates[:, :periods],
+            merged,
+            rates[:, : int((tariffs.times <= top).sum())].min(axis=1),
+        )
 
 
 def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
     instance, groups = fluid.instance, fluid.groups
     num_modes, num_slots = instance.num_modes, len(begins)
     uses = mode_uses(instance)
-    longest = np.bincount(groups.mode, weights=groups.size[groups.of] * groups.duration, minlength=num_modes) * (1 + MARGIN)
+    longest = np.bincount(
+        groups.mode, weights=groups.size[groups.of] * groups.duration, minlength=num_modes
+    ) * (1 + MARGIN)
     fluid.slot = fluid.columns.add(num_modes * num_slots, 0.0, np.repeat(longest, num_slots))
     slot = fluid.slot.reshape(num_modes, num_slots)
     mode = np.arange(num_modes)
-    fluid.rows.add("worked", np.zeros(num_modes), (np.repeat(mode, num_slots), fluid.slot, 1.0),
-                   (groups.mode, fluid.share, -groups.duration), equal=True)
+    fluid.rows.add(
+        "worked",
+        np.zeros(num_modes),
+        (np.repeat(mode, num_slots), fluid.slot, 1.0),
+        (groups.mode, fluid.share, -groups.duration),
+        equal=True,
+    )
     for p in range(instance.num_pools):
         here = np.flatnonzero(uses[:, p] > 0)
         if len(here):
@@ -82,18 +97,27 @@ def _slots(fluid: Fluid, begins: Floats, ends: Floats) -> None:
         return
     for u in range(num_slots - 1):
         can = groups.head[groups.of] < ends[u]
-        fluid.rows.add("early", np.zeros(num_modes), (np.repeat(mode, u + 1), slot[:, : u + 1].ravel(), -1.0),
-                       (groups.mode[can], fluid.share[can], groups.duration[can]))
+        fluid.rows.add(
+            "early",
+            np.zeros(num_modes),
+            (np.repeat(mode, u + 1), slot[:, : u + 1].ravel(), -1.0),
+            (groups.mode[can], fluid.share[can], groups.duration[can]),
+        )
         can = groups.latest[groups.of] > begins[u + 1]
-        fluid.rows.add("late", np.zeros(num_modes), (np.repeat(mode, num_slots - u - 1), slot[:, u + 1 :].ravel(), -1.0),
-                       (groups.mode[can], fluid.share[can], groups.duration[can]))
+        fluid.rows.add(
+            "late",
+            np.zeros(num_modes),
+            (np.repeat(mode, num_slots - u - 1), slot[:, u + 1 :].ravel(), -1.0),
+            (groups.mode[can], fluid.share[can], groups.duration[can]),
+        )
 
 
 def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
     """Add column and rows of the rest of all devices, in J times the rate."""
     instance = fluid.instance
     assert instance.tariffs is not None
-    times, watts = instance.tariffs.times, instance.pools.rest_w * instance.pools.count * instance.tick_s
+    times = instance.tariffs.times
+    watts = instance.pools.rest_w * instance.pools.count * instance.tick_s
     low = float(np.concatenate(fluid.columns.lower)[fluid.makespan])
     if instance.horizon is not None:
         low = top = float(instance.horizon)
@@ -103,7 +127,11 @@ def _rest(fluid: Fluid, name: str, rates: Floats, top: float) -> None:
         whole += watts[p] * integral(times, rates[p], at)
     size = max(1.0, float(np.abs(whole).max()) + float((watts @ np.abs(rates)).max()) * top)
     whole = whole - MARGIN * 10 * size
-    column = int(fluid.columns.add(1, float(whole.min()) - MARGIN * size, float(whole.max()) + MARGIN * 100 * size)[0])
+    column = int(
+        fluid.columns.add(
+            1, float(whole.min()) - MARGIN * size, float(whole.max()) + MARGIN * 100 * size
+        )[0]
+    )
     fluid.rest[name] = column
     if instance.horizon is not None or len(at) == 1:
         fluid.rows.add("rest", float(whole.min()), (0, column, 1.0))
@@ -146,9 +174,19 @@ def _cost(fluid: Fluid, name: str, rates: Floats, merged: Ints, lowest: Floats) 
     left = groups.energy_j - power[groups.mode] * groups.duration
     left = np.maximum(0.0, left - MARGIN * groups.energy_j)
     beyond = np.where(placed, lowest[np.maximum(primary, 0)], 0.0)[groups.mode] * left
-    beyond = beyond - MARGIN * np.abs(beyond) - MARGIN * groups.energy_j * np.abs(own).max(axis=1)[groups.mode]
-    fluid.rows.add(name, 0.0, (0, fluid.metric[name], J_PER_KWH), (0, fluid.rest[name], -1.0),
-                   (0, fluid.slot, -price.ravel()), (0, fluid.share, -beyond))
+    beyond = (
+        beyond
+        - MARGIN * np.abs(beyond)
+        - MARGIN * groups.energy_j * np.abs(own).max(axis=1)[groups.mode]
+    )
+    fluid.rows.add(
+        name,
+        0.0,
+        (0, fluid.metric[name], J_PER_KWH),
+        (0, fluid.rest[name], -1.0),
+        (0, fluid.slot, -price.ravel()),
+        (0, fluid.share, -beyond),
+    )
 
 
 def mean_power(instance: Instance, mode: object, duration: Floats, energy_j: Floats) -> Floats:

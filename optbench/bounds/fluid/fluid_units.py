@@ -16,10 +16,23 @@ from optbench.model.instance import Bools, Floats
 
 LONG_TICKS, BITS = 2**20, 10
 # Families of rows whose terms are times, or powers times times.
-TIME_ROWS = ("capacity", "start", "completion", "deadline", "power", "lateness", "worked", "room", "early", "late")
+TIME_ROWS = (
+    "capacity",
+    "start",
+    "completion",
+    "deadline",
+    "power",
+    "lateness",
+    "worked",
+    "room",
+    "early",
+    "late",
+)
 
 
-def solve_program(fluid: Fluid, lp: LinearProgram, time_limit_s: float, kept: Bools | None = None) -> LpSolution:
+def solve_program(
+    fluid: Fluid, lp: LinearProgram, time_limit_s: float, kept: Bools | None = None
+) -> LpSolution:
     """Solve the LP of ``fluid``, or the one restricted to the columns ``kept``."""
     ticks = time_unit(fluid)
     if ticks == 1.0:

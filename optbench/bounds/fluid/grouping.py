@@ -40,7 +40,15 @@ def group_tasks(relaxation: Relaxation, keep_edges: bool) -> Groups:
     instance, w = relaxation.instance, relaxation.windows
     tasks, n = instance.tasks, instance.num_tasks
     latest = latest_ends(instance, w)
-    columns = [tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb]
+    columns = [
+        tasks.kind,
+        tasks.units,
+        tasks.release,
+        tasks.deadline,
+        tasks.deadline_hard,
+        tasks.weight,
+        tasks.memory_gb,
+    ]
     if instance.stream is not None:
         columns.append(instance.stream.ingress)
     alone = np.zeros(n)
@@ -61,8 +69,18 @@ def group_tasks(relaxation: Relaxation, keep_edges: bool) -> Groups:
     ptr = np.concatenate(([0], np.cumsum(count)))
     pair = pairs.ptr[member][of] + np.arange(len(of)) - ptr[of]
     return Groups(
-        group, np.bincount(group, minlength=num).astype(float), member, head, tail, last, ptr, of, pair,
-        pairs.mode[pair], pairs.duration[pair].astype(float), pairs.energy_j[pair],
+        group,
+        np.bincount(group, minlength=num).astype(float),
+        member,
+        head,
+        tail,
+        last,
+        ptr,
+        of,
+        pair,
+        pairs.mode[pair],
+        pairs.duration[pair].astype(float),
+        pairs.energy_j[pair],
     )
 
 
@@ -82,7 +100,8 @@ def sending_costs(instance: Instance, groups: Groups, edges: Ints) -> tuple[Floa
         receiver = pools[int(instance.edges.target[e])][None, :]
         lag = np.asarray(instance.lag(sender, receiver, data), dtype=float)
         energy = np.asarray(instance.transfer_j(sender, receiver, data), dtype=float)
-        least_lag, least_energy = lag.min(axis=1), np.where(np.isfinite(lag), energy, np.inf).min(axis=1)
+        least_lag = lag.min(axis=1)
+        least_energy = np.where(np.isfinite(lag), energy, np.inf).min(axis=1)
         lags.append(np.where(np.isfinite(least_lag), least_lag, 0.0))
         energies.append(np.where(np.isfinite(least_energy), least_energy, 0.0))
     return np.concatenate([*lags, np.zeros(0)]), np.concatenate([*energies, np.zeros(0)])

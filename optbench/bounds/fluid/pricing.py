@@ -35,7 +35,9 @@ KNOWN, ADDED = 4, 8
 NEAR = 1e-5
 
 
-def solve_by_pricing(fluid: Fluid, lp: LinearProgram, time_limit_s: float, known: Floats | None = None) -> Floats | None:
+def solve_by_pricing(
+    fluid: Fluid, lp: LinearProgram, time_limit_s: float, known: Floats | None = None
+) -> Floats | None:
     """Return the best duals found in time, None when there were none; ``known`` are reduced costs
     per (task, mode) pair.
     """
@@ -69,7 +71,10 @@ def by_pair(fluid: Fluid, lp: LinearProgram, dual: Floats) -> Floats:
     """Return the reduced cost of every (task, mode) pair of the instance under these duals."""
     pairs, groups = fluid.instance.pairs, fluid.groups
     place = np.arange(len(pairs.task)) - pairs.ptr[pairs.task]
-    return np.asarray(reduced_costs(lp, dual)[fluid.share][groups.ptr[groups.group[pairs.task]] + place], dtype=float)
+    return np.asarray(
+        reduced_costs(lp, dual)[fluid.share][groups.ptr[groups.group[pairs.task]] + place],
+        dtype=float,
+    )
 
 
 def first_columns(fluid: Fluid) -> Bools:
@@ -99,8 +104,13 @@ def restricted(lp: LinearProgram, keep: Bools) -> LinearProgram:
     new, entry = np.cumsum(keep) - 1, keep[lp.column]
     count = np.bincount(lp.row[entry], minlength=lp.num_rows)
     return replace(
-        lp, cost=lp.cost[keep], lower=lp.lower[keep], upper=lp.upper[keep],
-        row_ptr=np.concatenate(([0], np.cumsum(count))).astype(np.int64), column=new[lp.column[entry]], value=lp.value[entry],
+        lp,
+        cost=lp.cost[keep],
+        lower=lp.lower[keep],
+        upper=lp.upper[keep],
+        row_ptr=np.concatenate(([0], np.cumsum(count))).astype(np.int64),
+        column=new[lp.column[entry]],
+        value=lp.value[entry],
     )
 
 

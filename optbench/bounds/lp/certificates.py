@@ -32,13 +32,8 @@ from optbench.bounds.lp.exact_check import Certificate
 from optbench.bounds.lp.linear_program import LinearProgram
 from optbench.errors import OptbenchError
 
-COMBINATORIAL, FLUID, STREAM, REFUTATION, FARKAS = (
-    "combinatorial",
-    "fluid_lp",
-    "stream_lp",
-    "refutation",
-    "fluid_farkas",
-)
+COMBINATORIAL, FLUID, STREAM = "combinatorial", "fluid_lp", "stream_lp"
+REFUTATION, FARKAS = "refutation", "fluid_farkas"
 # A dual has about 60 bits, and a few more after it was raised; no certificate of optbench has more
 # digits than this.
 MOST_DIGITS, MOST_SHIFT = 60, 2000

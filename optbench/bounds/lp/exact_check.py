@@ -3,7 +3,8 @@ its origin.
 
 For A v ≥ b (= b on some rows), lower ≤ v ≤ upper and any y that is ≥ 0 on the inequalities,
 
-    c·v ≥ c·v − y·(A v − b) = y·b + Σ_j r_j v_j ≥ y·b + Σ_j (r_j ≥ 0 ? r_j lower_j : r_j upper_j),      r = c − Aᵀ y
+    c·v ≥ c·v − y·(A v − b) = y·b + Σ_j r_j v_j
+        ≥ y·b + Σ_j (r_j ≥ 0 ? r_j lower_j : r_j upper_j),      r = c − Aᵀ y
 
 so a dual solution need be neither feasible nor optimal: wrong signs are set to zero, and the
 remaining reduced costs are charged at the columns' finite bounds. A float is a dyadic rational m ·
@@ -70,7 +71,10 @@ def _exponent_of_terms(lp: LinearProgram, dual: Floats) -> int:
     used = dual != 0
     if not (entry[used] > 0).any():
         return 0
-    return int(math.frexp(float((np.abs(dual) * entry)[used].max()))[1] - math.frexp(float(entry[used].max()))[1])
+    return int(
+        math.frexp(float((np.abs(dual) * entry)[used].max()))[1]
+        - math.frexp(float(entry[used].max()))[1]
+    )
 
 
 def proven_bound(lp: LinearProgram, proof: Certificate) -> Fraction | None:

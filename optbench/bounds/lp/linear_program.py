@@ -49,7 +49,9 @@ class LinearProgram:
 
     def times(self, point: Floats) -> Floats:
         """A v."""
-        product = np.bincount(self.row, weights=self.value * point[self.column], minlength=self.num_rows)
+        product = np.bincount(
+            self.row, weights=self.value * point[self.column], minlength=self.num_rows
+        )
         return np.asarray(product, dtype=float)
 
 
@@ -83,13 +85,22 @@ class LpRows:
     of: list[Ints] = field(default_factory=list)
     count: int = 0
 
-    def add(self, family: str, right: Any, *terms: tuple[Any, Any, Any], equal: bool = False, of: Any = None) -> None:
+    def add(
+        self,
+        family: str,
+        right: Any,
+        *terms: tuple[Any, Any, Any],
+        equal: bool = False,
+        of: Any = None,
+    ) -> None:
         """Add rows ``Σ value · column ≥ right``; each term gives row (from 0), column and value,
         broadcast against each other.
         """
         right = np.atleast_1d(np.asarray(right, dtype=float))
         for row, column, value in terms:
-            r, c, v = np.broadcast_arrays(*(np.atleast_1d(np.asarray(part)) for part in (row, column, value)))
+            r, c, v = np.broadcast_arrays(
+                *(np.atleast_1d(np.asarray(part)) for part in (row, column, value))
+            )
             self.row.append(r.ravel().astype(np.int64) + self.count)
             self.column.append(c.ravel().astype(np.int64))
             self.value.append(v.ravel().astype(float))
@@ -103,14 +114,23 @@ class LpRows:
 
 def assemble(columns: LpColumns, rows: LpRows) -> LinearProgram:
     """Return compressed rows from the declared blocks; zeros are dropped."""
-    row, column, value = (np.concatenate([*part, np.zeros(0)]) for part in (rows.row, rows.column, rows.value))
+    row, column, value = (
+        np.concatenate([*part, np.zeros(0)]) for part in (rows.row, rows.column, rows.value)
+    )
     keep = value != 0
     row, column, value = row[keep].astype(np.int64), column[keep].astype(np.int64), value[keep]
     order = np.lexsort((column, row))
     ptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=rows.count)))).astype(np.int64)
     return LinearProgram(
-        np.concatenate(columns.cost), np.concatenate(columns.lower), np.concatenate(columns.upper),
-        ptr, column[order], value[order], np.concatenate(rows.right), np.concatenate(rows.equal), tuple(rows.family),
+        np.concatenate(columns.cost),
+        np.concatenate(columns.lower),
+        np.concatenate(columns.upper),
+        ptr,
+        column[order],
+        value[order],
+        np.concatenate(rows.right),
+        np.concatenate(rows.equal),
+        tuple(rows.family),
         np.concatenate(rows.of),
     )
 
@@ -121,7 +141,8 @@ LARGEST = 1e15
 
 @dataclass(frozen=True, eq=False)
 class LpSolution:
-    """The result of HiGHS; ``dual`` is None when it has none. It is not trusted until it is proved.
+    """The result of HiGHS; ``dual`` is None when it has none. It is not trusted until it is
+    proved.
     """
 
     status: str
@@ -130,7 +151,9 @@ class LpSolution:
     dual: Floats | None
 
 
-def solve_in_units(lp: LinearProgram, column: Floats, row: Floats, cost: float, time_limit_s: float) -> LpSolution:
+def solve_in_units(
+    lp: LinearProgram, column: Floats, row: Floats, cost: float, time_limit_s: float
+) -> LpSolution:
     """Solve with columns counted in these units, rows multiplied by these factors and costs divided
     by ``cost``.
 
@@ -165,16 +188,27 @@ def solve(lp: LinearProgram, time_limit_s: float) -> LpSolution:
     model.row_lower_ = lp.right
     model.row_upper_ = np.where(lp.equal, lp.right, np.inf)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = lp.row_ptr, lp.column, lp.value
+    model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = (
+        lp.row_ptr,
+        lp.column,
+        lp.value,
+    )
     highs = highspy.Highs()
-    options: dict[str, Any] = {"output_flag": False, "threads": 1, "time_limit": max(0.01, time_limit_s)}
+    options: dict[str, Any] = {
+        "output_flag": False,
+        "threads": 1,
+        "time_limit": max(0.01, time_limit_s),
+    }
     if lp.num_columns > SIMPLEX_COLUMNS:
         options |= {"solver": "ipm", "run_crossover": "off"}
     for name, option in options.items():
         highs.setOptionValue(name, option)
     if highs.passModel(model) == highspy.HighsStatus.kError:
         size = f"{lp.num_rows} rows and {lp.num_columns} columns"
-        raise RuntimeError(f"HiGHS {highs.version()} refused the linear programme of {size}: passModel() returned kError")
+        raise RuntimeError(
+            f"HiGHS {highs.version()} refused the linear programme of {size}: passModel() "
+            "returned kError"
+        )
     if highs.run() == highspy.HighsStatus.kError:
         # It gives up on some LPs whose numbers span many magnitudes: without duals nothing can be
         # proved.

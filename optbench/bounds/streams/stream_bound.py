@@ -6,7 +6,8 @@ the system of at most τ, where a task that the horizon cuts counts min(D, H −
 ``path_metrics`` puts a policy beside three such floors:
 
     floor_own        at the units that it has processed
-    floor_offered    at all units that were offered; over all amounts of work where the devices cannot process them
+    floor_offered    at all units that were offered; over all amounts of work where the devices
+                     cannot process them
     floor_frontier   at its own units and its own mean time in the system (censored)
 
 ``gap_x`` = 1 − floor_x / j_per_unit. Rest is paid for all devices whatever they do, so that J/unit
@@ -29,7 +30,9 @@ from optbench.bounds.lp.certificates import STREAM, certificate_text, dual_field
 from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, round_down
 from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
 from optbench.bounds.streams.stream_duals import repaired, solve_scaled
-from optbench.bounds.streams.stream_program import Demand, Slots, StreamProgram, per_unit, stream_program
+from optbench.bounds.streams.stream_per_unit import lp_of, value_of
+from optbench.bounds.streams.stream_program import Demand, StreamProgram, stream_program
+from optbench.bounds.streams.stream_slots import single_slot, slots_of, usual_slot_s
 from optbench.bounds.streams.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
 from optbench.model.instance import Floats, Instance
@@ -39,10 +42,8 @@ from optbench.model.result import Bound
 from optbench.units import HOUR_S
 
 TIME_LIMIT_S = 60.0
-# Slots of an hour, unless these were fewer or more than the limits; and seconds without which they
-# are not tried.
-FEWEST_SLOTS, MOST_SLOTS, LEAST_SLOTTED_S = 24, 336, 1.0
-TOO_MANY_SLOTS = 20_000
+# Seconds without which slots are not tried.
+LEAST_SLOTTED_S = 1.0
 # A mean time in the system of 0 is not a budget.
 LEAST_SOJOURN_S = 1e-9
 
@@ -72,7 +73,11 @@ class PathBound:
 
 
 def path_bound(
-    instance: Instance, units: float | None = None, sojourn_s: float | None = None, *, work: Traffic | None = None
+    instance: Instance,
+    units: float | None = None,
+    sojourn_s: float | None = None,
+    *,
+    work: Traffic | None = None,
 ) -> PathBound | None:
     """Return the least energy to process ``units`` (all that are offered) with a mean time in the
     system of at most ``sojourn_s``.
@@ -102,10 +107,17 @@ def path_bound(
         return None
     value = round_down(proven + Fraction(program.constant))
     return PathBound(
-        value, value / wanted, wanted, sojourn_s, _device_values(instance, program, answer),
-        _watt_values(instance, program, answer), _sojourn_value(program, answer, int(work.here.sum())), proof,
-        program.lp, program.constant,
-    )  # fmt: skip
+        value,
+        value / wanted,
+        wanted,
+        sojourn_s,
+        _device_values(instance, program, answer),
+        _watt_values(instance, program, answer),
+        _sojourn_value(program, answer, int(work.here.sum())),
+        proof,
+        program.lp,
+        program.constant,
+    )
 
 
 def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, float]:
@@ -115,7 +127,8 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     if instance.stream is None or not metrics.get("units_done", 0.0) > 0:
         return {}
     work, reached = traffic(instance), metrics["j_per_unit"]
-    own, sojourn_s = min(metrics["units_done"], float(work.units.sum())), max(metrics["sojourn_censored_s"], LEAST_SOJOURN_S)
+    own = min(metrics["units_done"], float(work.units.sum()))
+    sojourn_s = max(metrics["sojourn_censored_s"], LEAST_SOJOURN_S)
     found = {
         "own": path_bound(instance, own, work=work),
         "offered": path_bound(instance, work=work),
@@ -123,12 +136,19 @@ def path_metrics(instance: Instance, metrics: Mapping[str, float]) -> dict[str, 
     }
     floors = {name: floor.j_per_unit for name, floor in found.items() if floor is not None}
     if "offered" not in floors and instance.is_open:
-        least = _least(instance, stream_program(instance, work, single_slot(instance, work), Demand()), TIME_LIMIT_S)
+        least = _least(
+            instance,
+            stream_program(instance, work, single_slot(instance, work), Demand()),
+            TIME_LIMIT_S,
+        )
         floors |= {"offered": least[0]} if least is not None else {}
     for name in set(floors) - {"offered"}:
         check_bound(reached, floors[name], f"the path bound ({name})", instance.name)
     named = {f"floor_{name}_j_per_unit": floor for name, floor in floors.items()}
-    return named | {f"gap_{name}": 1.0 - floor / reached if reached > 0 else 0.0 for name, floor in floors.items()}
+    return named | {
+        f"gap_{name}": 1.0 - floor / reached if reached > 0 else 0.0
+        for name, floor in floors.items()
+    }
 
 
 def stream_bound(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> Bound | None:
@@ -148,12 +168,6 @@ def stream_bounds(instance: Instance, time_limit_s: float = TIME_LIMIT_S) -> lis
         if slot_s > 0:
             found.append(slotted_bound(instance, slot_s, time_limit_s=time_limit_s))
     return [bound for bound in found if bound is not None]
-
-
-def usual_slot_s(instance: Instance) -> float:
-    """Return the default length of slots."""
-    first, last = _span(instance, traffic(instance))
-    return float(max((last - first) / MOST_SLOTS, min(HOUR_S, (last - first) / FEWEST_SLOTS)))
 
 
 def _slots_can_help(instance: Instance) -> bool:
@@ -180,10 +194,18 @@ def slotted_bound(
     for name, value in (("slot_s", slot_s), ("sojourn_s", 1.0 if sojourn_s is None else sojourn_s)):
         if not value > 0:
             raise ParameterError(f"{name} is {value!r}; it must be a positive number of seconds")
-    return _bound(instance, float(slot_s), Demand(None, sojourn_s, due), time_limit_s, f"stream_lp:slots={slot_s:g}s")
+    return _bound(
+        instance,
+        float(slot_s),
+        Demand(None, sojourn_s, due),
+        time_limit_s,
+        f"stream_lp:slots={slot_s:g}s",
+    )
 
 
-def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_s: float, source: str) -> Bound | None:
+def _bound(
+    instance: Instance, slot_s: float | None, demand: Demand, time_limit_s: float, source: str
+) -> Bound | None:
     if instance.num_tasks == 0:
         return None
     work = traffic(instance)
@@ -205,7 +227,11 @@ def _bound(instance: Instance, slot_s: float | None, demand: Demand, time_limit_
         # A bound for schedules that meet a demand is not a bound on the objective: it gets no
         # certificate.
         fields = {} if duals is None or demand != Demand() else dual_fields(lp, duals)
-        text = certificate_text(STREAM, slot_s=slot_s, deadlines=deadlines, **fields) if fields else None
+        text = (
+            certificate_text(STREAM, slot_s=slot_s, deadlines=deadlines, **fields)
+            if fields
+            else None
+        )
         best = Bound(value, source, "exact-lp", certificate=text)
     return best
 
@@ -226,98 +252,56 @@ def recheck_stream(instance: Instance, data: Mapping[str, Any]) -> Bound | None:
     # A bound for schedules without deadlines also holds for those that meet them.
     asked = instance if deadlines else _without_deadlines(instance)
     program = stream_program(asked, work, slots, Demand())
-    lp = _lp_of(asked, program)
+    lp = lp_of(asked, program)
     duals = None if lp is None else read_duals(data, lp)
-    value = None if lp is None or duals is None else _value_of(asked, program, proven_bound(lp, duals))
+    value = (
+        None if lp is None or duals is None else value_of(asked, program, proven_bound(lp, duals))
+    )
     if lp is None or duals is None or value is None:
         return None
     text = certificate_text(STREAM, slot_s=slot_s, deadlines=deadlines, **dual_fields(lp, duals))
-    return Bound(value, "stream_lp" if slot_s is None else f"stream_lp:slots={slot_s:g}s", "exact-lp", certificate=text)
+    return Bound(
+        value,
+        "stream_lp" if slot_s is None else f"stream_lp:slots={slot_s:g}s",
+        "exact-lp",
+        certificate=text,
+    )
 
 
 def _has_due(instance: Instance, demand: Demand) -> bool:
     """Whether the LP has rows for deadlines."""
     tasks = instance.tasks
-    counts = demand.due or (not instance.is_open and bool((tasks.deadline_hard & np.isfinite(tasks.deadline)).any()))
+    counts = demand.due or (
+        not instance.is_open and bool((tasks.deadline_hard & np.isfinite(tasks.deadline)).any())
+    )
     return counts and bool(np.isfinite(tasks.deadline).any())
 
 
 def _without_deadlines(instance: Instance) -> Instance:
     free = np.full(instance.num_tasks, np.inf)
-    return replace(instance, tasks=replace(instance.tasks, deadline=free, deadline_hard=np.zeros(instance.num_tasks, dtype=bool)))
-
-
-def slots_of(instance: Instance, work: Traffic, slot_s: float) -> Slots:
-    """Return slots of about ``slot_s`` at most, which end at whole ticks, and where tariffs and
-    outages change.
-
-    No slot is longer than needed once everything has arrived. Whole ticks are computed by the same
-    product everywhere: two edges that differ by its rounding would make a slot of no length, and a
-    deadline at an edge would count in the slot after it.
-    """
-    one, (first, last) = single_slot(instance, work), _span(instance, work)
-    tick_s = instance.tick_s
-    last = last if one.fixed else math.ceil((last + slot_s) / tick_s) * tick_s
-    if (last - first) / slot_s > TOO_MANY_SLOTS:
-        raise ParameterError(f"slot_s is {slot_s!r} of {last - first:g} s: more than {TOO_MANY_SLOTS} slots; take longer ones")
-    marks = np.arange(math.floor(first / slot_s) + 1, math.ceil(last / slot_s)) * slot_s
-    inner = np.unique(np.concatenate((np.rint(marks / tick_s) * tick_s, _changes(instance))))
-    inner = inner[(inner > first) & (inner < last)]
-    return Slots(np.concatenate(([first], inner, [last] if one.fixed else [last, math.inf])), one.fixed)
-
-
-def _span(instance: Instance, work: Traffic) -> tuple[float, float]:
-    """Return the time from the first available task to the horizon, or until everything has arrived
-    and nothing changes any more.
-    """
-    first, last = single_slot(instance, work).edges.tolist()
-    if math.isinf(last):
-        last = max(float(work.there_s[work.here].max()), float(_changes(instance).max(initial=0.0)), first)
-    return first, last
-
-
-def _changes(instance: Instance) -> Floats:
-    """Return when a tariff or an outage changes, in seconds."""
-    turns = [np.zeros(0) if instance.tariffs is None else instance.tariffs.times]
-    turns.append(np.zeros(0) if instance.stream is None else instance.stream.outages.time)
-    return np.asarray(np.concatenate(turns) * instance.tick_s, dtype=float)
+    return replace(
+        instance,
+        tasks=replace(
+            instance.tasks, deadline=free, deadline_hard=np.zeros(instance.num_tasks, dtype=bool)
+        ),
+    )
 
 
 def _least(
     instance: Instance, program: StreamProgram, time_limit_s: float
 ) -> tuple[float, LinearProgram, Certificate | None] | None:
     """Return the proven least objective, with the LP and the duals that prove it."""
-    lp = _lp_of(instance, program)
+    lp = lp_of(instance, program)
     if lp is None:
         return None
     proven, duals = _proven(program, lp, time_limit_s)
-    value = _value_of(instance, program, proven)
+    value = value_of(instance, program, proven)
     return None if value is None else (value, lp, duals)
 
 
-def _lp_of(instance: Instance, program: StreamProgram) -> LinearProgram | None:
-    """Return the LP of the objective, or of J per unit over all amounts of work; None where nothing
-    is bounded.
-    """
-    if program.unbounded_waste:
-        return None
-    if "j_per_unit" not in instance.objective.metrics:
-        return program.lp
-    return None if program.constant < 0 else per_unit(program, program.few)
-
-
-def _value_of(instance: Instance, program: StreamProgram, proven: Fraction | None) -> float | None:
-    """Return the bound on the objective that a proven value of the LP gives."""
-    if proven is None:
-        return None
-    if "j_per_unit" not in instance.objective.metrics:
-        return round_down(proven + Fraction(program.constant))
-    # A schedule that processes less than a few units pays all rest for them.
-    few_only = Fraction(program.cheapest) + Fraction(program.constant) / Fraction(program.few)
-    return round_down(min(proven, few_only) * (1 - Fraction(2, 10**9)))
-
-
-def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> tuple[Fraction | None, Certificate | None]:
+def _proven(
+    program: StreamProgram, lp: LinearProgram, time_limit_s: float
+) -> tuple[Fraction | None, Certificate | None]:
     """Return what the duals prove, unchanged or repaired, and the better ones."""
     answer = solve_scaled(lp, time_limit_s)
     if answer.dual is None:
@@ -328,37 +312,45 @@ def _proven(program: StreamProgram, lp: LinearProgram, time_limit_s: float) -> t
     return max(found, key=lambda item: item[0], default=(None, None))
 
 
-def single_slot(instance: Instance, work: Traffic) -> Slots:
-    """Return one slot from the first available task to the horizon, or to the end."""
-    first = max(0.0, float(work.there_s[work.here].min()))
-    if instance.horizon is None:
-        return Slots(np.array([first, math.inf]), False)
-    return Slots(np.array([first, float(instance.horizon) * instance.tick_s]), True)
-
-
 def _seconds(program: StreamProgram, answer: LpSolution) -> Floats:
     """Return how long one more device or watt would be available, per slot."""
-    return program.slots.width if program.used is None else np.maximum(answer.primal[program.used], 0.0)
+    return (
+        program.slots.width
+        if program.used is None
+        else np.maximum(answer.primal[program.used], 0.0)
+    )
 
 
-def _device_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
+def _device_values(
+    instance: Instance, program: StreamProgram, answer: LpSolution
+) -> dict[str, float]:
     if answer.dual is None:
         return {}
     rows = np.flatnonzero(np.asarray(program.lp.family) == "devices")
     pool, slot = np.divmod(program.lp.of[rows], program.slots.count)
-    value = np.bincount(pool, weights=answer.dual[rows] * _seconds(program, answer)[slot], minlength=instance.num_pools)
+    value = np.bincount(
+        pool,
+        weights=answer.dual[rows] * _seconds(program, answer)[slot],
+        minlength=instance.num_pools,
+    )
     return dict(zip(instance.pools.names, value.tolist(), strict=True))
 
 
-def _watt_values(instance: Instance, program: StreamProgram, answer: LpSolution) -> dict[str, float]:
+def _watt_values(
+    instance: Instance, program: StreamProgram, answer: LpSolution
+) -> dict[str, float]:
     if answer.dual is None:
         return {}
     rows = np.flatnonzero(np.asarray(program.lp.family) == "watts")
     place = instance.limits.cap_place[program.lp.of[rows]]
     value = answer.dual[rows] * float(_seconds(program, answer)[0])
-    return {instance.places.names[p]: float(value[place == p].sum()) for p in np.unique(place).tolist()}
+    return {
+        instance.places.names[p]: float(value[place == p].sum()) for p in np.unique(place).tolist()
+    }
 
 
 def _sojourn_value(program: StreamProgram, answer: LpSolution, present: int) -> float:
     rows = np.flatnonzero(np.asarray(program.lp.family) == "sojourn")
-    return float(answer.dual[rows].sum()) * present if answer.dual is not None and len(rows) else 0.0
+    return (
+        float(answer.dual[rows].sum()) * present if answer.dual is not None and len(rows) else 0.0
+    )

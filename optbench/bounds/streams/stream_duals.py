@@ -5,7 +5,7 @@ With the prices of devices and of time in the system kept, the prices of units f
 (``stream_program``, ``stream_waiting``): with p_cs the least cost of a unit of class c in slot s at
 those prices, σ_cs the price of its group row, v_bs of waiting and λ of time in the system,
 
-    v_bs ≤ λ / u_b        π'_bs ≤ min(σ_cs, π'_b,s+1 + w_s v_bs)        π_cs ≤ min(p_cs − σ_cs, π_c,s+1)
+    v_bs ≤ λ / u_b,    π'_bs ≤ min(σ_cs, π'_b,s+1 + w_s v_bs),    π_cs ≤ min(p_cs − σ_cs, π_c,s+1)
 
 each set to its greatest value, last slot first. Where the price of a unit falls from one slot to
 the next by more than such an error, a deadline makes it fall, and its column's bound pays for that.
@@ -57,7 +57,9 @@ def repaired(lp: LinearProgram, dual: Floats, choices: int, classes: int, width:
     family, count = np.asarray(lp.family), len(width)
     y = np.where(np.isfinite(dual), dual, 0.0)
     y = np.where(lp.equal, y, np.maximum(y, 0.0))
-    waiting, undone, backlog, linked = (np.flatnonzero(family == name) for name in ("waiting", "undone", "backlog", "by_group"))
+    waiting, undone, backlog, linked = (
+        np.flatnonzero(family == name) for name in ("waiting", "undone", "backlog", "by_group")
+    )
     column = np.arange(lp.num_columns)
     if len(undone):
         groups = len(undone) // count
@@ -82,7 +84,9 @@ def _least(lp: LinearProgram, y: Floats, rows: Ints, columns: Bools) -> Floats:
     """
     rest = y.copy()
     rest[rows] = 0.0
-    reduced = lp.cost - np.bincount(lp.column, weights=lp.value * rest[lp.row], minlength=lp.num_columns)
+    reduced = lp.cost - np.bincount(
+        lp.column, weights=lp.value * rest[lp.row], minlength=lp.num_columns
+    )
     entries = np.flatnonzero(columns[lp.column] & np.isin(lp.row, rows))
     out = np.full(lp.num_rows, np.inf)
     np.minimum.at(out, lp.row[entries], reduced[lp.column[entries]])

@@ -6,13 +6,16 @@ undone at its end. With A_cs the units that arrive in slot s, n_kq the devices o
 t_k and e_k time and energy per unit, r_q the resting power, ρ_qs the rate at which energy counts
 (1, a price, an intensity) and C_qs the devices:
 
-    min    Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks + Σ_q r_q count_q ∫ρ_q        (+ weight · flow time, makespan)
-    s.t.   q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0                          no work is done before it arrives
-           Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s)                            devices
-           Σ_ck (w_k − Σ_q r_q n_kq) t_k x_cks ≤ (cap − Σ_q r_q count_q) (b_s+1 − b_s)      below a place with a power cap
-           Σ_cks t_k x_cks ≤ N τ − Σ_j min(a_j, H − release_j)               mean time in the system at most τ
-           q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1)                     hard deadlines, where all must be done
-           Σ_cks x_cks ≥ U                                                     units; or all of them
+    min   Σ ρ_qs (e_k − Σ_q r_q n_kq t_k) x_cks           (+ weight · flow time, makespan)
+          + Σ_q r_q count_q ∫ρ_q
+    s.t.  q_cs = q_c,s−1 + A_cs − Σ_k x_cks,   q ≥ 0      no work is done before it arrives
+          Σ_ck n_kq t_k x_cks ≤ C_qs (b_s+1 − b_s)        devices
+          Σ_ck (w_k − Σ_q r_q n_kq) t_k x_cks             below a place with a power cap
+          ≤ (cap − Σ_q r_q count_q) (b_s+1 − b_s)
+          Σ_cks t_k x_cks                                 mean time in the system at most τ
+          ≤ N τ − Σ_j min(a_j, H − release_j)
+          q_cs ≤ Σ_s'≤s A_cs' − (units of c due by b_s+1) hard deadlines, where all must be done
+          Σ_cks x_cks ≥ U                                 units; or all of them
 
 With a_j the ingress latency: the segments of one task do not overlap, so that it is in the system
 for at least its ingress latency and running time, and a task cut at the horizon H for min(a_j, H −
@@ -30,13 +33,13 @@ import numpy as np
 
 from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble
 from optbench.bounds.streams.stream_rates import ROUNDING, Rates, rates_of, waste_may_pay
+from optbench.bounds.streams.stream_slots import Slots, devices_in
 from optbench.bounds.streams.stream_traffic import Traffic
 from optbench.bounds.streams.stream_waiting import add_waiting
 from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.checks import missing_devices
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
-from optbench.model.timegrid import ulp, widened
+from optbench.model.timegrid import widened
 from optbench.units import SUM_MARGIN
 
 # Work per schedule is at least this share of what is offered; schedules with less are bounded
@@ -53,31 +56,6 @@ class Demand:
     units: float | None = None
     sojourn_s: float | None = None
     due: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class Slots:
-    """Edges in seconds; ``fixed`` if time ends with the last slot, otherwise that one is as long as
-    needed.
-    """
-
-    edges: Floats
-    fixed: bool
-
-    @property
-    def count(self) -> int:
-        return len(self.edges) - 1
-
-    @property
-    def width(self) -> Floats:
-        return np.diff(self.edges)
-
-    @property
-    def slip(self) -> Floats:
-        """More than the rounding of the edges can change a width: much of a short slot late in a
-        long horizon.
-        """
-        return np.asarray(4.0 * ulp(self.edges[1:]), dtype=float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,9 +110,19 @@ class _Builder:
         lp = assemble(columns, rows)
         few = LEAST_SHARE * min(offered, self._processable(mode))
         return StreamProgram(
-            lp, self._constant(), cls, mode, slot, self.slots, work.num_classes, offered, few,
-            float(cost.min(initial=np.inf)), used, waste_may_pay(instance, self.rates, *self._every()),
-        )  # fmt: skip
+            lp,
+            self._constant(),
+            cls,
+            mode,
+            slot,
+            self.slots,
+            work.num_classes,
+            offered,
+            few,
+            float(cost.min(initial=np.inf)),
+            used,
+            waste_may_pay(instance, self.rates, *self._every()),
+        )
 
     def _choices(self) -> tuple[Ints, Ints, Ints]:
         """Return class, mode and slot of each x: modes that no other of the same pool dominates,
@@ -149,7 +137,15 @@ class _Builder:
             if not len(self.instance.limits.cap_w):
                 modes = undominated(self.instance, modes, self._times_count())
             s = np.arange(first[c], self.slots.count)
-            parts.append(np.stack([np.full(len(modes) * len(s), c), np.repeat(modes, len(s)), np.tile(s, len(modes))]))
+            parts.append(
+                np.stack(
+                    [
+                        np.full(len(modes) * len(s), c),
+                        np.repeat(modes, len(s)),
+                        np.tile(s, len(modes)),
+                    ]
+                )
+            )
         cls, mode, at = np.concatenate(parts, axis=1)
         return cls, mode, at
 
@@ -183,21 +179,27 @@ class _Builder:
         here, count = self.work.here, self.slots.count
         slot = self._slot_of(self.work.there_s[here])
         cell = self.work.of[here] * count + slot
-        units = np.bincount(cell, weights=self.instance.tasks.units[here], minlength=self.work.num_classes * count)
+        units = np.bincount(
+            cell, weights=self.instance.tasks.units[here], minlength=self.work.num_classes * count
+        )
         return np.asarray(units.reshape(self.work.num_classes, count), dtype=float)
 
     def _due(self) -> Floats:
         """Return the units that are due by the end of each slot, per class."""
         tasks, count = self.instance.tasks, self.slots.count
         out = np.zeros((self.work.num_classes, count))
-        hard = (tasks.deadline_hard | self.demand.due) & np.isfinite(tasks.deadline) & self.work.here
+        hard = (
+            (tasks.deadline_hard | self.demand.due) & np.isfinite(tasks.deadline) & self.work.here
+        )
         latest = tasks.deadline[hard] * self.instance.tick_s
         slot = np.searchsorted(self.slots.edges[1:], latest, side="left")
         inside = slot < count
         np.add.at(out, (self.work.of[hard][inside], slot[inside]), tasks.units[hard][inside])
         return np.asarray(np.cumsum(out, axis=1), dtype=float)
 
-    def _backlog(self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, slot: Ints, come: Floats) -> None:
+    def _backlog(
+        self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, slot: Ints, come: Floats
+    ) -> None:
         """Add rows: no work before it arrives; due work is done in time; where all work must be
         completed, everything is done in the end.
         """
@@ -240,11 +242,16 @@ class _Builder:
         """
         instance, slots, limits = self.instance, self.slots, self.instance.limits
         time, s = instance.modes.time_per_unit_s[mode], np.arange(slots.count)
-        for number, (place, cap) in enumerate(zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)):
+        for number, (place, cap) in enumerate(
+            zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True)
+        ):
             net = net_power_w(instance, place)
-            left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (1 + SUM_MARGIN)
+            left = (widened(cap) - resting_power_w(instance, place) * (1 - ROUNDING)) * (
+                1 + SUM_MARGIN
+            )
             if left < 0 or net.min(initial=0.0) < 0:
-                continue  # a whole tick of a mode that draws less than rest saves more than its units do
+                # A whole tick of a mode that draws less than rest saves more than its units do.
+                continue
             draw = (slot, x, -(net[mode] * time - ROUNDING * np.abs(net[mode]) * time))
             which = np.full(slots.count, number)
             if used is None:
@@ -257,7 +264,9 @@ class _Builder:
         before all of the slot before.
         """
         slots = self.slots
-        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (1 - SUM_MARGIN)
+        least = float((self.work.there_s + self.work.shortest_s).max(initial=0.0)) * (
+            1 - SUM_MARGIN
+        )
         low = np.clip(least - slots.edges[:-1], 0.0, slots.width)
         z = columns.add(slots.count, low, slots.width, self.rates.resting_low + self._second())
         if slots.count > 2:
@@ -271,16 +280,21 @@ class _Builder:
         level = dict(self.instance.objective.levels[0])
         return level.get("makespan_s", 0.0) + level.get("makespan", 0.0) / self.instance.tick_s
 
-    def _times(self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, mode: Ints, slot: Ints) -> None:
+    def _times(
+        self, columns: LpColumns, rows: LpRows, x: Ints, cls: Ints, mode: Ints, slot: Ints
+    ) -> None:
         """Add times in the system beyond the ingress latency: their costs and limits."""
         instance, work = self.instance, self.work
         asked = []
         if self.demand.sojourn_s is not None:
             limit = int(work.here.sum()) * self.demand.sojourn_s * (1 + SUM_MARGIN)
             asked.append(("sojourn", False, limit - self._ingress_times(np.ones(len(work.of)))))
-        weight, limit_s = instance.tasks.weight, instance.limits.metric_max.get("flow_time_s", np.inf)
+        weight = instance.tasks.weight
+        limit_s = instance.limits.metric_max.get("flow_time_s", np.inf)
         if np.isfinite(limit_s):
-            asked.append(("flow_time", True, limit_s * (1 + SUM_MARGIN) - self._ingress_times(weight)))
+            asked.append(
+                ("flow_time", True, limit_s * (1 + SUM_MARGIN) - self._ingress_times(weight))
+            )
         flow = dict(instance.objective.levels[0]).get("flow_time_s", 0.0)
         if not asked and not flow:
             return
@@ -288,14 +302,26 @@ class _Builder:
         spent: list[list[tuple[Ints, Ints, Floats]]] = [[(x, cls, time)]]
         if self.slots.count > 1:
             there = self._slot_of(work.there_s[work.here])
-            wait = add_waiting(columns, rows, instance, work, self.slots.edges, there, x, cls * self.slots.count + slot)
+            wait = add_waiting(
+                columns,
+                rows,
+                instance,
+                work,
+                self.slots.edges,
+                there,
+                x,
+                cls * self.slots.count + slot,
+            )
             # Undone units fall evenly only if a task runs to its end in one mode.
             half = 0.0 if instance.preemptive or instance.is_open else 0.5
             spent.append([(x, cls, half * time), (wait.column, wait.of, wait.per_unit)])
         total = columns.add(1, 0.0, np.inf, flow) if flow else None
         for parts in spent:
             plain = [(0, column, -value) for column, _, value in parts]
-            heavy = [(0, column, -np.nextafter(value * work.weight[of], 0.0)) for column, of, value in parts]
+            heavy = [
+                (0, column, -np.nextafter(value * work.weight[of], 0.0))
+                for column, of, value in parts
+            ]
             for name, weighted, limit in asked:
                 rows.add(name, -limit, *(heavy if weighted else plain), of=0)
             if total is not None:
@@ -307,7 +333,9 @@ class _Builder:
         """
         ingress = self.work.ingress_s
         if self.instance.is_open and self.instance.horizon is not None:
-            left = (self.instance.horizon - np.asarray(self.instance.tasks.release, dtype=float)) * self.instance.tick_s
+            left = (
+                self.instance.horizon - np.asarray(self.instance.tasks.release, dtype=float)
+            ) * self.instance.tick_s
             ingress = np.minimum(ingress, left)
         return float((weight * ingress)[self.work.here].sum()) * (1 - SUM_MARGIN)
 
@@ -344,46 +372,9 @@ def undominated(instance: Instance, modes: Ints, times: bool) -> Ints:
     return modes[keep]
 
 
-def devices_in(instance: Instance, slots: Slots) -> Floats:
-    """Return devices per pool and slot, on average if an outage begins or ends within it (at least
-    those available).
-    """
-    out = np.repeat(instance.pools.count.astype(float)[:, None], slots.count, axis=1)
-    if instance.stream is None or len(instance.stream.outages.time) == 0:
-        return out
-    step = instance.tick_s
-    low, high = slots.edges[:-1], slots.edges[1:]
-    for pool, since, until, devices in zip(*missing_devices(instance), strict=True):
-        away = np.minimum(high, until * step) - np.maximum(low, since * step)
-        share = np.where(np.isfinite(slots.width), np.clip(away, 0.0, None) / slots.width, 0.0)
-        whole = share >= 1.0
-        # The used seconds of a slot with variable end may be those in which its devices are
-        # available.
-        out[pool] -= devices * (np.where(whole, 1.0, share * (1 - SUM_MARGIN)) if slots.fixed else whole)
-    return np.asarray(np.maximum(out, 0.0), dtype=float)
-
-
-def stream_program(instance: Instance, work: Traffic, slots: Slots, demand: Demand) -> StreamProgram:
+def stream_program(
+    instance: Instance, work: Traffic, slots: Slots, demand: Demand
+) -> StreamProgram:
     """Build the LP of the first level of the objective."""
     rates = rates_of(instance, slots.edges, slots.fixed)
     return _Builder(instance, work, slots, rates, demand).build()
-
-
-def per_unit(program: StreamProgram, low: float) -> LinearProgram:
-    """Return min (c·v + constant) / Σ x as a linear programme in v / Σ x and 1 / Σ x (Charnes and
-    Cooper), for at least ``low`` units.
-    """
-    lp, n = program.lp, program.lp.num_columns
-    most = 1.0 / low
-    scale = n
-    row = np.concatenate((lp.row, np.flatnonzero(lp.right), np.full(len(program.cls), lp.num_rows)))
-    column = np.concatenate((lp.column, np.full(int((lp.right != 0).sum()), scale), np.arange(len(program.cls))))
-    value = np.concatenate((lp.value, -lp.right[lp.right != 0], np.ones(len(program.cls))))
-    order = np.lexsort((column, row))
-    ptr = np.concatenate(([0], np.cumsum(np.bincount(row, minlength=lp.num_rows + 1)))).astype(np.int64)
-    upper = np.concatenate((np.ones(len(program.cls)), lp.upper[len(program.cls) :] * most * (1 + SUM_MARGIN), [most]))
-    least = 1.0 / (program.offered * (1 + 2 * SUM_MARGIN))
-    return LinearProgram(
-        np.append(lp.cost, program.constant), np.append(lp.lower, least), upper, ptr, column[order], value[order],
-        np.append(np.zeros(lp.num_rows), 1.0), np.append(lp.equal, True), (*lp.family, "one_unit"), np.append(lp.of, 0),
-    )  # fmt: skip

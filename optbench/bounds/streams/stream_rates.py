@@ -49,11 +49,17 @@ class Rates:
         cost = np.where(above >= 0, above * low, above * high)
         several = np.flatnonzero(np.diff(data.req_ptr)[mode] != 1)
         if len(several):
-            rest = mode_uses(self.instance)[mode[several]] * self.instance.pools.rest_w * time[several, None]
+            rest = (
+                mode_uses(self.instance)[mode[several]]
+                * self.instance.pools.rest_w
+                * time[several, None]
+            )
             # A mode without a pool has no tariff: its energy counts as energy alone.
             own = np.where(primary[mode[several]] >= 0, low[several], self.base)
             cost[several] = energy[several] * own - (rest * self.high.T[slot[several]]).sum(axis=1)
-        return np.asarray(cost - ROUNDING * (energy + replaced) * self.high.max(axis=0)[slot], dtype=float)
+        return np.asarray(
+            cost - ROUNDING * (energy + replaced) * self.high.max(axis=0)[slot], dtype=float
+        )
 
 
 def rates_of(instance: Instance, edges: Floats, fixed: bool) -> Rates:
@@ -65,20 +71,39 @@ def rates_of(instance: Instance, edges: Floats, fixed: bool) -> Rates:
     tariffs = instance.tariffs
     if tariffs is not None:
         times = np.asarray(tariffs.times * instance.tick_s, dtype=float)
-        priced = level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
+        priced = (
+            level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh
+            + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
+        )
         rate = base + priced / J_PER_KWH
     first = np.clip(np.searchsorted(times, edges[:-1], side="right") - 1, 0, None)
     last = np.maximum(np.searchsorted(times, edges[1:], side="left") - 1, first)
-    low = np.stack([rate[:, a : b + 1].min(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
-    high = np.stack([rate[:, a : b + 1].max(axis=1) for a, b in zip(first, last, strict=True)], axis=1)
+    low = np.stack(
+        [rate[:, a : b + 1].min(axis=1) for a, b in zip(first, last, strict=True)], axis=1
+    )
+    high = np.stack(
+        [rate[:, a : b + 1].max(axis=1) for a, b in zip(first, last, strict=True)], axis=1
+    )
     resting = pools.rest_w * pools.count
-    end = float(instance.horizon) if fixed and instance.horizon is not None else float(edges[0]) / instance.tick_s
+    end = (
+        float(instance.horizon)
+        if fixed and instance.horizon is not None
+        else float(edges[0]) / instance.tick_s
+    )
     # In ticks, and over the window alone: the time before it may be a million times as long.
     opens, until = np.array([float(instance.opens)]), np.array([end])
     turns = np.zeros(1) if tariffs is None else tariffs.times
     paid = np.array([between(turns, each, opens, until)[0] for each in rate]) * instance.tick_s
     constant = float((resting * paid).sum()) * (1 - 100 * ROUNDING)
-    return Rates(instance, base, low, high, (resting @ low) * (1 - ROUNDING), constant, _hidden(instance, rate))
+    return Rates(
+        instance,
+        base,
+        low,
+        high,
+        (resting @ low) * (1 - ROUNDING),
+        constant,
+        _hidden(instance, rate),
+    )
 
 
 def _hidden(instance: Instance, rate: Floats) -> float:
@@ -97,5 +122,7 @@ def waste_may_pay(instance: Instance, rates: Rates, mode: Ints, slot: Ints) -> b
     if not instance.preemptive or len(mode) == 0 or len(units) == 0:
         return False
     least_units = float(units.min())
-    tick_more = instance.mode_rest_w[mode] * instance.tick_s / least_units * rates.high.max(axis=0)[slot]
+    tick_more = (
+        instance.mode_rest_w[mode] * instance.tick_s / least_units * rates.high.max(axis=0)[slot]
+    )
     return bool((rates.of_modes(mode, slot) < tick_more).any())

@@ -60,11 +60,19 @@ def traffic(instance: Instance) -> Traffic:
     of_all[here] = of
     chosen = group[here][first]
     shortest = np.where(fits, time, np.inf).min(axis=1, initial=np.inf)[group] * tasks.units
-    units = np.asarray(np.bincount(of, weights=tasks.units[here], minlength=len(first)), dtype=float)
+    units = np.asarray(
+        np.bincount(of, weights=tasks.units[here], minlength=len(first)), dtype=float
+    )
     return Traffic(
-        of_all, tasks.kind[here][first], fits[chosen], units,
-        weight[here][first], ingress, (release + grid_up(ingress / instance.tick_s)) * instance.tick_s, shortest,
-    )  # fmt: skip
+        of_all,
+        tasks.kind[here][first],
+        fits[chosen],
+        units,
+        weight[here][first],
+        ingress,
+        (release + grid_up(ingress / instance.tick_s)) * instance.tick_s,
+        shortest,
+    )
 
 
 def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
@@ -74,14 +82,20 @@ def _groups(instance: Instance) -> tuple[Ints, Bools, Floats]:
     tasks, modes, stream = instance.tasks, instance.modes, instance.stream
     ingress = np.zeros(instance.num_tasks, dtype=np.int64) if stream is None else stream.ingress
     # Tasks that fit the same devices are equal, whatever memory they need.
-    first, of = _codes(tasks.kind, ingress, np.searchsorted(np.unique(instance.mode_memory_gb), tasks.memory_gb))
-    fits = (modes.kind[None, :] == tasks.kind[first][:, None]) & (tasks.memory_gb[first][:, None] <= instance.mode_memory_gb)
+    first, of = _codes(
+        tasks.kind, ingress, np.searchsorted(np.unique(instance.mode_memory_gb), tasks.memory_gb)
+    )
+    fits = (modes.kind[None, :] == tasks.kind[first][:, None]) & (
+        tasks.memory_gb[first][:, None] <= instance.mode_memory_gb
+    )
     if stream is None:
         return of, fits, np.zeros(instance.num_tasks)
     ingress = np.where(modes.primary >= 0, stream.latency_s[ingress[first]][:, modes.primary], 0.0)
     reached = fits & np.isfinite(ingress)
     shortest = np.where(reached, ingress, np.inf).min(axis=1, initial=np.inf)
-    same, group = _codes(tasks.kind[first], np.unique(reached, axis=0, return_inverse=True)[1].reshape(-1))
+    same, group = _codes(
+        tasks.kind[first], np.unique(reached, axis=0, return_inverse=True)[1].reshape(-1)
+    )
     return group[of], reached[same], shortest[of]
 
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    GOOD,
+    escape,
+    figure,
+    length,
+    metric_unit,
+    percent,
+    show,
+    table,
+)
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation

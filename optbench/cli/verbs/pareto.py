@@ -10,8 +10,26 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
-from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
-from optbench.cli.terminal.parser import UsageError, add_time_limit, number, seconds, setting, settings_of
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    GOOD,
+    emit_json,
+    escape,
+    figure,
+    length,
+    percent,
+    show,
+    table,
+)
+from optbench.cli.terminal.parser import (
+    UsageError,
+    add_time_limit,
+    number,
+    seconds,
+    setting,
+    settings_of,
+)
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:

@@ -66,7 +66,13 @@ class ActorTrainingResult:
 class SiteTrainer:
     """The state of a training; ``save`` and ``load`` store it in a file."""
 
-    def __init__(self, instances: Sequence[Instance], settings: SiteTraining, seed: int = 0, names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        instances: Sequence[Instance],
+        settings: SiteTraining,
+        seed: int = 0,
+        names: Sequence[str] = (),
+    ) -> None:
         self.settings = full = settings.full
         self.names = list(names)
         self.seed, self.rng = seed, np.random.default_rng(seed)
@@ -75,21 +81,38 @@ class SiteTrainer:
         self.fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
         self.sac = SoftActorCritic(
             SacSettings(
-                kind=str(full.network), hidden=int(full.hidden or 32), critic_hidden=64,
-                quantiles=full.quantiles, gamma=full.gamma, learning_rate=float(full.learning_rate or 0.0),
-                temperature_rate=float(full.temperature_rate or 0.0), temperature=float(full.temperature or 0.0),
-                target_entropy=full.target_entropy, masks=full.masks,
+                kind=str(full.network),
+                hidden=int(full.hidden or 32),
+                critic_hidden=64,
+                quantiles=full.quantiles,
+                gamma=full.gamma,
+                learning_rate=float(full.learning_rate or 0.0),
+                temperature_rate=float(full.temperature_rate or 0.0),
+                temperature=float(full.temperature or 0.0),
+                target_entropy=full.target_entropy,
+                masks=full.masks,
             ),
-            self.fleet.pools, self.fleet.widest, seed,
-        )  # fmt: skip
-        self.replay = Replay(int(full.replay or 60_000), self.fleet.width, self.fleet.pools * self.fleet.widest)
+            self.fleet.pools,
+            self.fleet.widest,
+            seed,
+        )
+        self.replay = Replay(
+            int(full.replay or 60_000), self.fleet.width, self.fleet.pools * self.fleet.widest
+        )
         self.least_j = float(self.fleet.views[0].scale[LEAST_J])
         self.rolled, self.gradient_steps, self.spent_s = 0, 0, 0.0
         self.history: list[dict[str, float]] = []
         self.prices = self._first_prices()
-        self.tied = {b: full.budgets_s[b % len(full.budgets_s)] for b in range(0, full.envs, 2)} if full.dual == "signed" else {}
+        self.tied = (
+            {b: full.budgets_s[b % len(full.budgets_s)] for b in range(0, full.envs, 2)}
+            if full.dual == "signed"
+            else {}
+        )
         self.duals = {b: SignedDual(float(self.prices[b]), integral=0.02) for b in self.tied}
-        self.multipliers = {name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped") for name in ("latency", "queue")}
+        self.multipliers = {
+            name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped")
+            for name in ("latency", "queue")
+        }
 
     def _first_prices(self) -> Floats:
         """Return prices spread evenly over the logarithmic range; in the paper's mode there is one
@@ -145,18 +168,28 @@ class SiteTrainer:
             return values.reshape(envs * steps, -1)[whole]
 
         self.replay.add(
-            rows(rolled.rows[:, :-1]), rows(rolled.masks[:, :-1]), rolled.actions.ravel()[whole], reward[whole],
-            rows(rolled.rows[:, 1:]), rows(rolled.masks[:, 1:]), np.zeros(int(whole.sum())),
-        )  # fmt: skip
+            rows(rolled.rows[:, :-1]),
+            rows(rolled.masks[:, :-1]),
+            rolled.actions.ravel()[whole],
+            reward[whole],
+            rows(rolled.rows[:, 1:]),
+            rows(rolled.masks[:, 1:]),
+            np.zeros(int(whole.sum())),
+        )
 
     def rewards(self, measured: Floats) -> Floats:
-        """Return the reward of each decision according to the settings; see ``training_settings``.
+        """Return the reward of each decision according to the settings; see
+        ``training_settings``.
         """
         full = self.settings
         if full.reward == "regret":
-            cost = measured[:, :, UNITS] * measured[:, :, REGRET_J] + measured[:, :, PRICE] * measured[:, :, WAITED_S]
+            cost = (
+                measured[:, :, UNITS] * measured[:, :, REGRET_J]
+                + measured[:, :, PRICE] * measured[:, :, WAITED_S]
+            )
             return np.asarray(-full.reward_scale * cost / (self.mean_units * self.least_j))
-        latency, queue = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S], measured[:, :, LONGEST]
+        latency = measured[:, :, SERVICE_S] + measured[:, :, WAITED_S]
+        queue = measured[:, :, LONGEST]
         over = self.multipliers["latency"].value * np.maximum(0.0, latency - full.paper_budget_s)
         over += self.multipliers["queue"].value * np.maximum(0.0, queue - full.queue_max)
         return np.asarray(-measured[:, :, ENERGY_J] + full.alpha_n / measured[:, :, DEVICES] - over)
@@ -182,9 +215,16 @@ class SiteTrainer:
         return {
             "decisions": float(self.rolled * measured.shape[0] * measured.shape[1]),
             "reward": float(self.rewards(measured).mean()),
-            "energy_j_per_unit": float((measured[:, :, ENERGY_J] * measured[:, :, UNITS]).sum() / measured[:, :, UNITS].sum()),
-            "latency_s": float(latency.mean()), "spent_s": self.spent_s, **figures, **prices, **lambdas,
-        }  # fmt: skip
+            "energy_j_per_unit": float(
+                (measured[:, :, ENERGY_J] * measured[:, :, UNITS]).sum()
+                / measured[:, :, UNITS].sum()
+            ),
+            "latency_s": float(latency.mean()),
+            "spent_s": self.spent_s,
+            **figures,
+            **prices,
+            **lambdas,
+        }
 
     def calibrated(self, instances: Sequence[Instance]) -> tuple[Floats, Floats]:
         """Return budgets and their prices for the current network: separate environments, duals
@@ -209,14 +249,18 @@ class SiteTrainer:
                 dual.update(float(latency[i :: len(duals)].mean()), float(budgets[i]))
             if k >= full.calibrate // 3:
                 late.append([np.log(dual.value) for dual in duals])
-        return budgets, np.asarray(np.exp(np.mean(late, axis=0)) if late else [dual.value for dual in duals])
+        return budgets, np.asarray(
+            np.exp(np.mean(late, axis=0)) if late else [dual.value for dual in duals]
+        )
 
     def _known_prices(self) -> tuple[Floats, Floats]:
         order = sorted({self.tied[b]: float(self.prices[b]) for b in self.duals}.items())
         return np.array([budget for budget, _ in order]), np.array([price for _, price in order])
 
     def _latency(self, rolled: Rollout) -> Floats:
-        return np.asarray((rolled.measured[:, :, SERVICE_S] + rolled.measured[:, :, WAITED_S]).mean(axis=1))
+        return np.asarray(
+            (rolled.measured[:, :, SERVICE_S] + rolled.measured[:, :, WAITED_S]).mean(axis=1)
+        )
 
     def save(self, path: Path) -> None:
         """Save networks, optimisers, duals, generator and curves; the replay is filled again."""
@@ -226,13 +270,23 @@ class SiteTrainer:
     def _state(self) -> dict[str, Any]:
         sac = self.sac
         return {
-            "actor": sac.actor.state_dict(), "critics": [net.state_dict() for net in sac.critics],
-            "targets": [net.state_dict() for net in sac.targets], "log_alpha": sac.log_alpha.detach(),
-            "steps": [step.state_dict() for step in (sac.actor_step, sac.critic_step, sac.alpha_step)],
-            "rolled": self.rolled, "spent_s": self.spent_s, "history": self.history, "prices": torch.from_numpy(self.prices),
-            "multipliers": {name: dual.value for name, dual in self.multipliers.items()}, "settings": repr(self.settings),
-            "seed": self.seed, "trained on": self.names, "gradient_steps": self.gradient_steps,
-        }  # fmt: skip
+            "actor": sac.actor.state_dict(),
+            "critics": [net.state_dict() for net in sac.critics],
+            "targets": [net.state_dict() for net in sac.targets],
+            "log_alpha": sac.log_alpha.detach(),
+            "steps": [
+                step.state_dict() for step in (sac.actor_step, sac.critic_step, sac.alpha_step)
+            ],
+            "rolled": self.rolled,
+            "spent_s": self.spent_s,
+            "history": self.history,
+            "prices": torch.from_numpy(self.prices),
+            "multipliers": {name: dual.value for name, dual in self.multipliers.items()},
+            "settings": repr(self.settings),
+            "seed": self.seed,
+            "trained on": self.names,
+            "gradient_steps": self.gradient_steps,
+        }
 
     def load(self, path: Path) -> None:
         """Continue from a file; the state of another training is refused."""
@@ -246,8 +300,10 @@ class SiteTrainer:
         for name, value in mine.items():
             if kept.get(name) != value:
                 raise ParameterError(
-                    f"{path} is the state of a training with another {name}:\n  there: {kept.get(name)}\n  here:  {value}\n"
-                    f"Use its settings, write to another file, or start again with --fresh, which deletes it"
+                    f"{path} is the state of a training with another {name}:\n  there: "
+                    f"{kept.get(name)}\n  here:  {value}\n"
+                    "Use its settings, write to another file, or start again with --fresh, "
+                    "which deletes it"
                 )
         sac = self.sac
         sac.actor.load_state_dict(kept["actor"])
@@ -256,9 +312,15 @@ class SiteTrainer:
                 net.load_state_dict(state)
         with torch.no_grad():
             sac.log_alpha.copy_(kept["log_alpha"])
-        for step, state in zip((sac.actor_step, sac.critic_step, sac.alpha_step), kept["steps"], strict=True):
+        for step, state in zip(
+            (sac.actor_step, sac.critic_step, sac.alpha_step), kept["steps"], strict=True
+        ):
             step.load_state_dict(state)
-        self.rolled, self.spent_s, self.history = kept["rolled"], kept["spent_s"], list(kept["history"])
+        self.rolled, self.spent_s, self.history = (
+            kept["rolled"],
+            kept["spent_s"],
+            list(kept["history"]),
+        )
         self.gradient_steps = kept["gradient_steps"]
         self.prices = kept["prices"].numpy().copy()
         for b, dual in self.duals.items():
@@ -301,15 +363,27 @@ def train_sites(
     if stopped and kept is not None:
         trainer.save(kept)
     began = time.perf_counter()
-    budgets, prices = trainer._known_prices() if stopped and trainer.duals else trainer.calibrated(calibrate_on or instances)
+    budgets, prices = (
+        trainer._known_prices()
+        if stopped and trainer.duals
+        else trainer.calibrated(calibrate_on or instances)
+    )
     fleet = trainer.fleet
     provenance = {
-        "seed": seed, "settings": {name: getattr(trainer.settings, name) for name in trainer.settings.__dataclass_fields__},
+        "seed": seed,
+        "settings": {
+            name: getattr(trainer.settings, name) for name in trainer.settings.__dataclass_fields__
+        },
         "decisions": trainer.rolled * trainer.settings.envs * trainer.settings.steps,
-        "gradient_steps": trainer.gradient_steps, "training_s": round(trainer.spent_s, 1),
-        "calibration_s": round(time.perf_counter() - began, 1), "threads": 1, "complete": not stopped,
-    }  # fmt: skip
-    made = SiteCheckpoint(trainer.pilot, fleet.pools, fleet.widest, trainer.mean_units, budgets, prices, provenance)
+        "gradient_steps": trainer.gradient_steps,
+        "training_s": round(trainer.spent_s, 1),
+        "calibration_s": round(time.perf_counter() - began, 1),
+        "threads": 1,
+        "complete": not stopped,
+    }
+    made = SiteCheckpoint(
+        trainer.pilot, fleet.pools, fleet.widest, trainer.mean_units, budgets, prices, provenance
+    )
     if not stopped and kept is not None:
         kept.unlink(missing_ok=True)
     return ActorTrainingResult(made, trainer.history, stopped)

@@ -72,11 +72,14 @@ def write_tables(path: Path, tables: Sequence[DualTable], about: Mapping[str, An
     """Write tables as JSON, preceded by their provenance."""
     rows = [
         {
-            "name": table.name, "problem": table.problem, "pools": list(table.pools), "extra": table.extra.tolist(),
+            "name": table.name,
+            "problem": table.problem,
+            "pools": list(table.pools),
+            "extra": table.extra.tolist(),
             "duals": [[round(float(each), 5) for each in row] for row in table.duals],
         }
         for table in tables
-    ]  # fmt: skip
+    ]
     path.write_text(json.dumps({**about, "tables": rows}) + "\n", encoding="utf-8")
 
 
@@ -95,5 +98,6 @@ def read_tables(path: Path) -> list[DualTable]:
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise FileFormatError(
-            f"{path}: not a file of mean duals ({error}); benchmarks/geo_room.py --tables writes them"
+            f"{path}: not a file of mean duals ({error}); benchmarks/geo_room.py --tables writes "
+            "them"
         ) from None

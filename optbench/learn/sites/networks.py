@@ -1,5 +1,5 @@
-"""The networks of ``sim.kernel.sites.pilot`` in torch, with any number of outputs per option, and
-their conversion to compiled form.
+"""The networks of ``sim.kernel.sites.network_scores`` in torch, with any number of outputs per
+option, and their conversion to compiled form.
 """
 
 from __future__ import annotations
@@ -53,11 +53,16 @@ class SharedNet(nn.Module):
 
     def _around(self, row: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         whole, site = row[:, :G], row[:, G : G + self.pools * S].reshape(len(row), self.pools, S)
-        mean = torch.relu(site @ self.site_mean + (whole @ self.whole_mean + self.bias_mean)[:, None]).mean(dim=1)
+        mean = torch.relu(
+            site @ self.site_mean + (whole @ self.whole_mean + self.bias_mean)[:, None]
+        ).mean(dim=1)
         return whole @ self.whole + mean @ self.mean + self.bias, site @ self.site
 
     def _ahead(self, first: torch.Tensor) -> torch.Tensor:
-        return torch.relu(torch.relu(first) @ self.second + self.bias_second) @ self.last + self.bias_last
+        return (
+            torch.relu(torch.relu(first) @ self.second + self.bias_second) @ self.last
+            + self.bias_last
+        )
 
 
 # The layers of a flat network that actor and critics share.
@@ -84,17 +89,30 @@ class FlatNet(nn.Module):
 
     def __init__(self, pools: int, widest: int, hidden: int, outputs: int = 1) -> None:
         super().__init__()
-        self.pools, self.widest, self.hidden, self.outputs, self.width = pools, widest, hidden, outputs, G + pools * S
+        self.pools, self.widest, self.hidden, self.outputs, self.width = (
+            pools,
+            widest,
+            hidden,
+            outputs,
+            G + pools * S,
+        )
         shapes = layers("flat", hidden, pools, widest)
         if outputs > 1:
             shapes = {k: v for k, v in shapes.items() if "sites" not in k and "counts" not in k}
-            shapes |= {"options": (hidden, pools * widest * outputs), "bias_options": (pools * widest * outputs,)}
+            shapes |= {
+                "options": (hidden, pools * widest * outputs),
+                "bias_options": (pools * widest * outputs,),
+            }
         for name, shape in shapes.items():
             setattr(self, name, nn.Parameter(_start(shape)))
 
     def forward(self, row: torch.Tensor) -> torch.Tensor:
         x = row[:, : self.width]
-        for weights, bias in ((self.first, self.bias_first), (self.second, self.bias_second), (self.third, self.bias_third)):
+        for weights, bias in (
+            (self.first, self.bias_first),
+            (self.second, self.bias_second),
+            (self.third, self.bias_third),
+        ):
             x = torch.relu(x @ weights + bias)
         if self.outputs > 1:
             return (x @ self.options + self.bias_options).reshape(len(row), -1, self.outputs)
@@ -124,7 +142,9 @@ def theta_of(net: Net) -> Float32:
     """Return the weights of an actor, one array after the other, as the kernel reads them."""
     kind = "shared" if isinstance(net, SharedNet) else "flat"
     names = layers(kind, net.hidden, net.pools, net.widest)
-    return np.concatenate([getattr(net, name).detach().numpy().ravel() for name in names]).astype(np.float32)
+    return np.concatenate([getattr(net, name).detach().numpy().ravel() for name in names]).astype(
+        np.float32
+    )
 
 
 def load_theta(net: Net, theta: Float32) -> None:

@@ -12,7 +12,7 @@ from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.sim.kernel.plant import plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.sites.pilot import NUM_MEASURED, roll
-from optbench.sim.kernel.sites.sites import WISHED
+from optbench.sim.kernel.sites.steering import WISHED
 from optbench.sim.kernel.sites.view import PRICE_W
 from optbench.sim.kernel.state import NONE, last_moment, new_state
 from optbench.sim.sites.sites import grid_of, inference_first, steering_of
@@ -31,19 +31,27 @@ class Rollout:
 
 
 class SiteFleet:
-    """Environments that continue from rollout to rollout and restart at the end of their instance.
+    """Environments that continue from rollout to rollout and restart at the end of their
+    instance.
     """
 
     def __init__(
-        self, instances: Sequence[Instance], clock: str = "balanced", mean_units: float = 1.0, seen: str = "regrets"
+        self,
+        instances: Sequence[Instance],
+        clock: str = "balanced",
+        mean_units: float = 1.0,
+        seen: str = "regrets",
     ) -> None:
         grids = [grid_of(instance) for instance in instances]
         self.plants = [plant_of(instance) for instance in instances]
         self.states = [new_state(plant) for plant in self.plants]
         self.steerings = [
-            steering_of(grid, pick_by=WISHED, class_of=inference_first(grid.instance).tolist()) for grid in grids
+            steering_of(grid, pick_by=WISHED, class_of=inference_first(grid.instance).tolist())
+            for grid in grids
         ]
-        self.views = [view_of(grid, mean_units=mean_units, clock=clock, seen=seen) for grid in grids]
+        self.views = [
+            view_of(grid, mean_units=mean_units, clock=clock, seen=seen) for grid in grids
+        ]
         self.pools, self.widest = int(grids[0].mode_at.shape[1]), grids[0].widest
         self.width = row_size(self.pools, self.widest)
         tables = (self.plants, self.states, self.steerings, self.views)
@@ -62,11 +70,21 @@ class SiteFleet:
         """Take ``steps`` decisions in each environment."""
         envs, options = len(self), self.pools * self.widest
         out = Rollout(
-            np.zeros((envs, steps + 1, self.width), dtype=np.float32), np.zeros((envs, steps + 1, options), dtype=np.bool_),
-            np.zeros((envs, steps), dtype=np.int64), np.zeros((envs, steps, NUM_MEASURED)),
-        )  # fmt: skip
+            np.zeros((envs, steps + 1, self.width), dtype=np.float32),
+            np.zeros((envs, steps + 1, options), dtype=np.bool_),
+            np.zeros((envs, steps), dtype=np.int64),
+            np.zeros((envs, steps, NUM_MEASURED)),
+        )
         roll(
-            *self._addresses, pilot.net, pilot.theta, rng.random((envs, steps)), self._until, self._asked,
-            out.rows, out.masks, out.actions, out.measured,
-        )  # fmt: skip
+            *self._addresses,
+            pilot.net,
+            pilot.theta,
+            rng.random((envs, steps)),
+            self._until,
+            self._asked,
+            out.rows,
+            out.masks,
+            out.actions,
+            out.measured,
+        )
         return out

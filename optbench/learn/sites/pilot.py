@@ -16,8 +16,9 @@ from optbench.errors import FileFormatError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites.pilot import FLAT, INPUTS, SHARED, run_pilot
-from optbench.sim.kernel.sites.sites import WISHED
+from optbench.sim.kernel.sites.network_scores import FLAT, INPUTS, SHARED
+from optbench.sim.kernel.sites.pilot import run_pilot
+from optbench.sim.kernel.sites.steering import WISHED
 from optbench.sim.kernel.sites.view import (
     BALANCED,
     CHEAPEST,
@@ -43,7 +44,7 @@ SEEN = {"regrets": 0, "sites": 1}
 @dataclass(frozen=True, eq=False)
 class RoutingNetwork:
     """A network in compiled form: ``theta`` holds its arrays one after the other
-    (``sim.kernel.sites.pilot``).
+    (``sim.kernel.sites.network_scores``).
     """
 
     kind: str
@@ -74,8 +75,10 @@ class RoutingNetwork:
         wanted = num_weights(self.kind, self.hidden, grid.mode_at.shape[1], grid.widest)
         if len(self.theta) != wanted:
             raise FileFormatError(
-                f"the network has {len(self.theta)} weights; {self.kind!r} of width {self.hidden} on {grid.mode_at.shape[1]} "
-                f"sites and up to {grid.widest} devices has {wanted}. Train one for these sites: optbench train chsac_af --on ..."
+                f"the network has {len(self.theta)} weights; {self.kind!r} of width "
+                f"{self.hidden} on {grid.mode_at.shape[1]} "
+                f"sites and up to {grid.widest} devices has {wanted}. Train one for these sites: "
+                "optbench train chsac_af --on ..."
             )
 
 
@@ -84,13 +87,31 @@ def layers(kind: str, hidden: int, pools: int, widest: int) -> dict[str, tuple[i
     h = hidden
     if kind == "shared":
         return {
-            "site_mean": (S, h), "whole_mean": (G, h), "bias_mean": (h,), "option": (O, h), "site": (S, h), "whole": (G, h),
-            "mean": (h, h), "bias": (h,), "second": (h, h), "bias_second": (h,), "last": (h, 1), "bias_last": (1,),
-        }  # fmt: skip
+            "site_mean": (S, h),
+            "whole_mean": (G, h),
+            "bias_mean": (h,),
+            "option": (O, h),
+            "site": (S, h),
+            "whole": (G, h),
+            "mean": (h, h),
+            "bias": (h,),
+            "second": (h, h),
+            "bias_second": (h,),
+            "last": (h, 1),
+            "bias_last": (1,),
+        }
     return {
-        "first": (G + pools * S, h), "bias_first": (h,), "second": (h, h), "bias_second": (h,), "third": (h, h),
-        "bias_third": (h,), "sites": (h, pools), "bias_sites": (pools,), "counts": (h, widest), "bias_counts": (widest,),
-    }  # fmt: skip
+        "first": (G + pools * S, h),
+        "bias_first": (h,),
+        "second": (h, h),
+        "bias_second": (h,),
+        "third": (h, h),
+        "bias_third": (h,),
+        "sites": (h, pools),
+        "bias_sites": (pools,),
+        "counts": (h, widest),
+        "bias_counts": (widest,),
+    }
 
 
 def num_weights(kind: str, hidden: int, pools: int, widest: int) -> int:
@@ -103,7 +124,12 @@ def row_size(pools: int, widest: int) -> int:
 
 
 def view_of(
-    grid: ModeGrid, *, mean_units: float, clock: str = "balanced", price_w: float = 0.0, seen: str = "regrets"
+    grid: ModeGrid,
+    *,
+    mean_units: float,
+    clock: str = "balanced",
+    price_w: float = 0.0,
+    seen: str = "regrets",
 ) -> SiteView:
     """Return the inputs for an instance, with their scales; ``price_w`` is the price of a second of
     latency.
@@ -116,24 +142,45 @@ def view_of(
     options = pools * widest
     aim = _weighed_by(instance)
     leaves = _announced_losses(instance)
-    least = np.where(np.isfinite(grid.net_j), grid.net_j, np.inf).reshape(kinds, pools, -1).min(axis=2)
+    least = (
+        np.where(np.isfinite(grid.net_j), grid.net_j, np.inf).reshape(kinds, pools, -1).min(axis=2)
+    )
     least_j = float(least[np.isfinite(least)].mean()) if np.isfinite(least).any() else 1.0
     times = grid.time_s[np.isfinite(grid.time_s)]
     tariffs = instance.tariffs
-    rates = None if tariffs is None else tariffs.price_usd_per_kwh if aim == FOR_COST else tariffs.carbon_g_per_kwh
+    rates = (
+        None
+        if tariffs is None
+        else tariffs.price_usd_per_kwh
+        if aim == FOR_COST
+        else tariffs.carbon_g_per_kwh
+    )
     mean_rate = float(np.mean(rates)) if rates is not None and np.size(rates) else 1.0
+    shape = [widest, clocks, aim, CLOCKS[clock], len(leaves[0]), SEEN[seen]]
     return SiteView(
-        shape=np.array([widest, clocks, aim, CLOCKS[clock], len(leaves[0]), SEEN[seen]], dtype=np.int64),
-        scale=np.array([
-            price_w, max(least_j, 1e-9), max(mean_units, 1e-9), float(np.exp(np.log(times).mean())),
-            mean_rate if mean_rate > 0 else 1.0, 20.0,
-        ]),
+        shape=np.array(shape, dtype=np.int64),
+        scale=np.array(
+            [
+                price_w,
+                max(least_j, 1e-9),
+                max(mean_units, 1e-9),
+                float(np.exp(np.log(times).mean())),
+                mean_rate if mean_rate > 0 else 1.0,
+                20.0,
+            ]
+        ),
         net_j=np.ascontiguousarray(grid.net_j, dtype=float).ravel(),
         time_s=np.ascontiguousarray(grid.time_s, dtype=float).ravel(),
         best_clock=np.ascontiguousarray(grid.best_clock, dtype=np.int64).ravel(),
-        leave_time=leaves[0], leave_pool=leaves[1], leave_devices=leaves[2],
-        cost=np.zeros(options), clock=np.zeros(options, dtype=np.int64), net=np.zeros(options), time=np.zeros(options),
-        tariff=np.zeros(pools), least=np.zeros(pools),
+        leave_time=leaves[0],
+        leave_pool=leaves[1],
+        leave_devices=leaves[2],
+        cost=np.zeros(options),
+        clock=np.zeros(options, dtype=np.int64),
+        net=np.zeros(options),
+        time=np.zeros(options),
+        tariff=np.zeros(pools),
+        least=np.zeros(pools),
     )
 
 
@@ -152,13 +199,26 @@ def _announced_losses(instance: Instance) -> tuple[Floats, Ints, Ints]:
         return np.zeros(0), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     outages = instance.stream.outages
     known = outages.announced
-    return outages.time[known].astype(float), outages.pool[known].copy(), outages.devices[known].copy()
+    return (
+        outages.time[known].astype(float),
+        outages.pool[known].copy(),
+        outages.devices[known].copy(),
+    )
 
 
 def run_network(
-    instance: Instance, pilot: RoutingNetwork, price_w: float, rng: np.random.Generator, faults: Sequence[Fault] = (),
-    until: float = math.inf, *, mean_units: float, budget_s: float = math.inf, gain: float = 0.0,
-    range_w: tuple[float, float] = (0.0, math.inf), inf_priority: bool = True,
+    instance: Instance,
+    pilot: RoutingNetwork,
+    price_w: float,
+    rng: np.random.Generator,
+    faults: Sequence[Fault] = (),
+    until: float = math.inf,
+    *,
+    mean_units: float,
+    budget_s: float = math.inf,
+    gain: float = 0.0,
+    range_w: tuple[float, float] = (0.0, math.inf),
+    inf_priority: bool = True,
 ) -> tuple[Trace, int]:
     """Run a network from time 0; return its trace and the number of its decisions.
 
@@ -173,13 +233,22 @@ def run_network(
     view = view_of(grid, mean_units=mean_units, clock=pilot.clock, price_w=price_w, seen=pilot.seen)
     draws = rng.random(max(1, instance.num_tasks))
     asked = run_pilot(
-        addresses(plant), addresses(state), addresses(steering), addresses(view), pilot.net, pilot.theta, draws,
-        np.array([budget_s, gain, *range_w]), last_moment(instance, until),
-    )  # fmt: skip
+        addresses(plant),
+        addresses(state),
+        addresses(steering),
+        addresses(view),
+        pilot.net,
+        pilot.theta,
+        draws,
+        np.array([budget_s, gain, *range_w]),
+        last_moment(instance, until),
+    )
     return trace_of(instance, plant, state), int(asked)
 
 
-def random_network(grid: ModeGrid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32) -> RoutingNetwork:
+def random_network(
+    grid: ModeGrid, rng: np.random.Generator, kind: str = "shared", hidden: int = 32
+) -> RoutingNetwork:
     """Return an untrained network."""
     parts: list[Any] = []
     for shape in layers(kind, hidden, grid.mode_at.shape[1], grid.widest).values():

@@ -6,7 +6,9 @@ devices of a pool in a slot; the network is fitted to π / unit by least squares
 waiting is the best of a grid. Evolution: with z normal,
 
     loss(θ) = cost / cost₀ + 2 (w / (0.97 τ) − 1)⁺ + 5 (late − late₀)⁺ / N
-    d_k = Σ over problems loss(θ + σ z_k) − loss(θ − σ z_k)        m ← 0.8 m + 0.2 mean_k z_k d_k / scale        θ ← θ − step σ m
+    d_k = Σ over problems loss(θ + σ z_k) − loss(θ − σ z_k)
+    m ← 0.8 m + 0.2 mean_k z_k d_k / scale
+    θ ← θ − step σ m
 
 w is the mean time in the system, τ its limit; cost₀ and late₀ are those of plans where devices are
 free and no job waits.
@@ -25,14 +27,21 @@ from typing import Any
 
 import numpy as np
 
-from optbench.bounds.streams.stream_bound import slots_of
 from optbench.bounds.streams.stream_duals import solve_scaled
 from optbench.bounds.streams.stream_program import Demand, stream_program
+from optbench.bounds.streams.stream_slots import slots_of
 from optbench.bounds.streams.stream_traffic import traffic
 from optbench.errors import FileFormatError, ParameterError
 from optbench.files import write_whole
 from optbench.learn.sites.price_settings import PriceTraining
-from optbench.learn.sites.prices import EXTRA, FEATURES, HIDDEN, SIZE, features, plans_from_parameters
+from optbench.learn.sites.prices import (
+    EXTRA,
+    FEATURES,
+    HIDDEN,
+    SIZE,
+    features,
+    plans_from_parameters,
+)
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.plans import Plans
 from optbench.sim.sites.plans import SLOT_S, board_of, plans_of, play_plans
@@ -63,7 +72,10 @@ class TrainingDay:
         self.net_w = modes.energy_per_unit_j / modes.time_per_unit_s - instance.mode_rest_w
         level = dict(instance.objective.levels[0])
         self.times = np.asarray(tariffs.times, dtype=float) * instance.tick_s
-        per_kwh = level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
+        per_kwh = (
+            level.get("cost_usd", 0.0) * tariffs.price_usd_per_kwh
+            + level.get("carbon_g", 0.0) * tariffs.carbon_g_per_kwh
+        )
         self.rate = np.asarray(per_kwh / J_PER_KWH + level.get("energy_j", 0.0), dtype=float)
         paid = self.rate[:, :-1] * np.diff(self.times)
         self.paid = np.concatenate((np.zeros((len(paid), 1)), np.cumsum(paid, axis=1)), axis=1)
@@ -71,7 +83,14 @@ class TrainingDay:
         self.limit_s = math.inf if limit is None else float(limit) / max(1, instance.num_tasks)
         free = np.zeros_like(self.board.rate)
         self.cost, _, self.late = self._figures(
-            plans_of(self.board, free, mu=self.unit * math.exp(-2.0), kappa=self.unit, patience_h=0.0, room=1.0)
+            plans_of(
+                self.board,
+                free,
+                mu=self.unit * math.exp(-2.0),
+                kappa=self.unit,
+                patience_h=0.0,
+                room=1.0,
+            )
         )
 
     def _until(self, pool: Ints, at_s: Floats) -> Floats:
@@ -87,9 +106,12 @@ class TrainingDay:
         instance, schedule = self.instance, play_plans(self.board, plans).schedule
         assert schedule is not None, "a closed stream, run to its end"
         step = instance.tick_s
-        begin, end = np.asarray(schedule.start, dtype=float) * step, np.asarray(schedule.end, dtype=float) * step
+        begin = np.asarray(schedule.start, dtype=float) * step
+        end = np.asarray(schedule.end, dtype=float) * step
         pool = np.asarray(instance.modes.primary)[schedule.mode]
-        cost = (self.net_w[schedule.mode] * (self._until(pool, end) - self._until(pool, begin))).sum()
+        cost = (
+            self.net_w[schedule.mode] * (self._until(pool, end) - self._until(pool, begin))
+        ).sum()
         pools = np.arange(instance.num_pools)
         rest_w = instance.pools.rest_w * instance.pools.count
         cost += (rest_w * self._until(pools, np.full(len(pools), end.max()))).sum()
@@ -104,7 +126,11 @@ class TrainingDay:
     def loss_of(self, plans: Plans) -> float:
         cost, sojourn_s, late = self._figures(plans)
         slow = max(0.0, sojourn_s / (SPARE * self.limit_s) - 1.0)
-        return cost / self.cost + SLOW * slow + LATE * max(0.0, late - self.late) / self.instance.num_tasks
+        return (
+            cost / self.cost
+            + SLOW * slow
+            + LATE * max(0.0, late - self.late) / self.instance.num_tasks
+        )
 
     def worth(self, slot_s: float) -> Floats:
         """Return the worth of a device in hindsight, by pool and slot of the booking table, in
@@ -121,15 +147,21 @@ class TrainingDay:
         return np.asarray(dual[:, k] / self.unit, dtype=float)
 
 
-def fit_by_imitation(days: Sequence[TrainingDay], settings: PriceTraining, seed: int) -> tuple[Floats, float]:
+def fit_by_imitation(
+    days: Sequence[TrainingDay], settings: PriceTraining, seed: int
+) -> tuple[Floats, float]:
     """Return parameters fitted to the worth of devices in hindsight, and the unexplained share of
     the variance.
     """
     import torch
 
     torch.set_num_threads(1)
-    x = torch.tensor(np.concatenate([day.x.reshape(-1, FEATURES) for day in days]), dtype=torch.float32)
-    y = torch.tensor(np.concatenate([day.worth(settings.slot_s).ravel() for day in days]), dtype=torch.float32)
+    x = torch.tensor(
+        np.concatenate([day.x.reshape(-1, FEATURES) for day in days]), dtype=torch.float32
+    )
+    y = torch.tensor(
+        np.concatenate([day.worth(settings.slot_s).ravel() for day in days]), dtype=torch.float32
+    )
     generator = torch.Generator().manual_seed(seed)
     parts = [
         torch.randn(FEATURES, HIDDEN, generator=generator) * 0.4, torch.zeros(HIDDEN),
@@ -164,14 +196,25 @@ class EvolutionResult:
 
 
 class Evolution:
-    """The state of the training of prices; ``train`` and ``check`` hold the days of each problem.
+    """The state of the training of prices; ``train`` and ``check`` hold the days of each
+    problem.
     """
 
     def __init__(
-        self, train: Sequence[Sequence[TrainingDay]], check: Sequence[Sequence[TrainingDay]], settings: PriceTraining, seed: int,
+        self,
+        train: Sequence[Sequence[TrainingDay]],
+        check: Sequence[Sequence[TrainingDay]],
+        settings: PriceTraining,
+        seed: int,
         names: Sequence[str] = (),
-    ) -> None:  # fmt: skip
-        self.train, self.check, self.settings, self.seed, self.names = train, check, settings, seed, list(names)
+    ) -> None:
+        self.train, self.check, self.settings, self.seed, self.names = (
+            train,
+            check,
+            settings,
+            seed,
+            list(names),
+        )
         self.sigma = np.concatenate((np.full(SIZE, settings.sigma), EXTRA_SIGMA))
         self.theta = self.best = self.momentum = np.zeros(SIZE + EXTRA)
         self.least = math.inf
@@ -191,7 +234,9 @@ class Evolution:
 
     def _checked(self) -> dict[str, float]:
         """Return the losses on validation; the best parameters so far are kept."""
-        loss = float(np.mean([np.mean([day.loss(self.theta) for day in days]) for days in self.check]))
+        loss = float(
+            np.mean([np.mean([day.loss(self.theta) for day in days]) for days in self.check])
+        )
         if loss < self.least:
             self.least, self.best = loss, self.theta.copy()
         return {"validation_loss": loss}
@@ -202,10 +247,20 @@ class Evolution:
         rng = np.random.default_rng((self.seed, self.generation))
         chosen = [days[int(rng.integers(len(days)))] for days in self.train]
         z = rng.normal(size=(settings.pairs, len(self.theta)))
-        played = np.array([[sum(day.loss(self.theta + s * self.sigma * each) for day in chosen) for s in (1, -1)] for each in z])
+        played = np.array(
+            [
+                [
+                    sum(day.loss(self.theta + s * self.sigma * each) for day in chosen)
+                    for s in (1, -1)
+                ]
+                for each in z
+            ]
+        )
         d = played[:, 0] - played[:, 1]
         scale = d.std() + np.abs(d).mean() + 1e-9
-        self.momentum = MOMENTUM * self.momentum + (1.0 - MOMENTUM) * (z * (d / scale)[:, None]).mean(axis=0)
+        self.momentum = MOMENTUM * self.momentum + (1.0 - MOMENTUM) * (
+            z * (d / scale)[:, None]
+        ).mean(axis=0)
         self.theta = self.theta - settings.step * self.sigma * self.momentum
         self.generation += 1
         point = {"generation": float(self.generation), "loss": float(played.mean()) / len(chosen)}
@@ -219,10 +274,16 @@ class Evolution:
 
     def save(self, path: Path) -> None:
         state = {
-            **self._mine(), "theta": self.theta.tolist(), "best": self.best.tolist(), "momentum": self.momentum.tolist(),
-            "least": self.least, "generation": self.generation, "spent_s": self.spent_s, "left": self.left,
+            **self._mine(),
+            "theta": self.theta.tolist(),
+            "best": self.best.tolist(),
+            "momentum": self.momentum.tolist(),
+            "least": self.least,
+            "generation": self.generation,
+            "spent_s": self.spent_s,
+            "left": self.left,
             "history": self.history,
-        }  # fmt: skip
+        }
         write_whole(path, json.dumps(state))
 
     def load(self, path: Path) -> None:
@@ -236,11 +297,19 @@ class Evolution:
             there = kept.get(name) if isinstance(kept, dict) else None
             if there != value:
                 raise ParameterError(
-                    f"{path} is the state of a training with another {name}:\n  there: {there}\n  here:  {value}\n"
-                    f"Use its settings, write to another file, or start again with --fresh, which deletes it"
+                    f"{path} is the state of a training with another {name}:\n  there: {there}\n "
+                    f" here:  {value}\n"
+                    "Use its settings, write to another file, or start again with --fresh, "
+                    "which deletes it"
                 )
-        self.theta, self.best, self.momentum = (np.array(kept[name], dtype=float) for name in ("theta", "best", "momentum"))
-        self.least, self.generation, self.spent_s = kept["least"], kept["generation"], kept["spent_s"]
+        self.theta, self.best, self.momentum = (
+            np.array(kept[name], dtype=float) for name in ("theta", "best", "momentum")
+        )
+        self.least, self.generation, self.spent_s = (
+            kept["least"],
+            kept["generation"],
+            kept["spent_s"],
+        )
         self.left, self.history = kept["left"], list(kept["history"])
 
 
@@ -271,8 +340,13 @@ def evolve(
     elif kept is not None:
         kept.unlink(missing_ok=True)
     about = {
-        "seed": evolution.seed, "settings": asdict(settings), "generations": evolution.generation,
-        "plays": 2 * settings.pairs * len(evolution.train) * evolution.generation, "imitation_left": evolution.left,
-        "validation_loss": evolution.least, "training_s": round(evolution.spent_s, 1), "complete": not interrupted,
-    }  # fmt: skip
+        "seed": evolution.seed,
+        "settings": asdict(settings),
+        "generations": evolution.generation,
+        "plays": 2 * settings.pairs * len(evolution.train) * evolution.generation,
+        "imitation_left": evolution.left,
+        "validation_loss": evolution.least,
+        "training_s": round(evolution.spent_s, 1),
+        "complete": not interrupted,
+    }
     return EvolutionResult(evolution.best, evolution.history, interrupted, about)

@@ -31,11 +31,20 @@ class PriceTraining:
     def __post_init__(self) -> None:
         for name in ("envs", "validation", "imitate_on", "imitation_steps", "pairs", "check_every"):
             if getattr(self, name) < 1:
-                raise ParameterError(f"training: {name} is {getattr(self, name)!r}; it must be at least 1")
+                raise ParameterError(
+                    f"training: {name} is {getattr(self, name)!r}; it must be at least 1"
+                )
         if self.generations < 0:
-            raise ParameterError(f"training: generations is {self.generations!r}; it must be at least 0")
+            raise ParameterError(
+                f"training: generations is {self.generations!r}; it must be at least 0"
+            )
         for name in ("sigma", "step", "slot_s"):
             if not getattr(self, name) > 0:
-                raise ParameterError(f"training: {name} is {getattr(self, name)!r}; it must be positive")
+                raise ParameterError(
+                    f"training: {name} is {getattr(self, name)!r}; it must be positive"
+                )
         if self.imitate_on > self.envs:
-            raise ParameterError(f"training: imitate_on is {self.imitate_on!r}; it must be at most envs, {self.envs!r}")
+            raise ParameterError(
+                f"training: imitate_on is {self.imitate_on!r}; it must be at most envs, "
+                f"{self.envs!r}"
+            )

@@ -1,8 +1,9 @@
 """A small network that prices devices by site and time, from tariffs and load alone, for planned
 starts (``sim.plans``).
 
-    fee[p, s] = unit · softplus(v · tanh(A x_ps + b) + c)       unit: the mean cost of a second of work on one device
+    fee[p, s] = unit · softplus(v · tanh(A x_ps + b) + c)
 
+unit: the mean cost of a second of work on one device.
 x_ps: the tariff there and then against the mean of all, its mean over some hours before and ahead,
 the share of all devices that are no dearer then, over some hours ahead too, what the site's best
 mode costs, how many devices it has, a constant, hours left. Three more numbers are learned: the
@@ -41,7 +42,9 @@ def features(board: BookingTable) -> tuple[Floats, float]:
     net = modes.energy_per_unit_j - instance.mode_rest_w * modes.time_per_unit_s
     first = board.first[: instance.num_pools + 1]  # of the first kind, which is the long work
     best = np.array([board.modes[a] for a in first[:-1]])
-    unit = float((rate.mean(axis=1) * net[best] / modes.time_per_unit_s[best] * count).sum() / count.sum())
+    unit = float(
+        (rate.mean(axis=1) * net[best] / modes.time_per_unit_s[best] * count).sum() / count.sum()
+    )
     relative = rate / rate.mean() - 1.0
     per_hour = round(HOUR_S / SLOT_S)
 
@@ -59,13 +62,21 @@ def features(board: BookingTable) -> tuple[Floats, float]:
     left = (board.end_s - np.arange(board.slots) * SLOT_S) / (12 * HOUR_S)
     slots = np.ones((1, board.slots))
     parts = [
-        4 * relative, 4 * ahead(relative, 0, 2), 4 * ahead(relative, 2, 5), 4 * ahead(relative, 5, 10),
+        4 * relative,
+        4 * ahead(relative, 0, 2),
+        4 * ahead(relative, 2, 5),
+        4 * ahead(relative, 5, 10),
         4 * ahead(relative, -6, 0),
-        2 * no_dearer - 1, 2 * ahead(no_dearer, 0, 4) - 1, 4 * ahead(relative, 0, 3).mean(axis=0) * np.ones_like(relative),
-        4 * (net[best] / net[best].mean() - 1)[:, None] * slots, np.log(count / count.mean())[:, None] * slots / 2,
-        np.full_like(relative, LOAD), np.clip(left, -1, 1)[None, :] * np.ones_like(relative),
-        (left < 0)[None, :] * np.ones_like(relative), 4 * (price / price.mean(axis=0) - 1),
-    ]  # fmt: skip
+        2 * no_dearer - 1,
+        2 * ahead(no_dearer, 0, 4) - 1,
+        4 * ahead(relative, 0, 3).mean(axis=0) * np.ones_like(relative),
+        4 * (net[best] / net[best].mean() - 1)[:, None] * slots,
+        np.log(count / count.mean())[:, None] * slots / 2,
+        np.full_like(relative, LOAD),
+        np.clip(left, -1, 1)[None, :] * np.ones_like(relative),
+        (left < 0)[None, :] * np.ones_like(relative),
+        4 * (price / price.mean(axis=0) - 1),
+    ]
     return np.stack(parts, axis=2), unit
 
 
@@ -86,9 +97,13 @@ def plans_at_fees(board: BookingTable, fee: Floats, unit: float, extra: Floats) 
     """
     mu, kappa, room = extra
     return plans_of(
-        board, fee, mu=unit * float(np.exp(mu)), kappa=unit * float(np.exp(kappa)), patience_h=PATIENCE_H,
+        board,
+        fee,
+        mu=unit * float(np.exp(mu)),
+        kappa=unit * float(np.exp(kappa)),
+        patience_h=PATIENCE_H,
         room=float(1.0 - 0.2 / (1.0 + np.exp(-room))),
-    )  # fmt: skip
+    )
 
 
 def write_prices(path: Path, theta: Floats, about: Mapping[str, Any]) -> None:
@@ -110,5 +125,8 @@ def read_prices(path: Path) -> tuple[Floats, dict[str, Any]]:
     if not isinstance(theta, list) or not all(type(each) in (int, float) for each in theta):
         raise FileFormatError(f"{path}: 'theta' is not a list of numbers; {make}")
     if len(theta) != SIZE + EXTRA or not np.isfinite(theta).all():
-        raise FileFormatError(f"{path}: 'theta' has {len(theta)} numbers; it must have {SIZE + EXTRA}, all finite; {make}")
+        raise FileFormatError(
+            f"{path}: 'theta' has {len(theta)} numbers; it must have {SIZE + EXTRA}, all finite; "
+            f"{make}"
+        )
     return np.asarray(theta, dtype=float), about

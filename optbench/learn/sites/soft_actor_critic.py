@@ -1,9 +1,14 @@
 """Discrete soft actor-critic with masks and twin quantile critics.
 
-    J(π) = E Σ γ^t (r_t + α H(π(·|s_t)))            π is a softmax over legal options, before which illegal ones are masked
-    y = r + γ (1 − done) Σ_a π(a|s') (Z(s', a) − α log π(a|s'))         Z: the target twin of the lower mean, its quantiles
-    critics: quantile Huber loss of Z(s, a) against y        actor: E_s Σ_a π(a|s) (α log π(a|s) − min Q(s, a))
-    temperature: log α falls where the entropy is above its target
+    J(π) = E Σ γ^t (r_t + α H(π(·|s_t)))
+    y    = r + γ (1 − done) Σ_a π(a|s') (Z(s', a) − α log π(a|s'))
+
+    critics      quantile Huber loss of Z(s, a) against y
+    actor        E_s Σ_a π(a|s) (α log π(a|s) − min Q(s, a))
+    temperature  log α falls where the entropy is above its target
+
+π is a softmax over legal options, before which illegal ones are masked; Z(s', a) are the quantiles
+of the target twin of the lower mean.
 
 Expectations over options are exact, so that neither actor nor target needs a sample. With one
 quantile and the plain Huber loss the critics are those of ordinary SAC.
@@ -73,7 +78,9 @@ class SoftActorCritic:
             # there.
             outputs = max(settings.quantiles, 2 if settings.kind == "flat" else 1)
             width = settings.hidden if settings.kind == "flat" else settings.critic_hidden
-            self.critics: list[Net] = [make_net(settings.kind, pools, widest, width, outputs) for _ in range(2)]
+            self.critics: list[Net] = [
+                make_net(settings.kind, pools, widest, width, outputs) for _ in range(2)
+            ]
         # In the paper actor and critics share the encoder; the critics' loss trains it.
         encoder = ENCODER if settings.kind == "flat" else ()
         for critic in self.critics:
@@ -82,30 +89,47 @@ class SoftActorCritic:
         self.targets = [copy.deepcopy(critic) for critic in self.critics]
         self.log_alpha = torch.tensor(math.log(settings.temperature), requires_grad=True)
         rate = settings.learning_rate
-        self.actor_step = torch.optim.Adam([p for name, p in self.actor.named_parameters() if name not in encoder], lr=rate)
-        self.critic_step = torch.optim.Adam(dict.fromkeys(p for critic in self.critics for p in critic.parameters()), lr=rate)
+        self.actor_step = torch.optim.Adam(
+            [p for name, p in self.actor.named_parameters() if name not in encoder], lr=rate
+        )
+        self.critic_step = torch.optim.Adam(
+            dict.fromkeys(p for critic in self.critics for p in critic.parameters()), lr=rate
+        )
         self.alpha_step = torch.optim.Adam([self.log_alpha], lr=settings.temperature_rate)
 
     def set_rate(self, share: float) -> None:
         """Set all learning rates, as a share of the first."""
         first, of_temperature = self.settings.learning_rate, self.settings.temperature_rate
-        for step, rate in ((self.actor_step, first), (self.critic_step, first), (self.alpha_step, of_temperature)):
+        for step, rate in (
+            (self.actor_step, first),
+            (self.critic_step, first),
+            (self.alpha_step, of_temperature),
+        ):
             for group in step.param_groups:
                 group["lr"] = rate * share
 
     def update(self, batch: ReplayBatch) -> dict[str, float]:
         """Take one step of critics, actor and temperature; return figures for the curves."""
         mask = batch.mask if self.settings.masks else torch.ones_like(batch.mask)
-        following_mask = batch.following_mask if self.settings.masks else torch.ones_like(batch.following_mask)
+        following_mask = (
+            batch.following_mask if self.settings.masks else torch.ones_like(batch.following_mask)
+        )
         alpha = self.log_alpha.exp().detach()
         wanted = self._target(batch, following_mask, alpha)
-        critic_loss = sum(quantile_loss(critic.chosen(batch.state, batch.action), wanted) for critic in self.critics)
+        critic_loss = sum(
+            quantile_loss(critic.chosen(batch.state, batch.action), wanted)
+            for critic in self.critics
+        )
         assert isinstance(critic_loss, torch.Tensor)
         self.critic_step.zero_grad()
         critic_loss.backward()  # type: ignore[no-untyped-call]
         self.critic_step.step()
         with torch.no_grad():
-            values = torch.stack([critic(batch.state).mean(dim=2) for critic in self.critics]).min(dim=0).values
+            values = (
+                torch.stack([critic(batch.state).mean(dim=2) for critic in self.critics])
+                .min(dim=0)
+                .values
+            )
         log_pi = masked_log_softmax(self.actor(batch.state).squeeze(2), mask)
         pi = log_pi.exp()
         entropy = -(pi * log_pi.clamp(min=-30.0)).sum(dim=1)
@@ -119,9 +143,12 @@ class SoftActorCritic:
         self.alpha_step.step()
         self._follow()
         return {
-            "critic_loss": float(critic_loss.detach()), "actor_loss": float(actor_loss.detach()),
-            "entropy": float(entropy.detach().mean()), "temperature": float(alpha), "value": float(wanted.mean()),
-        }  # fmt: skip
+            "critic_loss": float(critic_loss.detach()),
+            "actor_loss": float(actor_loss.detach()),
+            "entropy": float(entropy.detach().mean()),
+            "temperature": float(alpha),
+            "value": float(wanted.mean()),
+        }
 
     @torch.no_grad()
     def _target(self, batch: ReplayBatch, mask: torch.Tensor, alpha: torch.Tensor) -> torch.Tensor:

@@ -55,15 +55,34 @@ def rest_at_a_price(plant: Plant, state: State, since: float, t: float) -> None:
 
 
 @njit(cache=True)
-def rest_of_pool(plant: Plant, state: State, pool: int, watts: float, before: int, since: float, after: int, t: float) -> None:
+def rest_of_pool(
+    plant: Plant,
+    state: State,
+    pool: int,
+    watts: float,
+    before: int,
+    since: float,
+    after: int,
+    t: float,
+) -> None:
     """Add cost and carbon of a constant power over [since, t], which lie in the periods ``before``
     and ``after``.
     """
     kwh = watts * plant.scalar[TICK_S] / J_PER_KWH
     first, last = pool * plant.size[PERIODS] + before, pool * plant.size[PERIODS] + after
     into, out = since - plant.period[before], t - plant.period[after]
-    cost = plant.price_before[last] + out * plant.price[last] - plant.price_before[first] - into * plant.price[first]
-    carbon = plant.carbon_before[last] + out * plant.carbon[last] - plant.carbon_before[first] - into * plant.carbon[first]
+    cost = (
+        plant.price_before[last]
+        + out * plant.price[last]
+        - plant.price_before[first]
+        - into * plant.price[first]
+    )
+    carbon = (
+        plant.carbon_before[last]
+        + out * plant.carbon[last]
+        - plant.carbon_before[first]
+        - into * plant.carbon[first]
+    )
     state.total[COST] += kwh * cost
     state.total[CARBON] += kwh * carbon
 
@@ -79,7 +98,16 @@ def rest_after_all(plant: Plant, state: State, mode: int, since: float, t: float
         before, after = period_of(plant, since), period_of(plant, t)
         for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
             pool = plant.req_pool[r]
-            rest_of_pool(plant, state, pool, plant.pool_rest_w[pool] * plant.req_count[r], before, since, after, t)
+            rest_of_pool(
+                plant,
+                state,
+                pool,
+                plant.pool_rest_w[pool] * plant.req_count[r],
+                before,
+                since,
+                after,
+                t,
+            )
 
 
 @njit(cache=True)
@@ -96,7 +124,9 @@ def period_of(plant: Plant, t: float) -> int:
 
 
 @njit(cache=True)
-def charge(plant: Plant, state: State, pool: int, energy_j: float, begin: float, end: float) -> None:
+def charge(
+    plant: Plant, state: State, pool: int, energy_j: float, begin: float, end: float
+) -> None:
     """Add cost and carbon of energy drawn evenly over [begin, end] (in an instant where that is
     empty).
     """
@@ -108,9 +138,20 @@ def charge(plant: Plant, state: State, pool: int, energy_j: float, begin: float,
     if end > begin:
         after = period_of(plant, end)
         if after > before:
-            last, out, into, length = pool * periods + after, end - plant.period[after], begin - plant.period[before], end - begin
-            price = (plant.price_before[last] + out * plant.price[last] - plant.price_before[first] - into * price) / length
-            carbon = (plant.carbon_before[last] + out * plant.carbon[last] - plant.carbon_before[first] - into * carbon) / length
+            last, out = pool * periods + after, end - plant.period[after]
+            into, length = begin - plant.period[before], end - begin
+            price = (
+                plant.price_before[last]
+                + out * plant.price[last]
+                - plant.price_before[first]
+                - into * price
+            ) / length
+            carbon = (
+                plant.carbon_before[last]
+                + out * plant.carbon[last]
+                - plant.carbon_before[first]
+                - into * carbon
+            ) / length
     state.total[COST] += kwh * price
     state.total[CARBON] += kwh * carbon
 
@@ -132,9 +173,13 @@ def start_accounts(plant: Plant, state: State, task: int, mode: int, end: float)
 
 
 @njit(cache=True)
-def run_accounts(plant: Plant, state: State, task: int, mode: int, begin: float, end: float, sign: float) -> None:
+def run_accounts(
+    plant: Plant, state: State, task: int, mode: int, begin: float, end: float, sign: float
+) -> None:
     """Add (1) or cancel (-1) the energy of a segment: its share of the task's."""
-    energy_j = sign * plant.units[task] * plant.energy_j[mode] * share_of(plant, task, mode, end - begin)
+    energy_j = (
+        sign * plant.units[task] * plant.energy_j[mode] * share_of(plant, task, mode, end - begin)
+    )
     state.total[BUSY_J] += energy_j
     if plant.size[PERIODS] > 0:
         charge(plant, state, plant.primary[mode], energy_j, begin, end)
@@ -168,11 +213,21 @@ def send_accounts(plant: Plant, state: State, task: int, mode: int, sign: float)
 
 
 @njit(cache=True)
-def metrics_by(plant: Plant, state: State, end: float) -> tuple[float, float, float, float, float, float, float]:
+def metrics_by(
+    plant: Plant, state: State, end: float
+) -> tuple[float, float, float, float, float, float, float]:
     """Return the accounts in the order of METRICS, with ``end`` for the makespan."""
     total = state.total
     energy_j = total[BUSY_J] + total[TRANSFER_J] + total[REST_J]
-    return end, end * plant.scalar[TICK_S], energy_j, total[FLOW], total[TARDY], total[COST], total[CARBON]
+    return (
+        end,
+        end * plant.scalar[TICK_S],
+        energy_j,
+        total[FLOW],
+        total[TARDY],
+        total[COST],
+        total[CARBON],
+    )
 
 
 @njit(cache=True)

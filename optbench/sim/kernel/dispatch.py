@@ -7,7 +7,8 @@ first. Whenever a start can have become possible, the first ``depth`` tasks of t
 allows, with the least
 
     end_weight · end + late_weight · w_i · max(0, end − deadline_i)
-      + energy_weight · (energy − rest of the same devices) + units · mode_cost_k + Σ_pools devices · length · pool_cost
+      + energy_weight · (energy − rest of the same devices) + units · mode_cost_k
+      + Σ_pools devices · length · pool_cost
 
 Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a
 non-delay schedule). With it, a busy pool counts too, from the time its devices are expected; a task
@@ -28,24 +29,14 @@ from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.events import (
-    advance,
-    arrival,
-    begin,
-    enter,
-    fits,
-    has_room,
-    start,
-    ticks_left,
-    touch,
-    wake,
-    whole_ticks,
-)  # fmt: skip
-from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, TICK_S, Plant, plant_at
+from optbench.sim.kernel.events import advance, begin, enter, has_room, start, touch, wake
+from optbench.sim.kernel.expected_devices import expect, reserve
+from optbench.sim.kernel.plant import POOLS, SENDS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import put, take
+from optbench.sim.kernel.remaining import ticks_left
+from optbench.sim.kernel.spans import arrival, fits, whole_ticks
 from optbench.sim.kernel.state import (
-    EVENTS,
     NONE,
     NOW,
     NUM_FRESH,
@@ -118,7 +109,13 @@ def requeue(plant: Plant, state: State, rule: Rule, queue: int) -> None:
         taken += 1
     for f in range(taken):
         task = state.fresh[f]
-        put(plant, state, queue, task, rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW])
+        put(
+            plant,
+            state,
+            queue,
+            task,
+            rule.base[task] + rule.weight[READY_WEIGHT] * state.total[NOW],
+        )
     if taken:
         touch(state, queue)
 
@@ -145,7 +142,14 @@ def dispatch(plant: Plant, state: State, rule: Rule) -> bool:
             if plant.size[SENDS]:
                 wake(plant, state, task)
         elif home < plant.size[POOLS]:
-            enter(plant, state, task, home, key, arrival(plant, state, task, home) if plant.size[SENDS] else state.total[NOW])
+            enter(
+                plant,
+                state,
+                task,
+                home,
+                key,
+                arrival(plant, state, task, home) if plant.size[SENDS] else state.total[NOW],
+            )
         else:
             put(plant, state, home, task, key)
             touch(state, home)
@@ -167,12 +171,17 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
     """Start tasks that can start, in the order of the queue; the array of fresh tasks, empty now,
     holds the skipped ones.
     """
-    look_ahead, patience, now, soon = rule.option[LOOKAHEAD] != 0, rule.weight[PATIENCE], state.total[NOW], math.inf
+    look_ahead, patience, now = rule.option[LOOKAHEAD] != 0, rule.weight[PATIENCE], state.total[NOW]
+    soon = math.inf
     if look_ahead:
         expect(plant, state)
     load = PRESSED if is_pressed(plant, state, rule) else CALM
     passed = 0
-    while state.root[queue] != NONE and passed < rule.option[DEPTH] and (rule.option[NEEDLESS] or any_free(plant, state, queue)):
+    while (
+        state.root[queue] != NONE
+        and passed < rule.option[DEPTH]
+        and (rule.option[NEEDLESS] or any_free(plant, state, queue))
+    ):
         task = take(plant, state, queue)
         if state.status[task] != READY and coming_at(plant, state, task) == math.inf:
             continue  # the predecessor was interrupted; it announces the task again when it runs
@@ -208,10 +217,18 @@ def announce(plant: Plant, state: State, rule: Rule, task: int) -> None:
     for e in range(plant.succ_ptr[task], plant.succ_ptr[task + 1]):
         coming = plant.succ[e]
         home = rule.home[coming]
-        planned_for = rule.option[LOOKAHEAD] != 0 if home == plant.size[POOLS] else plant.size[SENDS] == 0
+        planned_for = (
+            rule.option[LOOKAHEAD] != 0 if home == plant.size[POOLS] else plant.size[SENDS] == 0
+        )
         # If the running task was interrupted before, they may already be queued.
         if state.waiting[coming] == 1 and planned_for and state.queue[coming] == NONE:
-            put(plant, state, home, coming, rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task])
+            put(
+                plant,
+                state,
+                home,
+                coming,
+                rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task],
+            )
 
 
 @njit(cache=True)
@@ -247,13 +264,17 @@ def is_pressed(plant: Plant, state: State, rule: Rule) -> bool:
 
 
 @njit(cache=True)
-def score(plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: float, length: float) -> float:
+def score(
+    plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: float, length: float
+) -> float:
     """What the rule minimises over the modes of a task."""
     weight, units = rule.weight, state.remaining[task]
     end = begins + length
     out = weight[END_WEIGHT] * end + units * rule.mode_cost[mode]
     if weight[ENERGY_WEIGHT] != 0.0:
-        net_j = units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[TICK_S]
+        net_j = (
+            units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[TICK_S]
+        )
         out += weight[ENERGY_WEIGHT] * net_j
     if weight[LATE_WEIGHT] != 0.0 and end > plant.deadline[task]:
         out += weight[LATE_WEIGHT] * plant.weight[task] * (end - plant.deadline[task])
@@ -280,9 +301,14 @@ def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> in
     begun = state.last_part[task] != NONE
     first, last = choices(plant, rule, task)
     for mode in range(first, last):
-        if not (rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)):
+        if not (
+            rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)
+        ):
             continue
-        if plant.size[SENDS] and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]:
+        if (
+            plant.size[SENDS]
+            and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]
+        ):
             continue
         if begun:
             length = ticks_left(plant, state, task, mode)
@@ -312,7 +338,9 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
             there = arrival(plant, state, task, last)
         begins = max(soon, there)
         for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
-            begins = max(begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1])
+            begins = max(
+                begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1]
+            )
         if begun:
             length = ticks_left(plant, state, task, mode)
         else:
@@ -325,47 +353,3 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
     for r in range(plant.req_ptr[best], plant.req_ptr[best + 1]):
         reserve(plant, state, plant.req_pool[r], plant.req_count[r], best_begin + best_length)
     return best if ready and best_begin <= now and has_room(plant, state, best) else NONE
-
-
-@njit(cache=True)
-def expect(plant: Plant, state: State) -> None:
-    """Compute when devices will be free if what runs now runs to its end and nothing is added."""
-    now, tasks = state.total[NOW], plant.size[TASKS]
-    for pool in range(plant.size[POOLS]):
-        first = plant.device_ptr[pool]
-        for device in range(first, plant.device_ptr[pool + 1]):
-            state.free_at[device] = now if device < first + state.free[pool] else math.inf
-    for e in range(state.tally[EVENTS]):
-        task = state.event_code[e]
-        if task < tasks and state.status[task] == RUNNING and state.end[task] == state.event_time[e]:
-            mode = state.mode[task]
-            for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
-                pool = plant.req_pool[r]
-                # Devices of this task follow those that are expected earlier; for each, one inf at
-                # the end is dropped.
-                insert(plant, state, pool, plant.req_count[r], state.end[task])
-
-
-@njit(cache=True)
-def insert(plant: Plant, state: State, pool: int, devices: int, time: float) -> None:
-    """Insert ``devices`` times into the sorted row; as many at its end are dropped."""
-    free_at, first, last = state.free_at, plant.device_ptr[pool], plant.device_ptr[pool + 1]
-    i = last - 1
-    while i >= first and free_at[i] > time:
-        if i + devices < last:
-            free_at[i + devices] = free_at[i]
-        i -= 1
-    for k in range(i + 1, min(i + 1 + devices, last)):
-        free_at[k] = time
-
-
-@njit(cache=True)
-def reserve(plant: Plant, state: State, pool: int, devices: int, time: float) -> None:
-    """Reserve the devices expected first until ``time``."""
-    free_at, first, last = state.free_at, plant.device_ptr[pool], plant.device_ptr[pool + 1]
-    i = first
-    while i + devices < last and free_at[i + devices] <= time:
-        free_at[i] = free_at[i + devices]
-        i += 1
-    for k in range(i, i + devices):
-        free_at[k] = time

@@ -1,8 +1,9 @@
 """The event kernel: the effects of time and of decisions. All rules, policies and environments run
 on it.
 
-    while advance(plant, state):      the next instant: ends, arrivals, releases and faults of that instant
-        ...                           decisions: ``enter`` a queue, ``start`` a task in a mode, ``interrupt`` one
+    while advance(plant, state):  the next instant: its ends, arrivals, releases and faults
+        ...                       decisions: ``enter`` a queue, ``start`` a task in a mode,
+                                  ``interrupt`` one
 
 A task becomes *ready* (listed in ``fresh``) when it is released and its predecessors have ended. It
 can start in a mode when ``can_start`` says so: devices free, caps kept, data there. Times,
@@ -35,12 +36,8 @@ from optbench.sim.kernel.plant import (
     Plant,
 )  # fmt: skip
 from optbench.sim.kernel.queues import is_awaited, pop_event, push_event, put
-from optbench.sim.kernel.remaining import ticks_left as ticks_left
-from optbench.sim.kernel.spans import arrival as arrival
-from optbench.sim.kernel.spans import duration as duration
-from optbench.sim.kernel.spans import fits as fits
-from optbench.sim.kernel.spans import lag as lag
-from optbench.sim.kernel.spans import whole_ticks as whole_ticks
+from optbench.sim.kernel.remaining import ticks_left
+from optbench.sim.kernel.spans import arrival, fits, whole_ticks
 from optbench.sim.kernel.state import (
     BROKEN,
     DONE,
@@ -84,9 +81,16 @@ def has_room(plant: Plant, state: State, mode: int) -> bool:
 @njit(cache=True)
 def can_start(plant: Plant, state: State, task: int, mode: int) -> bool:
     """Whether this decision is possible now."""
-    if state.status[task] != READY or not has_room(plant, state, mode) or not fits(plant, task, mode):
+    if (
+        state.status[task] != READY
+        or not has_room(plant, state, mode)
+        or not fits(plant, task, mode)
+    ):
         return False
-    return not plant.size[SENDS] or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]
+    return (
+        not plant.size[SENDS]
+        or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]
+    )
 
 
 @njit(cache=True)
@@ -342,7 +346,9 @@ def interrupt(plant: Plant, state: State, task: int) -> bool:
 
 
 @njit(cache=True)
-def record_part(plant: Plant, state: State, task: int, mode: int, began: float, ended: float) -> None:
+def record_part(
+    plant: Plant, state: State, task: int, mode: int, began: float, ended: float
+) -> None:
     """Record the work of an interrupted task."""
     k = state.tally[NUM_PARTS]
     state.part_task[k], state.part_mode[k], state.part_before[k] = task, mode, state.last_part[task]
@@ -368,7 +374,11 @@ def break_down(plant: Plant, state: State, fault: int) -> None:
         victim = NONE
         for event in range(state.tally[EVENTS]):  # every running task has its end in the events
             task = state.event_code[event]
-            if task < plant.size[TASKS] and state.status[task] == RUNNING and uses(plant, state.mode[task], pool):
+            if (
+                task < plant.size[TASKS]
+                and state.status[task] == RUNNING
+                and uses(plant, state.mode[task], pool)
+            ):
                 later = victim == NONE or state.start[task] > state.start[victim]
                 same = victim != NONE and state.start[task] == state.start[victim]
                 if later or (same and plant.tie[task] > plant.tie[victim]):

@@ -4,8 +4,8 @@ next moment of decision.
 The reward is minus the increase of the objective's level that counts, so that the rewards of a
 complete episode sum to minus its value. The cost is the increase of
 
-    overdue seconds of hard deadlines / span + Σ excess over a metric's limit / limit + time beyond the horizon / horizon
-      + tasks that can never start any more
+    overdue seconds of hard deadlines / span + Σ excess over a metric's limit / limit
+      + time beyond the horizon / horizon + tasks that can never start any more
 
 which is 0 at the end exactly where deadlines, limits and horizon hold and every task has ended.
 """
@@ -18,7 +18,14 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import NUM_METRICS, metrics_by
 from optbench.sim.kernel.events import advance, begin, close_accounts
-from optbench.sim.kernel.moments import LISTED, DecisionTable, any_option, decisions_at, list_fresh, start_and_remove
+from optbench.sim.kernel.moments import (
+    LISTED,
+    DecisionTable,
+    any_option,
+    decisions_at,
+    list_fresh,
+    start_and_remove,
+)
 from optbench.sim.kernel.observe import COSTS, MODES, SPAN, WORTH, View, observe, view_at
 from optbench.sim.kernel.plant import HORIZON, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.state import (
@@ -49,12 +56,8 @@ def open_all(
 ) -> None:
     """Begin the chosen environments: time 0, then the first moment of decision."""
     for b in chosen:
-        plant, state, decisions, view = (
-            plant_at(plants[b]),
-            state_at(states[b]),
-            decisions_at(decision_rows[b]),
-            view_at(views[b]),
-        )
+        plant, state = plant_at(plants[b]), state_at(states[b])
+        decisions, view = decisions_at(decision_rows[b]), view_at(views[b])
         begin(plant, state)
         decisions.held[LISTED] = 0
         view.book[WORTH], view.book[COSTS] = 0.0, 0.0
@@ -83,19 +86,21 @@ def step_all(
     for b in chosen:
         out[b, REWARD], out[b, COST_STEP], out[b, ILLEGAL] = 0.0, 0.0, 0.0
         if out[b, STATUS] == ALIVE or out[b, STATUS] == STILLBORN:
-            plant, state, decisions, view = (
-                plant_at(plants[b]),
-                state_at(states[b]),
-                decisions_at(decision_rows[b]),
-                view_at(views[b]),
-            )
+            plant, state = plant_at(plants[b]), state_at(states[b])
+            decisions, view = decisions_at(decision_rows[b]), view_at(views[b])
             step_one(plant, state, decisions, view, actions[b], obs[b], mask[b], out[b])
 
 
 @njit(cache=True)
 def step_one(
-    plant: Plant, state: State, decisions: DecisionTable, view: View, action: int, obs: Floats,
-    mask: Ints, out: Floats,
+    plant: Plant,
+    state: State,
+    decisions: DecisionTable,
+    view: View,
+    action: int,
+    obs: Floats,
+    mask: Ints,
+    out: Floats,
 ) -> None:
     """Take a legal action and advance to the next moment of decision."""
     found = False
@@ -107,7 +112,13 @@ def step_one(
             advance(plant, state)
         else:
             task = view.slot[action // view.shape[MODES]]
-            start_and_remove(plant, state, decisions, task, plant.kind_ptr[plant.kind[task]] + action % view.shape[MODES])
+            start_and_remove(
+                plant,
+                state,
+                decisions,
+                task,
+                plant.kind_ptr[plant.kind[task]] + action % view.shape[MODES],
+            )
         found = next_decision(plant, state, decisions)
     unfinished = 0.0
     if found:
@@ -119,10 +130,15 @@ def step_one(
         out[STATUS] = DEAD_END
         unfinished = plant.size[TASKS] - state.tally[NUM_DONE]
     worth, costs = worth_of(plant, state, view), costs_of(plant, state, view) + unfinished
-    out[REWARD], out[COST_STEP], out[TIME] = view.book[WORTH] - worth, costs - view.book[COSTS], state.total[NOW]
+    out[REWARD], out[COST_STEP], out[TIME] = (
+        view.book[WORTH] - worth,
+        costs - view.book[COSTS],
+        state.total[NOW],
+    )
     view.book[WORTH], view.book[COSTS] = worth, costs
     observe(plant, state, decisions, view, obs, mask)
-    if not found:  # every action is legal in an episode that is over, so that a distribution over actions exists
+    if not found:
+        # Every action is legal in an episode that is over, so that a distribution over them exists.
         mask[len(mask) - 1] = True
 
 
@@ -152,7 +168,8 @@ def worth_of(plant: Plant, state: State, view: View) -> float:
 @njit(cache=True)
 def costs_of(plant: Plant, state: State, view: View) -> float:
     """Return the total violation of constraints of the whole schedule so far."""
-    out, horizon = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[TICK_S]), plant.scalar[HORIZON]
+    out = state.total[OVERDUE] / (view.scale[SPAN] * plant.scalar[TICK_S])
+    horizon = plant.scalar[HORIZON]
     metrics = metrics_by(plant, state, state.total[NOW])
     for m in range(NUM_METRICS):
         limit = view.limit[m]

@@ -18,11 +18,9 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Ints
 from optbench.sim.kernel.events import (
     advance,
-    arrival,
     begin,
     can_start,
     close_accounts,
-    fits,
     has_room,
     next_time,
     pass_time,
@@ -32,6 +30,7 @@ from optbench.sim.kernel.events import (
 from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import put, take
+from optbench.sim.kernel.spans import arrival, fits
 from optbench.sim.kernel.state import NONE, NOW, NUM_DONE, NUM_FRESH, NUM_TOUCHED, State, state_at
 
 # Entries of ``held``.
@@ -58,7 +57,9 @@ def new_decision_table(plant: Plant, options: bool = True) -> DecisionTable:
     """
     n = int(plant.size[TASKS])
     most = int(np.diff(plant.kind_ptr)[plant.kind].sum()) if options else 0
-    return DecisionTable(np.zeros(2, dtype=np.int64), *(np.zeros(room, dtype=np.int64) for room in (n, most, most)))
+    return DecisionTable(
+        np.zeros(2, dtype=np.int64), *(np.zeros(room, dtype=np.int64) for room in (n, most, most))
+    )
 
 
 @njit(cache=True)
@@ -73,7 +74,9 @@ def first_moment(plant_row: Ints, state_row: Ints, decisions_row: Ints, until: f
 
 
 @njit(cache=True)
-def start_option(plant_row: Ints, state_row: Ints, decisions_row: Ints, task: int, mode: int, until: float) -> int:
+def start_option(
+    plant_row: Ints, state_row: Ints, decisions_row: Ints, task: int, mode: int, until: float
+) -> int:
     """Start a task in a mode and advance to the next moment; REFUSED, with nothing changed, where
     it cannot start.
     """
@@ -115,12 +118,16 @@ def is_option(plant: Plant, state: State, task: int, mode: int) -> bool:
     if not 0 <= task < plant.size[TASKS]:
         return False
     kind = plant.kind[task]
-    return bool(plant.kind_ptr[kind] <= mode < plant.kind_ptr[kind + 1] and can_start(plant, state, task, mode))
+    return bool(
+        plant.kind_ptr[kind] <= mode < plant.kind_ptr[kind + 1]
+        and can_start(plant, state, task, mode)
+    )
 
 
 @njit(cache=True)
 def next_moment(plant: Plant, state: State, decisions: DecisionTable, until: float) -> int:
-    """Advance until there is an option; return their number, 0 where there is none up to ``until``.
+    """Advance until there is an option; return their number, 0 where there is none up to
+    ``until``.
     """
     while True:
         list_fresh(plant, state, decisions)
@@ -186,13 +193,18 @@ def any_mode(plant: Plant, state: State, task: int) -> bool:
     kind = plant.kind[task]
     for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
         room = has_room(plant, state, mode) and fits(plant, task, mode)
-        if room and (not plant.size[SENDS] or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]):
+        if room and (
+            not plant.size[SENDS]
+            or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]
+        ):
             return True
     return False
 
 
 @njit(cache=True)
-def start_and_remove(plant: Plant, state: State, decisions: DecisionTable, task: int, mode: int) -> None:
+def start_and_remove(
+    plant: Plant, state: State, decisions: DecisionTable, task: int, mode: int
+) -> None:
     """Start an option and remove its task from the list."""
     last = decisions.held[LISTED] - 1
     i = 0

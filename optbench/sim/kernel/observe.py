@@ -17,17 +17,48 @@ from typing import NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
-from optbench.sim.kernel.events import arrival, fits, has_room, next_time, ticks_left
+from optbench.sim.kernel.events import has_room, next_time
 from optbench.sim.kernel.moments import LISTED, DecisionTable, any_mode
 from optbench.sim.kernel.plant import CAPS, PERIODS, POOLS, SENDS, TASKS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_DONE, NUM_READY, NUM_RUNNING, RELEASED, RUNNING, State
+from optbench.sim.kernel.remaining import ticks_left
+from optbench.sim.kernel.spans import arrival, fits
+from optbench.sim.kernel.state import (
+    EVENTS,
+    NONE,
+    NOW,
+    NUM_DONE,
+    NUM_READY,
+    NUM_RUNNING,
+    RELEASED,
+    RUNNING,
+    State,
+)
 
 LIMIT = 20.0
 TASK_FEATURES = (
-    "present", "startable", "shortest", "tail", "due", "slack", "hard", "weight", "waiting", "left", "successors",
-)  # fmt: skip
-OPTION_FEATURES = ("exists", "legal", "length", "energy", "net_energy", "clock", "share", "data_wait")
+    "present",
+    "startable",
+    "shortest",
+    "tail",
+    "due",
+    "slack",
+    "hard",
+    "weight",
+    "waiting",
+    "left",
+    "successors",
+)
+OPTION_FEATURES = (
+    "exists",
+    "legal",
+    "length",
+    "energy",
+    "net_energy",
+    "clock",
+    "share",
+    "data_wait",
+)
 POOL_FEATURES = ("present", "free", "gone", "rest", "size", "next_end", "price", "carbon")
 OVERALL_FEATURES = ("now", "done", "ready", "running", "to_come", "next_event", "headroom")
 
@@ -60,14 +91,18 @@ view_at = table_at(View)
 
 
 @njit(cache=True)
-def observe(plant: Plant, state: State, decisions: DecisionTable, view: View, row: Floats, mask: Ints) -> None:
+def observe(
+    plant: Plant, state: State, decisions: DecisionTable, view: View, row: Floats, mask: Ints
+) -> None:
     """Fill a row of features and the mask of legal actions."""
     row[:] = 0.0
     mask[:] = False
     slots, modes, wide = view.shape[SLOTS], view.shape[MODES], view.shape[WIDE]
     filled = fill_slots(plant, state, decisions, view)
     for s in range(filled):
-        startable = write_option_features(plant, state, view, view.slot[s], row, slots * _T + s * modes * _O, mask, s * modes)
+        startable = write_option_features(
+            plant, state, view, view.slot[s], row, slots * _T + s * modes * _O, mask, s * modes
+        )
         write_task_features(plant, state, view, view.slot[s], startable, row, s * _T)
     pools = slots * _T + slots * modes * _O
     write_pool_features(plant, state, view, row, pools)
@@ -103,7 +138,9 @@ def clipped(value: float) -> float:
 
 
 @njit(cache=True)
-def write_task_features(plant: Plant, state: State, view: View, task: int, startable: bool, row: Floats, at: int) -> None:
+def write_task_features(
+    plant: Plant, state: State, view: View, task: int, startable: bool, row: Floats, at: int
+) -> None:
     """Write TASK_FEATURES of one task into ``row`` from ``at`` on; the row holds zeros before."""
     now, scale, deadline = state.total[NOW], view.scale, plant.deadline[task]
     left = state.remaining[task] / plant.units[task]
@@ -125,7 +162,8 @@ def write_task_features(plant: Plant, state: State, view: View, task: int, start
 def write_option_features(
     plant: Plant, state: State, view: View, task: int, row: Floats, at: int, mask: Ints, action: int
 ) -> bool:
-    """Write OPTION_FEATURES of each mode of a task and which can start now; return whether any can.
+    """Write OPTION_FEATURES of each mode of a task and which can start now; return whether
+    any can.
     """
     now, scale, kind, any_legal = state.total[NOW], view.scale, plant.kind[task], False
     last, there = NONE - 1, now

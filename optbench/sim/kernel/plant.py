@@ -7,7 +7,7 @@ by mode are in compressed rows: the entries of row r are ``ptr[r]`` to ``ptr[r +
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,17 +101,26 @@ plant_at = table_at(Plant)
 
 def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     """Convert an instance, with the faults of one scenario, for the kernel."""
-    tasks, edges, modes, pools, links = instance.tasks, instance.edges, instance.modes, instance.pools, instance.links
+    tasks, edges, modes = instance.tasks, instance.edges, instance.modes
+    pools, links = instance.pools, instance.links
     n, has_ingress = instance.num_tasks, "access" in instance.features
     sends = has_ingress or (bool((edges.data_gb > 0).any()) and instance.num_pools > 1)
-    by_target, by_source = np.argsort(edges.target, kind="stable"), np.argsort(edges.source, kind="stable")
+    by_target = np.argsort(edges.target, kind="stable")
+    by_source = np.argsort(edges.source, kind="stable")
     release = np.asarray(tasks.release, dtype=float)
     tie = tie_ranks(instance)
     broken = _checked(instance, (*faults, *_outages(instance)))
     horizon = np.inf if instance.horizon is None else float(instance.horizon)
     room_w, net_w = _caps(instance)
     rates = _rates(instance)
-    size = (n, instance.num_pools, instance.num_modes, len(room_w), len(rates["period"]), len(broken))
+    size = (
+        n,
+        instance.num_pools,
+        instance.num_modes,
+        len(room_w),
+        len(rates["period"]),
+        len(broken),
+    )
     return Plant(
         size=np.array([*size, sends, instance.preemptive, has_ingress], dtype=np.int64),
         scalar=np.array([instance.tick_s, horizon]),
@@ -131,17 +140,6 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         succ_ptr=_pointers(edges.source, n),
         succ=_ints(edges.target[by_source]),
         kind_ptr=_ints(modes.kind_ptr),
-        time_s=_floats(modes.time_per_unit_s),
-        ticks_per_unit=_floats(instance.ticks_per_unit),
-        energy_j=_floats(modes.energy_per_unit_j),
-        clock=_floats(modes.clock),
-        primary=_ints(modes.primary),
-        devices=_ints(modes.devices),
-        mode_memory_gb=_floats(instance.mode_memory_gb),
-        mode_rest_w=_floats(instance.mode_rest_w),
-        req_ptr=_ints(modes.req_ptr),
-        req_pool=_ints(modes.req_pool),
-        req_count=_ints(modes.req_count),
         pool_count=_ints(pools.count),
         pool_rest_w=_floats(pools.rest_w),
         latency_s=_floats(links.latency_s.ravel()),
@@ -153,10 +151,30 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
         device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
-        ingress=_ints(instance.stream.ingress) if instance.stream is not None and has_ingress else np.zeros(0, dtype=np.int64),
+        ingress=_ints(instance.stream.ingress)
+        if instance.stream is not None and has_ingress
+        else np.zeros(0, dtype=np.int64),
         ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
-        **rates,
+        **(_mode_columns(instance) | rates),
     )
+
+
+def _mode_columns(instance: Instance) -> dict[str, Any]:
+    """Return the columns of the modes, and of their needs."""
+    modes = instance.modes
+    return {
+        "time_s": _floats(modes.time_per_unit_s),
+        "ticks_per_unit": _floats(instance.ticks_per_unit),
+        "energy_j": _floats(modes.energy_per_unit_j),
+        "clock": _floats(modes.clock),
+        "primary": _ints(modes.primary),
+        "devices": _ints(modes.devices),
+        "mode_memory_gb": _floats(instance.mode_memory_gb),
+        "mode_rest_w": _floats(instance.mode_rest_w),
+        "req_ptr": _ints(modes.req_ptr),
+        "req_pool": _ints(modes.req_pool),
+        "req_count": _ints(modes.req_count),
+    }
 
 
 def _order_of_release(release: Floats, tie: Ints) -> Ints:
@@ -170,7 +188,9 @@ def _rates(instance: Instance) -> dict[str, Floats]:
     """Return price and carbon over time: periods, rates, and their integrals up to each period."""
     tariffs = instance.tariffs
     if tariffs is None:
-        return dict.fromkeys(("period", "price", "price_before", "carbon", "carbon_before"), np.zeros(0))
+        return dict.fromkeys(
+            ("period", "price", "price_before", "carbon", "carbon_before"), np.zeros(0)
+        )
     periods = np.asarray(tariffs.times, dtype=float)
     price, carbon = tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh
     return {
@@ -210,7 +230,9 @@ def _caps(instance: Instance) -> tuple[Floats, Floats]:
     places, caps = instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist()
     if not places:
         return np.zeros(0), np.zeros(0)
-    room = np.array([narrowed(cap) - resting_power_w(instance, q) for cap, q in zip(caps, places, strict=True)])
+    room = np.array(
+        [narrowed(cap) - resting_power_w(instance, q) for cap, q in zip(caps, places, strict=True)]
+    )
     net = np.maximum(np.column_stack([net_power_w(instance, place) for place in places]), 0.0)
     grid = 2.0 ** (np.frexp(np.maximum(room, net.max(axis=0, initial=0.0)))[1] - 52)
     return room, (np.ceil(net / grid) * grid).ravel()
@@ -223,8 +245,13 @@ def _devices_planned(instance: Instance) -> Ints:
     This is at least as many as a mode takes, although devices may be missing: those are never free.
     """
     modes, tasks = instance.modes, instance.tasks
-    most, taken = np.zeros(len(modes.kind_ptr) - 1, dtype=np.int64), np.zeros(instance.num_pools, dtype=np.int64)
-    np.maximum.at(most, modes.kind[np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))], modes.req_count)
+    most = np.zeros(len(modes.kind_ptr) - 1, dtype=np.int64)
+    taken = np.zeros(instance.num_pools, dtype=np.int64)
+    np.maximum.at(
+        most,
+        modes.kind[np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))],
+        modes.req_count,
+    )
     np.maximum.at(taken, modes.req_pool, modes.req_count)
     return np.maximum(np.minimum(instance.pools.count, most[tasks.kind].sum()), taken)
 
@@ -236,11 +263,20 @@ def _checked(instance: Instance, faults: Sequence[Fault]) -> list[Fault]:
     names, count = instance.pools.names, instance.pools.count
     for fault in broken:
         if not 0 <= fault.pool < len(names):
-            raise ModelError(f"fault at {fault.time:g}: pool {fault.pool} does not exist; pools are 0 to {len(names) - 1}")
+            raise ModelError(
+                f"fault at {fault.time:g}: pool {fault.pool} does not exist; pools are 0 to "
+                f"{len(names) - 1}"
+            )
         if not (np.isfinite(fault.time) and fault.time >= 0):
-            raise ModelError(f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be finite, at least 0")
+            raise ModelError(
+                f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be finite, "
+                "at least 0"
+            )
         if fault.time != int(fault.time):
-            raise ModelError(f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be a whole number of ticks")
+            raise ModelError(
+                f"fault of pool {names[fault.pool]}: time is {fault.time!r}; it must be a whole "
+                "number of ticks"
+            )
         gone[fault.pool] += fault.devices
         if not 0 <= gone[fault.pool] <= count[fault.pool]:
             was = f"{gone[fault.pool]} of {count[fault.pool]} devices of pool {names[fault.pool]}"
@@ -276,14 +312,26 @@ def tie_ranks(instance: Instance) -> Ints:
     """
     tasks, edges = instance.tasks, instance.edges
     word = np.zeros(instance.num_tasks, dtype=np.uint64)
-    for column in (tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb):
+    for column in (
+        tasks.kind,
+        tasks.units,
+        tasks.release,
+        tasks.deadline,
+        tasks.deadline_hard,
+        tasks.weight,
+        tasks.memory_gb,
+    ):
         word = _mix(word + np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
     if len(edges.source):
         data = _mix(np.ascontiguousarray(edges.data_gb, dtype=np.float64).view(np.uint64))
-        ends = [(rows, other, np.argsort(rows, kind="stable")) for rows, other in
-                ((edges.target, edges.source), (edges.source, edges.target))]
+        ends = [
+            (rows, other, np.argsort(rows, kind="stable"))
+            for rows, other in ((edges.target, edges.source), (edges.source, edges.target))
+        ]
         for _ in range(ROUNDS):
-            before, after = (_gathered(word[other] ^ data, rows, order, len(word)) for rows, other, order in ends)
+            before, after = (
+                _gathered(word[other] ^ data, rows, order, len(word)) for rows, other, order in ends
+            )
             word = _mix(word + _mix(before) + _mix(_mix(after)))
     out = np.empty(len(word), dtype=np.int64)
     out[_order_of(word)] = np.arange(len(word))
@@ -291,7 +339,8 @@ def tie_ranks(instance: Instance) -> Ints:
 
 
 def _order_of(word: Words) -> Ints:
-    """Return the stable order; words nearly always differ, and then any faster sort gives the same.
+    """Return the stable order; words nearly always differ, and then any faster sort gives
+    the same.
     """
     order = np.argsort(word)
     ranked = word[order]

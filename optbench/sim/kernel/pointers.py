@@ -24,7 +24,10 @@ def addresses(table: Any) -> Ints:
     """
     for name, array, dtype in zip(table._fields, table, dtypes(table.__class__), strict=True):
         if array.dtype != dtype or array.ndim != 1 or not array.flags.c_contiguous:
-            raise TypeError(f"{type(table).__name__}.{name}: {array.dtype} of shape {array.shape}, expected contiguous {dtype}")
+            raise TypeError(
+                f"{type(table).__name__}.{name}: {array.dtype} of shape {array.shape}, expected "
+                f"contiguous {dtype}"
+            )
     return np.array([array.ctypes.data for array in table], dtype=np.int64)
 
 
@@ -50,7 +53,9 @@ def table_at(kind: type) -> Any:
             array = context.make_array(signature.args[0])(context, builder, args[0])
             values = []
             for k, pointer in enumerate(pointers):
-                address = builder.load(builder.gep(array.data, [context.get_constant(types.intp, k)]))
+                address = builder.load(
+                    builder.gep(array.data, [context.get_constant(types.intp, k)])
+                )
                 values.append(builder.inttoptr(address, context.get_value_type(pointer)))
             return context.make_tuple(builder, made, values)
 

@@ -6,7 +6,16 @@ from __future__ import annotations
 
 from optbench.compiling.compiled import njit
 from optbench.sim.kernel.plant import TASKS, Plant
-from optbench.sim.kernel.state import EVENT_ROOM, EVENTS, EVENTS_FULL, NONE, READY, RUNNING, TROUBLE, State
+from optbench.sim.kernel.state import (
+    EVENT_ROOM,
+    EVENTS,
+    EVENTS_FULL,
+    NONE,
+    READY,
+    RUNNING,
+    TROUBLE,
+    State,
+)
 
 
 @njit(cache=True)
@@ -71,7 +80,10 @@ def pop_event(state: State) -> int:
     i, child = 0, 1
     while child < last:
         other = child + 1
-        if other < last and (times[other] < times[child] or (times[other] == times[child] and codes[other] < codes[child])):
+        if other < last and (
+            times[other] < times[child]
+            or (times[other] == times[child] and codes[other] < codes[child])
+        ):
             child = other
         if time < times[child] or (time == times[child] and moved <= codes[child]):
             break
@@ -127,7 +139,8 @@ def put(plant: Plant, state: State, queue: int, task: int, key: float) -> None:
 
 @njit(cache=True)
 def take(plant: Plant, state: State, queue: int) -> int:
-    """Remove the head of a queue; its key stays, so that ``put`` can reinsert it at the same place.
+    """Remove the head of a queue; its key stays, so that ``put`` can reinsert it at the
+    same place.
     """
     task = state.root[queue]
     state.root[queue] = meld(plant, state, state.left[task], state.right[task])

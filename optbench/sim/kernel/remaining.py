@@ -4,7 +4,8 @@
 With l_j ticks done in modes in which the whole takes D_j, and D in the mode in which it goes on,
 the rest takes
 
-    the least whole L ≥ 0 with  L / D + Σ_j l_j / D_j ≥ 1,     that is  L Q + D S ≥ D Q,   Q = Π_j D_j,  S = Σ_j l_j Π_{i≠j} D_i.
+    the least whole L ≥ 0 with  L / D + Σ_j l_j / D_j ≥ 1,
+    that is  L Q + D S ≥ D Q,   Q = Π_j D_j,   S = Σ_j l_j Π_{i≠j} D_i.
 
 Parts of one length D_j are added up first. Where every part ran at D, L = D − Σ l_j; where floats
 tell on which side of a whole number D (1 − Σ l_j / D_j) lies, they do; else both sides are computed
@@ -41,7 +42,9 @@ def ticks_left(plant: Plant, state: State, task: int, mode: int) -> float:
     part = state.last_part[task]
     while part != NONE:
         length = int(state.part_end[part] - state.part_start[part])
-        found = add_part(lengths, durations, found, length, int(duration(plant, task, state.part_mode[part])))
+        found = add_part(
+            lengths, durations, found, length, int(duration(plant, task, state.part_mode[part]))
+        )
         part = state.part_before[part]
     return float(least_length(lengths[:found], durations[:found], int(whole)))
 
@@ -81,11 +84,13 @@ def least_length(lengths: Ints, durations: Ints, whole: int) -> int:
 
 @inner()
 def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]:
-    """Return Q, D Q − D S (zero where that is negative), and room for one more product, in limbs.
+    """Return Q, D Q − D S (zero where that is negative), and room for one more product, in
+    limbs.
     """
     count = len(durations)
     limbs = 2 * (count + 2) + 1
-    product, total, term = np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64)
+    product, total = np.zeros(limbs, dtype=np.int64), np.zeros(limbs, dtype=np.int64)
+    term = np.zeros(limbs, dtype=np.int64)
     product[0] = 1
     for j in range(count):
         multiply_limbs(product, durations[j])
@@ -109,7 +114,8 @@ def sides(lengths: Ints, durations: Ints, whole: int) -> tuple[Ints, Ints, Ints]
 @inner()
 def reaches(product: Ints, need: Ints, scratch: Ints, length: int) -> bool:
     """Whether L Q ≥ D Q − D S."""
-    for k in range(len(product)):  # assigning slices would compile an error message for unequal lengths, which takes a second
+    # Assigning slices would compile an error message for unequal lengths, which takes a second.
+    for k in range(len(product)):
         scratch[k] = product[k]
     multiply_limbs(scratch, length)
     return not less(scratch, need)

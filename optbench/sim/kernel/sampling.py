@@ -113,14 +113,26 @@ def below(search: RuleSearch, n: int) -> int:
 
 @njit(cache=True)
 def samples(
-    plant_row: Ints, back_row: Ints, state_row: Ints, rule_row: Ints, flip_row: Ints, search_row: Ints, best_row: Ints, count: int
+    plant_row: Ints,
+    back_row: Ints,
+    state_row: Ints,
+    rule_row: Ints,
+    flip_row: Ints,
+    search_row: Ints,
+    best_row: Ints,
+    count: int,
 ) -> int:
     """Make ``count`` samples and copy the rule of the best to ``best``; return how often it
     improved.
 
     ``back`` is the plant with its edges reversed, ``flip`` a rule for it.
     """
-    plant, back, state, search = plant_at(plant_row), plant_at(back_row), state_at(state_row), search_at(search_row)
+    plant, back, state, search = (
+        plant_at(plant_row),
+        plant_at(back_row),
+        state_at(state_row),
+        search_at(search_row),
+    )
     rule, flip, best = rule_at(rule_row), rule_at(flip_row), rule_at(best_row)
     before = search.tally[BESTS]
     for _ in range(count):
@@ -129,10 +141,14 @@ def samples(
 
 
 @njit(cache=True)
-def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, search: RuleSearch, best: Rule) -> None:
+def sample(
+    plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, search: RuleSearch, best: Rule
+) -> None:
     """Draw a rule, run it, and keep it if it is no worse."""
     tally, value, n = search.tally, search.value, plant.size[TASKS]
-    fresh = tally[SAMPLES] < FIRST_FRESH or value[CURRENT] == math.inf or uniform(search) < SHARE_FRESH
+    fresh = (
+        tally[SAMPLES] < FIRST_FRESH or value[CURRENT] == math.inf or uniform(search) < SHARE_FRESH
+    )
     tally[SAMPLES] += 1
     draw_choice(plant, rule, search)
     if fresh:
@@ -152,7 +168,11 @@ def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, sear
     if excess < value[EXCESS] or (excess == value[EXCESS] and worth <= value[CURRENT]):
         value[EXCESS], value[CURRENT] = excess, worth
         for task in range(n):
-            search.start[task], search.end[task], search.mode[task] = state.start[task], state.end[task], state.mode[task]
+            search.start[task], search.end[task], search.mode[task] = (
+                state.start[task],
+                state.end[task],
+                state.mode[task],
+            )
     if excess < value[TOP_EXCESS] or (excess == value[TOP_EXCESS] and worth < value[TOP]):
         value[TOP_EXCESS], value[TOP] = excess, worth
         tally[BESTS] += 1
@@ -163,7 +183,11 @@ def sample(plant: Plant, back: Plant, state: State, rule: Rule, flip: Rule, sear
 def copy_rule(plant: Plant, rule: Rule, to: Rule) -> None:
     """Copy every number that is drawn."""
     for task in range(plant.size[TASKS]):
-        to.base[task], to.fixed[task], to.home[task] = rule.base[task], rule.fixed[task], rule.home[task]
+        to.base[task], to.fixed[task], to.home[task] = (
+            rule.base[task],
+            rule.fixed[task],
+            rule.home[task],
+        )
     for mode in range(plant.size[MODES]):
         to.mode_cost[mode] = rule.mode_cost[mode]
     for pool in range(plant.size[POOLS]):
@@ -193,13 +217,17 @@ def draw_choice(plant: Plant, rule: Rule, search: RuleSearch) -> None:
         return
     slow, noise = LENGTH_COST * uniform(search) ** 2, MODE_NOISE * uniform(search) ** 2
     for mode in range(plant.size[MODES]):
-        rule.mode_cost[mode] = plant.time_s[mode] / plant.scalar[TICK_S] * (slow + noise * roughly_normal(search))
+        rule.mode_cost[mode] = (
+            plant.time_s[mode] / plant.scalar[TICK_S] * (slow + noise * roughly_normal(search))
+        )
     crowded, noise = LOAD_COST * uniform(search) ** 2, POOL_NOISE * uniform(search) ** 2
     for pool in range(plant.size[POOLS]):
         rule.pool_cost[pool] = crowded * search.load[pool] + noise * roughly_normal(search)
     weight[ENERGY_WEIGHT] = weight[LATE_WEIGHT] = 0.0
     if tally[HAS_ENERGY] and uniform(search) < 0.8:
-        weight[ENERGY_WEIGHT] = length / search.joule[0] * math.exp(WEIGHT_RANGE * (2.0 * uniform(search) - 1.0))
+        weight[ENERGY_WEIGHT] = (
+            length / search.joule[0] * math.exp(WEIGHT_RANGE * (2.0 * uniform(search) - 1.0))
+        )
     if tally[HAS_DEADLINES] and uniform(search) < 0.5:
         weight[LATE_WEIGHT] = math.exp(WEIGHT_RANGE * uniform(search))
 
@@ -269,14 +297,17 @@ def faster_of_two(plant: Plant, search: RuleSearch, task: int) -> int:
     first, many = plant.kind_ptr[kind], plant.kind_ptr[kind + 1] - plant.kind_ptr[kind]
     for _ in range(2):
         mode = first + below(search, many)
-        if plant.memory_gb[task] <= plant.mode_memory_gb[mode] and (best == NONE or plant.time_s[mode] < plant.time_s[best]):
+        if plant.memory_gb[task] <= plant.mode_memory_gb[mode] and (
+            best == NONE or plant.time_s[mode] < plant.time_s[best]
+        ):
             best = mode
     return int(best) if best != NONE else int(search.mode[task])
 
 
 @njit(cache=True)
 def fix_mode(plant: Plant, rule: Rule, search: RuleSearch, task: int, mode: int) -> None:
-    """Fix the mode of a task, which joins the queue of its pool if no other pool or cap affects it.
+    """Fix the mode of a task, which joins the queue of its pool if no other pool or cap
+    affects it.
     """
     rule.fixed[task] = mode
     rule.home[task] = plant.primary[mode] if search.single[0] else plant.size[POOLS]

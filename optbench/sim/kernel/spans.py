@@ -32,7 +32,9 @@ def is_within_guard(value: float, off: float) -> bool:
     """Whether a product this far from a whole number counts as that number."""
     if off == 0.0:
         return True
-    return off <= GUARD_TICKS and off <= GUARD_ULPS * math.ldexp(1.0, max(math.frexp(value)[1] - 53, -1074))
+    return off <= GUARD_TICKS and off <= GUARD_ULPS * math.ldexp(
+        1.0, max(math.frexp(value)[1] - 53, -1074)
+    )
 
 
 @njit(cache=True)
@@ -66,10 +68,18 @@ def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
         there += plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool]
     part = state.last_part[task]
     if part != NONE:
-        return math.inf if plant.keeps_pool[task] and plant.primary[state.part_mode[part]] != pool else there
+        return (
+            math.inf
+            if plant.keeps_pool[task] and plant.primary[state.part_mode[part]] != pool
+            else there
+        )
     for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
         source = plant.pred[e]
-        there = max(there, state.end[source] + lag(plant, plant.primary[state.mode[source]], pool, plant.pred_gb[e]))
+        there = max(
+            there,
+            state.end[source]
+            + lag(plant, plant.primary[state.mode[source]], pool, plant.pred_gb[e]),
+        )
     return there
 
 

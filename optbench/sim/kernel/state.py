@@ -15,11 +15,36 @@ from optbench.sim.kernel.pointers import table_at
 # in transit.
 WAITING, READY, RUNNING, DONE = range(4)
 # Entries of ``tally``.
-RELEASED, BROKEN, EVENTS, NUM_FRESH, NUM_TOUCHED, NUM_DONE, NUM_RUNNING, NUM_PARTS, NUM_READY, TROUBLE = range(10)
+(
+    RELEASED,
+    BROKEN,
+    EVENTS,
+    NUM_FRESH,
+    NUM_TOUCHED,
+    NUM_DONE,
+    NUM_RUNNING,
+    NUM_PARTS,
+    NUM_READY,
+    TROUBLE,
+) = range(10)
 # Entries of ``tally`` that stay: the room for events and for parts of interrupted tasks.
 EVENT_ROOM, PART_ROOM = 10, 11
 # Entries of ``total``.
-NOW, MAKESPAN, BUSY_J, TRANSFER_J, REST_J, REST_W, FLOW, TARDY, OVERDUE, COST, CARBON, LOST_J, EVENT_COUNT = range(13)
+(
+    NOW,
+    MAKESPAN,
+    BUSY_J,
+    TRANSFER_J,
+    REST_J,
+    REST_W,
+    FLOW,
+    TARDY,
+    OVERDUE,
+    COST,
+    CARBON,
+    LOST_J,
+    EVENT_COUNT,
+) = range(13)
 # Values of ``tally[TROUBLE]``.
 PARTS_FULL, EVENTS_FULL = 1, 2
 NONE = -1
@@ -93,13 +118,36 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
     tally = ints(12)
     tally[[EVENT_ROOM, PART_ROOM]] = events, parts
     return State(
-        tally=tally, total=np.zeros(13), status=ints(n), waiting=ints(n), remaining=np.zeros(n), last_part=ints(n), mode=ints(n),
-        start=np.zeros(n), end=np.zeros(n), queue=ints(n), free=ints(p), gone=ints(p),
-        draw_w=np.zeros(len(plant.cap_room_w)), event_time=np.zeros(events), event_code=ints(events), fresh=ints(n),
-        touched=ints(p + 1), is_touched=ints(p + 1), left=ints(n), right=ints(n), key=np.zeros(n), root=ints(p + 1),
-        length=ints(p + 1), part_task=ints(parts), part_mode=ints(parts), part_start=np.zeros(parts),
-        part_end=np.zeros(parts), part_before=ints(parts), free_at=np.zeros(int(plant.device_ptr[-1])),
-    )  # fmt: skip
+        tally=tally,
+        total=np.zeros(13),
+        status=ints(n),
+        waiting=ints(n),
+        remaining=np.zeros(n),
+        last_part=ints(n),
+        mode=ints(n),
+        start=np.zeros(n),
+        end=np.zeros(n),
+        queue=ints(n),
+        free=ints(p),
+        gone=ints(p),
+        draw_w=np.zeros(len(plant.cap_room_w)),
+        event_time=np.zeros(events),
+        event_code=ints(events),
+        fresh=ints(n),
+        touched=ints(p + 1),
+        is_touched=ints(p + 1),
+        left=ints(n),
+        right=ints(n),
+        key=np.zeros(n),
+        root=ints(p + 1),
+        length=ints(p + 1),
+        part_task=ints(parts),
+        part_mode=ints(parts),
+        part_start=np.zeros(parts),
+        part_end=np.zeros(parts),
+        part_before=ints(parts),
+        free_at=np.zeros(int(plant.device_ptr[-1])),
+    )
 
 
 def schedule_of(instance: Instance, plant: Plant, state: State) -> Schedule | None:
@@ -119,13 +167,21 @@ def open_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:
     running = np.flatnonzero((state.status == RUNNING) & (state.start < until))
     start = state.start[running].astype(np.int64)
     end = np.minimum(state.end[running], until).astype(np.int64)
-    columns = zip((made.task, made.mode, made.start, made.end), (running, state.mode[running], start, end), strict=True)
+    columns = zip(
+        (made.task, made.mode, made.start, made.end),
+        (running, state.mode[running], start, end),
+        strict=True,
+    )
     return Schedule(*(np.concatenate(each) for each in columns))
 
 
 def last_moment(instance: Instance, until: float) -> float:
     """Return when a run ends at the latest: an open instance is simulated up to its horizon."""
-    return min(until, float(instance.horizon)) if instance.is_open and instance.horizon is not None else until
+    return (
+        min(until, float(instance.horizon))
+        if instance.is_open and instance.horizon is not None
+        else until
+    )
 
 
 def partial_schedule(instance: Instance, plant: Plant, state: State) -> Schedule:

@@ -40,8 +40,12 @@ class Improver:
     be called again to continue.
     """
 
-    def __init__(self, instance: Instance, incumbent: Schedule | None, seed: int = 0, threads: int = 1) -> None:
-        self.searches = [_begin(instance, incumbent, seed * 1000 + k, fresh=k % 2 == 1) for k in range(threads)]
+    def __init__(
+        self, instance: Instance, incumbent: Schedule | None, seed: int = 0, threads: int = 1
+    ) -> None:
+        self.searches = [
+            _begin(instance, incumbent, seed * 1000 + k, fresh=k % 2 == 1) for k in range(threads)
+        ]
         self.best = math.inf if incumbent is None else float(incumbent.end.max(initial=0))
         self.lock = threading.Lock()
 
@@ -63,7 +67,9 @@ class Improver:
 
         def work(search: ShopSearch | ProjectSearch) -> None:
             done = 0
-            while not (stop() or self.best <= target() or time.perf_counter() >= until or done == chunks):
+            while not (
+                stop() or self.best <= target() or time.perf_counter() >= until or done == chunks
+            ):
                 search.aim(target())
                 search.step(CHUNK)
                 done += 1
@@ -81,7 +87,9 @@ class Improver:
             thread.join()
 
 
-def _begin(instance: Instance, incumbent: Schedule | None, seed: int, fresh: bool) -> ShopSearch | ProjectSearch:
+def _begin(
+    instance: Instance, incumbent: Schedule | None, seed: int, fresh: bool
+) -> ShopSearch | ProjectSearch:
     search: ShopSearch | ProjectSearch
     if is_shop(instance):
         search = ShopSearch(instance, seed)
@@ -96,6 +104,11 @@ def _begin(instance: Instance, incumbent: Schedule | None, seed: int, fresh: boo
     order = np.argsort(incumbent.task)
     mode, start = incumbent.mode[order], incumbent.start[order]
     pairs = instance.pairs
-    row = np.array([next(r for r in range(pairs.ptr[i], pairs.ptr[i + 1]) if pairs.mode[r] == mode[i]) for i in range(len(mode))])
+    row = np.array(
+        [
+            next(r for r in range(pairs.ptr[i], pairs.ptr[i + 1]) if pairs.mode[r] == mode[i])
+            for i in range(len(mode))
+        ]
+    )
     search.begin(row, start.astype(np.int64))
     return search

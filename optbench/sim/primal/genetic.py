@@ -34,7 +34,8 @@ class Demands(NamedTuple):
 
 @inner()
 def earliest(used, room, demand, begin, length):  # type: ignore[no-untyped-def]
-    """Return the earliest time from ``begin`` on at which the pools have room for the whole length.
+    """Return the earliest time from ``begin`` on at which the pools have room for the whole
+    length.
     """
     t = begin
     k = begin
@@ -126,7 +127,8 @@ def random_list(graph, row_ptr, order, row, tails, state):  # type: ignore[no-un
 
 @inner()
 def cross(mother, father, row_m, row_f, row_ptr, order, row, state):  # type: ignore[no-untyped-def]
-    """Take the ends from one parent, the middle in the other's order; change a row here and there.
+    """Take the ends from one parent, the middle in the other's order; change a row here and
+    there.
     """
     n = len(order)
     taken = np.zeros(n, np.bool_)
@@ -177,13 +179,30 @@ def fingerprint(start):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def evolve(  # type: ignore[no-untyped-def]
-    graph, rows, row_ptr, tails, lists, chosen, fitness, prints, best_row, best_start, state, horizon, count
+    graph,
+    rows,
+    row_ptr,
+    tails,
+    lists,
+    chosen,
+    fitness,
+    prints,
+    best_row,
+    best_start,
+    state,
+    horizon,
+    count,
 ):
     """Make ``count`` children (the first ones fill the population); the best schedule is kept in
     place.
     """
     size, n = lists.shape
-    order, row, start, rank = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    order, row, start, rank = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+    )
     used = np.zeros((horizon, len(rows.room)), np.int64)
     for _ in range(count):
         if state[BEST] <= state[TARGET]:
@@ -192,7 +211,10 @@ def evolve(  # type: ignore[no-untyped-def]
         if fitness[size - 1] == BIG or pick(state, 200) == 0:
             random_list(graph, row_ptr, order, row, tails, state)
         else:
-            a, b = min(pick(state, size), pick(state, size)), min(pick(state, size), pick(state, size))
+            a, b = (
+                min(pick(state, size), pick(state, size)),
+                min(pick(state, size), pick(state, size)),
+            )
             cross(lists[a], lists[b], chosen[a], chosen[b], row_ptr, order, row, state)
             mutate(graph, order, state)
         makespan = decode(graph.pred_ptr, graph.pred, graph.release, rows, order, row, start, used)

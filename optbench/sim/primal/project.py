@@ -90,9 +90,20 @@ class ProjectSearch:
     def step(self, children: int) -> None:
         """Make ``children`` children."""
         evolve(
-            self.graph, self.rows, self.instance.pairs.ptr, self.tails, self.lists, self.chosen, self.fitness, self.prints,
-            self.best_row, self.best_start, self.state, self.horizon, children,
-        )  # fmt: skip
+            self.graph,
+            self.rows,
+            self.instance.pairs.ptr,
+            self.tails,
+            self.lists,
+            self.chosen,
+            self.fitness,
+            self.prints,
+            self.best_row,
+            self.best_start,
+            self.state,
+            self.horizon,
+            children,
+        )
 
     def schedule(self) -> Schedule:
         """The best schedule found."""

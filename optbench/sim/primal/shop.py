@@ -66,7 +66,13 @@ class ShopSearch:
         machine = instance.modes.primary[pairs.mode]
         self.rows = RowChoices(pairs.ptr, machine, pairs.duration.astype(np.int64))
         self.state = np.zeros(10, dtype=np.int64)
-        self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = BIG, -BIG, seeded(self.seed), BIG, LEAST_TENURE
+        self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = (
+            BIG,
+            -BIG,
+            seeded(self.seed),
+            BIG,
+            LEAST_TENURE,
+        )
         self.tabu = np.zeros((n, n), dtype=np.int64)
         self.tabu_machine = np.zeros((n, instance.num_pools), dtype=np.int64)
         self.sol, self.best, self.old = (Sequences(*columns(5, n)) for _ in range(3))
@@ -97,7 +103,9 @@ class ShopSearch:
             else:
                 before[i], after[last[k]] = last[k], i
             last[k] = i
-        for column, value in zip((*self.sol, self.first), (before, after, machine, length, row, first), strict=True):
+        for column, value in zip(
+            (*self.sol, self.first), (before, after, machine, length, row, first), strict=True
+        ):
             column[:] = value
 
     def step(self, iterations: int) -> None:
@@ -122,13 +130,20 @@ def list_schedule(instance: Instance, priority: Ints) -> tuple[Ints, Ints]:
     first.
     """
     pairs = instance.pairs
-    ptr, machine, length = pairs.ptr.tolist(), instance.modes.primary[pairs.mode].tolist(), pairs.duration.tolist()
+    ptr, machine, length = (
+        pairs.ptr.tolist(),
+        instance.modes.primary[pairs.mode].tolist(),
+        pairs.duration.tolist(),
+    )
     ready = instance.tasks.release.astype(np.int64).tolist()
     free = [0] * instance.num_pools
     succ_ptr, succ = adjacency(instance.edges.source, instance.edges.target, instance.num_tasks)
     row, start = np.zeros(instance.num_tasks, np.int64), np.zeros(instance.num_tasks, np.int64)
     for i in priority.tolist():
-        chosen = min(range(ptr[i], ptr[i + 1]), key=lambda k: (max(ready[i], free[machine[k]]) + length[k], length[k]))
+        chosen = min(
+            range(ptr[i], ptr[i + 1]),
+            key=lambda k: (max(ready[i], free[machine[k]]) + length[k], length[k]),
+        )
         begin = max(ready[i], free[machine[chosen]])
         row[i], start[i] = chosen, begin
         free[machine[chosen]] = end = begin + length[chosen]

@@ -1,5 +1,5 @@
-"""The disjunctive graph of a shop in compiled code: the sequence of each machine, heads and tails by
-longest paths, critical paths, and the longest path through tasks in a new order.
+"""The disjunctive graph of a shop in compiled code: the sequence of each machine, heads and tails
+by longest paths, critical paths, and the longest path through tasks in a new order.
 
 Heads and tails are times; a tail includes the task's own length.
 """

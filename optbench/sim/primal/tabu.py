@@ -132,7 +132,8 @@ def offer_block_moves(shop, sol, r, q, path, size, work, tabu, state, choice):  
 
 @inner()
 def gap_ok(shop, sol, r, v, prev, following):  # type: ignore[no-untyped-def]
-    """Whether v fits between two tasks of another machine: 0 yes, 1 not yet, 2 nor further behind.
+    """Whether v fits between two tasks of another machine: 0 yes, 1 not yet, 2 nor further
+    behind.
     """
     if prev >= 0:
         for e in range(shop.succ_ptr[v], shop.succ_ptr[v + 1]):
@@ -159,7 +160,11 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
         prev, following = NONE, first[machine]
         # Behind the last of the tasks that end by the head of v, the estimate is no larger and the
         # gap is no less feasible.
-        while following >= 0 and r[following] + sol.length[following] <= head and sol.length[following] > 0:
+        while (
+            following >= 0
+            and r[following] + sol.length[following] <= head
+            and sol.length[following] > 0
+        ):
             prev, following = following, sol.after[following]
         while True:
             verdict = gap_ok(shop, sol, r, v, prev, following)
@@ -168,7 +173,9 @@ def offer_rows(shop, rows, sol, first, r, q, v, tabu_machine, state, choice):  #
             if verdict == 0:
                 begin = head if prev < 0 else max(head, r[prev] + sol.length[prev])
                 rest = tail if following < 0 else max(tail, q[following])
-                offer(choice, state, begin + rows.length[row] + rest, is_tabu, ELSEWHERE, v, prev, row)
+                offer(
+                    choice, state, begin + rows.length[row] + rest, is_tabu, ELSEWHERE, v, prev, row
+                )
                 if following >= 0 and q[following] <= tail:
                     break  # from here on the estimate only grows
             if following < 0:
@@ -215,8 +222,21 @@ def kick(state, sol, first, best, best_first, tabu, tabu_machine):  # type: igno
 
 @njit(cache=True, nogil=True)
 def search(  # type: ignore[no-untyped-def]
-    shop, rows, sol, first, best, best_first, best_start, old, old_first, work, tabu, tabu_machine,
-    state, iterations, patience
+    shop,
+    rows,
+    sol,
+    first,
+    best,
+    best_first,
+    best_start,
+    old,
+    old_first,
+    work,
+    tabu,
+    tabu_machine,
+    state,
+    iterations,
+    patience,
 ):
     """Run ``iterations`` iterations; improve ``best`` and its starts in place."""
     r, q, order, degree, path = work.head, work.tail, work.order, work.degree, work.path
@@ -244,7 +264,9 @@ def search(  # type: ignore[no-untyped-def]
                 offer_rows(shop, rows, sol, first, r, q, path[k], tabu_machine, state, choice)
         state[WILD] = max(0, state[WILD] - 1)
         if choice[FOUND] == 0 and choice[REFUSED] == 0:
-            state[LOCAL_SINCE] = state[NOW] - patience - 1  # no move changes this path: restart from the best
+            state[LOCAL_SINCE] = (
+                state[NOW] - patience - 1
+            )  # no move changes this path: restart from the best
             continue
         copy(sol, first, old, old_first)
         tenure = state[TENURE] + pick(state, 1 + state[TENURE] // 2)

@@ -51,7 +51,13 @@ def routes_of(
     instance = grid.instance
     levels, kinds, pools = len(thresholds) + 1, len(instance.modes.kind_names), instance.num_pools
     table = levels * kinds * pools * (grid.widest + 1)
-    weight = [*rates, load, late, math.inf if budget_s is None else budget_s, 0.0 if budget_s is None else gain]
+    weight = [
+        *rates,
+        load,
+        late,
+        math.inf if budget_s is None else budget_s,
+        0.0 if budget_s is None else gain,
+    ]
 
     def flat(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         return np.ascontiguousarray(np.broadcast_to(values, shape), dtype=dtype).ravel().copy()
@@ -64,11 +70,17 @@ def routes_of(
         allowed=flat(allowed, (levels, instance.num_modes), np.int64),
         device_w=flat(device_w, (levels, pools), np.float64),
         time_w=flat(time_w, (kinds,), np.float64),
-        mean_units=np.zeros(kinds), num_seen=np.zeros(kinds), cost=np.zeros(table), choice=np.full(table, NONE, dtype=np.int64),
-        level=np.full(pools, NONE, dtype=np.int64), later_cost=np.full(kinds, math.inf), later_at=np.full(kinds, math.inf),
-        coming=np.zeros(kernel.MOST_COMING, dtype=np.int64), coming_at=np.zeros(kernel.MOST_COMING),
+        mean_units=np.zeros(kinds),
+        num_seen=np.zeros(kinds),
+        cost=np.zeros(table),
+        choice=np.full(table, NONE, dtype=np.int64),
+        level=np.full(pools, NONE, dtype=np.int64),
+        later_cost=np.full(kinds, math.inf),
+        later_at=np.full(kinds, math.inf),
+        coming=np.zeros(kernel.MOST_COMING, dtype=np.int64),
+        coming_at=np.zeros(kernel.MOST_COMING),
         coming_to=np.zeros(kernel.MOST_COMING, dtype=np.int64),
-    )  # fmt: skip
+    )
 
 
 def play_routes(
@@ -98,7 +110,9 @@ def play_routes(
         run_routes(*rows, last, True)
         return trace_of(instance, plant, state)
     end = last if math.isfinite(last) else float(np.max(instance.tasks.release, initial=0.0))
-    moments: Floats = np.concatenate(([0.1 * every], np.arange(1, math.ceil(end / every)) * every, [last]))
+    moments: Floats = np.concatenate(
+        ([0.1 * every], np.arange(1, math.ceil(end / every)) * every, [last])
+    )
     for k, moment in enumerate(moments.tolist()):
         run_routes(*rows, moment, k == 0)
         update(moment, state, routes)

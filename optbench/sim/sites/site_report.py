@@ -29,7 +29,9 @@ class SiteReport:
     routing: dict[str, dict[str, float]]
 
 
-def site_report(instance: Instance, state: State, schedule: Schedule, queue_end: int) -> SiteReport | None:
+def site_report(
+    instance: Instance, state: State, schedule: Schedule, queue_end: int
+) -> SiteReport | None:
     """Return the report; None where nothing arrives from outside."""
     stream = instance.stream
     if stream is None:
@@ -52,7 +54,12 @@ def waiting_at(instance: Instance, state: State) -> Ints:
     """Return, per task, the pool in whose queue it is, or NONE. A task in transit waits for an
     event.
     """
-    stands = (state.status == READY) & (state.queue >= 0) & (state.queue < instance.num_pools) & (state.end == NONE)
+    stands = (
+        (state.status == READY)
+        & (state.queue >= 0)
+        & (state.queue < instance.num_pools)
+        & (state.end == NONE)
+    )
     return np.where(stands, state.queue, NONE)
 
 
@@ -63,4 +70,6 @@ def _by_day(instance: Instance, state: State, schedule: Schedule) -> tuple[int, 
     open_end = instance.is_open and instance.horizon is not None
     end = float(instance.horizon or 0.0) if open_end else float(state.total[NOW])
     times = np.arange(1, int(end * instance.tick_s // DAY_S) + 1) * DAY_S / instance.tick_s
-    return tuple(queue_counts(instance, schedule, np.minimum(times, np.nextafter(end, 0.0))).tolist())
+    return tuple(
+        queue_counts(instance, schedule, np.minimum(times, np.nextafter(end, 0.0))).tolist()
+    )

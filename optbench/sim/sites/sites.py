@@ -14,18 +14,8 @@ from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.sites.sites import (
-    ASKED,
-    CLOCKS,
-    GIVEN,
-    TABLE,
-    WIDEST,
-    Steering,
-    hold_until,
-    next_choice,
-    run_sites,
-    send_to,
-)
+from optbench.sim.kernel.sites.sites import hold_until, next_choice, run_sites, send_to
+from optbench.sim.kernel.sites.steering import ASKED, CLOCKS, GIVEN, TABLE, WIDEST, Steering
 from optbench.sim.kernel.state import NONE, NOW, TROUBLE, State, last_moment, new_state, schedule_of
 from optbench.sim.rules import NoRoomError, Trace
 
@@ -54,7 +44,9 @@ class ModeGrid:
 
     def of_mode(self, values: Any, empty: float) -> Floats:
         """Convert one value per mode to one value per (kind, pool, devices, clock)."""
-        return np.where(self.exists, np.asarray(values, dtype=float)[np.maximum(self.mode_at, 0)], empty)
+        return np.where(
+            self.exists, np.asarray(values, dtype=float)[np.maximum(self.mode_at, 0)], empty
+        )
 
     @cached_property
     def time_s(self) -> Floats:
@@ -120,9 +112,14 @@ def why_unsupported(instance: Instance, capped: bool = False) -> str | None:
     if len(instance.edges.source):
         return "tasks wait for each other; site policies take independent jobs as they arrive"
     if (np.diff(instance.modes.req_ptr) != 1).any():
-        return "modes take devices of several pools, or of none; site policies place a job in one pool"
+        return (
+            "modes take devices of several pools, or of none; site policies place a job in one pool"
+        )
     if _fit_varies_within_kind(instance):
-        return "tasks of one kind fit the memory of different pools; site policies look modes up by kind"
+        return (
+            "tasks of one kind fit the memory of different pools; site policies look modes up "
+            "by kind"
+        )
     if len(instance.limits.cap_w) and not capped:
         return "this policy does not keep power caps; cap_by_site and cap_by_job do"
     return None
@@ -156,7 +153,28 @@ def grid_of(instance: Instance, capped: bool = False) -> ModeGrid:
     backwards = np.arange(instance.num_modes)[::-1]
     mode_column = column[level_of.ravel()]
     mode_at[at[backwards], modes.devices[backwards] - 1, mode_column[backwards]] = backwards
-    return ModeGrid(instance, mode_at.reshape(kinds, pools, widest, most), clocks.reshape(kinds, pools, most), mode_column)
+    return ModeGrid(
+        instance,
+        mode_at.reshape(kinds, pools, widest, most),
+        clocks.reshape(kinds, pools, most),
+        mode_column,
+    )
+
+
+def _classes(kinds: int, class_of: Sequence[int] | None, short_first: bool) -> Ints:
+    """Return the class of each kind: one for all where none is given."""
+    if short_first:
+        return np.arange(kinds, dtype=np.int64)
+    return np.asarray(np.zeros(kinds) if class_of is None else class_of).astype(np.int64)
+
+
+def _times_there(instance: Instance, pools: Ints | None) -> Floats:
+    """Return when each task reaches its pool, or is released where no pools are given."""
+    release = np.ascontiguousarray(instance.tasks.release, dtype=np.float64)
+    if pools is None:
+        return release
+    reached = instance.access(np.arange(instance.num_tasks), pools)
+    return release + np.asarray(reached, dtype=float)
 
 
 def steering_of(
@@ -183,36 +201,60 @@ def steering_of(
     """
     instance = grid.instance
     n, p, kinds = instance.num_tasks, instance.num_pools, len(instance.modes.kind_names)
-    of_kind = np.arange(kinds) if short_first else np.zeros(kinds) if class_of is None else np.asarray(class_of)
-    classes = of_kind.astype(np.int64)
+    classes = _classes(kinds, class_of, short_first)
     num_classes = int(classes.max(initial=0)) + 1
     order_of_classes = np.arange(num_classes)
-    release = np.ascontiguousarray(instance.tasks.release, dtype=np.float64)
-    reach = release if pools is None else release + np.asarray(instance.access(np.arange(n), pools), dtype=float)
+    reach = _times_there(instance, pools)
     # Arrivals are nearly in order, which a stable sort uses.
     order = np.argsort(reach, kind="stable")
     clocks = grid.mode_at.shape[3]
     route = ASKED if pools is None else GIVEN
-    shape = np.array([grid.widest, clocks, num_classes, pick_by, route, 0, kinds, short_first and kinds > 1], dtype=np.int64)
+    shape = np.array(
+        [grid.widest, clocks, num_classes, pick_by, route, 0, kinds, short_first and kinds > 1],
+        dtype=np.int64,
+    )
 
     def flat(values: Any) -> Ints:
         return np.ascontiguousarray(values, dtype=np.int64).ravel()
 
     return Steering(
-        shape=shape, mode_at=flat(grid.filled), class_of=classes, order=order.astype(np.int64), reach=reach,
+        shape=shape,
+        mode_at=flat(grid.filled),
+        class_of=classes,
+        order=order.astype(np.int64),
+        reach=reach,
         pool_of=np.full(n, NONE, dtype=np.int64) if pools is None else flat(pools).copy(),
-        wish_devices=np.full(n, grid.widest, dtype=np.int64), wish_clock=np.full(n, NONE, dtype=np.int64),
-        pick=flat(grid.pick_cheapest(grid.energy_j) if pick is None else pick), best_clock=flat(grid.best_clock),
-        clock_of=np.zeros(p, dtype=np.int64), low_clock=flat(np.zeros((kinds, p)) if low_clock is None else low_clock),
-        arm_count=np.zeros(kinds * p * clocks), arm_mean=np.zeros(kinds * p * clocks),
-        head=np.zeros(p * num_classes, dtype=np.int64), tail=np.zeros(p * num_classes, dtype=np.int64),
-        behind=np.zeros(n, dtype=np.int64), waiting=np.zeros(p, dtype=np.int64), waiting_units=np.zeros(p),
-        coming=np.zeros(p, dtype=np.int64),
-        fit=flat(grid.fit), levels=flat((~np.isnan(grid.clocks)).sum(axis=2)), column=flat(grid.column),
-        moves=np.array([how, moves], dtype=np.int64), scratch=np.zeros(n, dtype=np.int64),
+        pick=flat(grid.pick_cheapest(grid.energy_j) if pick is None else pick),
+        best_clock=flat(grid.best_clock),
+        low_clock=flat(np.zeros((kinds, p)) if low_clock is None else low_clock),
+        fit=flat(grid.fit),
+        levels=flat((~np.isnan(grid.clocks)).sum(axis=2)),
+        column=flat(grid.column),
+        moves=np.array([how, moves], dtype=np.int64),
         serving=np.concatenate((order_of_classes, order_of_classes)),
         seen=np.concatenate((np.zeros(2 * num_classes), fastest_of(instance))),
-    )  # fmt: skip
+        **_memory(grid, num_classes),
+    )
+
+
+def _memory(grid: ModeGrid, num_classes: int) -> dict[str, Any]:
+    """Return the columns of a run's memory, which the kernel fills."""
+    n, p = grid.instance.num_tasks, grid.instance.num_pools
+    arms = math.prod(grid.mode_at.shape[k] for k in (0, 1, 3))
+    return {
+        "wish_devices": np.full(n, grid.widest, dtype=np.int64),
+        "wish_clock": np.full(n, NONE, dtype=np.int64),
+        "clock_of": np.zeros(p, dtype=np.int64),
+        "arm_count": np.zeros(arms),
+        "arm_mean": np.zeros(arms),
+        "head": np.zeros(p * num_classes, dtype=np.int64),
+        "tail": np.zeros(p * num_classes, dtype=np.int64),
+        "behind": np.zeros(n, dtype=np.int64),
+        "waiting": np.zeros(p, dtype=np.int64),
+        "waiting_units": np.zeros(p),
+        "coming": np.zeros(p, dtype=np.int64),
+        "scratch": np.zeros(n, dtype=np.int64),
+    }
 
 
 def fastest_of(instance: Instance) -> Floats:
@@ -235,7 +277,13 @@ class SiteRun:
     each, then ``trace``.
     """
 
-    def __init__(self, instance: Instance, steering: Steering, faults: Sequence[Fault] = (), until: float = math.inf) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        steering: Steering,
+        faults: Sequence[Fault] = (),
+        until: float = math.inf,
+    ) -> None:
         self.instance, self.steering, self.until = instance, steering, last_moment(instance, until)
         self.plant = plant_of(instance, faults)
         self.state = new_state(self.plant)
@@ -252,30 +300,53 @@ class SiteRun:
         self._first = False
         return None if task == NONE else int(task)
 
-    def send(self, task: int, pool: int, devices: int | None = None, clock: int | None = None) -> None:
+    def send(
+        self, task: int, pool: int, devices: int | None = None, clock: int | None = None
+    ) -> None:
         """Send a job to a pool. Where the mode is WISHED: on at most ``devices`` devices, at that
         column of clocks (None: the cheapest).
         """
         widest, clocks = int(self.steering.shape[WIDEST]), int(self.steering.shape[CLOCKS])
         if not self._can_go(task, pool, widest):
-            raise ParameterError(f"{self._named(task)} is sent to pool {pool!r}; it must be one that it reaches and that runs it")
+            raise ParameterError(
+                f"{self._named(task)} is sent to pool {pool!r}; it must be one that it reaches "
+                "and that runs it"
+            )
         if clock is not None and not 0 <= clock < clocks:
-            raise ParameterError(f"{self._named(task)} is sent with clock {clock!r}; it must be None, or 0 to {clocks - 1}")
-        send_to(*self._rows, task, pool, widest if devices is None else devices, NONE if clock is None else clock)
+            raise ParameterError(
+                f"{self._named(task)} is sent with clock {clock!r}; it must be None, or 0 to "
+                f"{clocks - 1}"
+            )
+        send_to(
+            *self._rows,
+            task,
+            pool,
+            widest if devices is None else devices,
+            NONE if clock is None else clock,
+        )
 
     def hold(self, task: int, until: float) -> None:
         """Decide about the job again at a later time."""
         if not self.now < until < math.inf or until != int(until):
             allowed = f"a whole number of ticks after {self.now:g}"
-            raise ParameterError(f"{self._named(task)} is held until {until!r}; it must be {allowed}")
+            raise ParameterError(
+                f"{self._named(task)} is held until {until!r}; it must be {allowed}"
+            )
         hold_until(self._rows[0], self._rows[1], task, until)
 
     def _can_go(self, task: int, pool: int, widest: int) -> bool:
         instance, stream = self.instance, self.instance.stream
         if not 0 <= pool < instance.num_pools:
             return False
-        runs = self.steering.fit[(instance.tasks.kind[task] * instance.num_pools + pool) * (widest + 1) + widest] > 0
-        return bool(runs and (stream is None or math.isfinite(stream.latency_s[stream.ingress[task], pool])))
+        runs = (
+            self.steering.fit[
+                (instance.tasks.kind[task] * instance.num_pools + pool) * (widest + 1) + widest
+            ]
+            > 0
+        )
+        return bool(
+            runs and (stream is None or math.isfinite(stream.latency_s[stream.ingress[task], pool]))
+        )
 
     def _named(self, task: int) -> str:
         return f"{self.instance.name}: task {self.instance.tasks.name(task)!r}"
@@ -284,7 +355,9 @@ class SiteRun:
         return trace_of(self.instance, self.plant, self.state)
 
 
-def play_sites(instance: Instance, steering: Steering, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+def play_sites(
+    instance: Instance, steering: Steering, faults: Sequence[Fault] = (), until: float = math.inf
+) -> Trace:
     """Run a compiled policy from time 0."""
     plant = plant_of(instance, faults)
     state = new_state(plant)
@@ -294,5 +367,7 @@ def play_sites(instance: Instance, steering: Steering, faults: Sequence[Fault] =
 
 def trace_of(instance: Instance, plant: Plant, state: State) -> Trace:
     if state.tally[TROUBLE]:
-        raise NoRoomError(f"{instance.name}: faults interrupted more work than there was room to record")
+        raise NoRoomError(
+            f"{instance.name}: faults interrupted more work than there was room to record"
+        )
     return Trace(plant, state, schedule_of(instance, plant, state))

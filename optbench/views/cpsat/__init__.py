@@ -1,4 +1,5 @@
-"""CP-SAT view: ``build(instance)`` makes the model, ``CpsatView`` translates schedules and bounds.
+"""CP-SAT view: ``build(instance)`` makes the model, ``CpsatView`` translates schedules and
+bounds.
 """
 
 from optbench.views.cpsat.cpsat_view import CpsatView, build

@@ -21,7 +21,14 @@ from optbench.views.cpsat.decode import in_order
 from optbench.views.cpsat.draft import Draft, DraftSchedule, Expression
 from optbench.views.cpsat.grain import in_grains
 from optbench.views.cpsat.metric_terms import Affine, metric
-from optbench.views.cpsat.resources import add_caps, add_edges, add_loads, add_pools, add_symmetry, alike_groups
+from optbench.views.cpsat.resources import (
+    add_caps,
+    add_edges,
+    add_loads,
+    add_pools,
+    add_symmetry,
+    alike_groups,
+)
 from optbench.views.cpsat.scaling import Rounded
 from optbench.views.cpsat.sums import add_limit, rounded
 
@@ -50,11 +57,15 @@ class CpsatView:
         draft, mode, start = self.draft, [], []
         for task in range(self.instance.num_tasks):
             rows = draft.rows(task)
-            chosen = [row for row in rows if (literal := draft.present[row]) is None or value(literal)]
+            chosen = [
+                row for row in rows if (literal := draft.present[row]) is None or value(literal)
+            ]
             mode.append(draft.mode[chosen[0]])
             start.append(value(draft.start[task]) * self.grain)
         if draft.coarse > 1:
-            return Schedule.of(self.instance, np.asarray(mode), in_order(draft, mode, start) * self.grain)
+            return Schedule.of(
+                self.instance, np.asarray(mode), in_order(draft, mode, start) * self.grain
+            )
         return Schedule.of(self.instance, np.asarray(mode), np.asarray(start))
 
     def decision(self, schedule: Schedule) -> DraftSchedule:
@@ -69,7 +80,10 @@ class CpsatView:
         for task, mode, begins, ends in zip(*columns, strict=True):
             row[task] = draft.row_of(task, mode)
             same = draft.mode[row[task]] == mode and draft.coarse == 1
-            start[task], end[task] = int(begins), int(ends) if same else int(begins) + draft.duration[row[task]]
+            start[task], end[task] = (
+                int(begins),
+                int(ends) if same else int(begins) + draft.duration[row[task]],
+            )
         for group in self.alike:
             ordered = sorted((start[i], end[i], draft.mode[row[i]]) for i in group)
             for task, (begins, ends, mode) in zip(group, ordered, strict=True):
@@ -97,13 +111,19 @@ class CpsatView:
         return self.numbers.bound(value(self.total))
 
     def floor(self, bound: float) -> int:
-        """Return the integer that F cannot be below, given a proven lower bound on the objective.
+        """Return the integer that F cannot be below, given a proven lower bound on the
+        objective.
         """
         return self.numbers.floor(bound)
 
 
 def build(
-    instance: Instance, *, inner: bool = False, shared: bool = True, stage: int = 0, cutoff: float = math.inf
+    instance: Instance,
+    *,
+    inner: bool = False,
+    shared: bool = True,
+    stage: int = 0,
+    cutoff: float = math.inf,
 ) -> CpsatView:
     """Build the CP model of an instance's first objective level.
 

@@ -1,8 +1,10 @@
 """The decision variables of the CP model and the variables that depend on them.
 
-    s_i ∈ [head_i, T − tail_i − shortest_i]      start;  s_i ≥ Σ_k ready_ik x_ik where ingress latencies differ
-    x_ik ∈ {0, 1},  Σ_k x_ik = 1                 mode, one literal per row of ``instance.pairs`` that no other replaces
-    e_i = s_i + Σ_k p_ik x_ik                    end
+    s_i ∈ [head_i, T − tail_i − shortest_i]  start;  s_i ≥ Σ_k ready_ik x_ik where ingress latencies
+                                             differ
+    x_ik ∈ {0, 1},  Σ_k x_ik = 1             mode, one literal per row of ``instance.pairs`` that no
+                                             other replaces
+    e_i = s_i + Σ_k p_ik x_ik                end
 
 **Coarse times.** With more ticks than MAX_TICKS_EXPONENT allows, the model is a relaxation in ticks
 that are ``coarse`` = g times as long: s' = floor(s/g); durations, lags, ingress latencies,
@@ -94,7 +96,9 @@ class Draft:
     values: list[tuple[cp_model.IntVar, Value]] = field(default_factory=list)
     _unions: dict[tuple[int, ...], cp_model.IntVar] = field(default_factory=dict)
     _intervals: dict[tuple[int, ...], cp_model.IntervalVar] = field(default_factory=dict)
-    pieces: dict[tuple[str, int, tuple[int, ...]], list[tuple[Literal, Literal]]] = field(default_factory=dict)
+    pieces: dict[tuple[str, int, tuple[int, ...]], list[tuple[Literal, Literal]]] = field(
+        default_factory=dict
+    )
     _function: dict[int, Value] = field(default_factory=dict)
     _makespan: cp_model.IntVar | None = None
 
@@ -113,15 +117,20 @@ class Draft:
         modes = self.instance.modes
         pool, count, ptr = modes.req_pool.tolist(), modes.req_count.tolist(), modes.req_ptr.tolist()
         self.needs: list[dict[int, int]] = [
-            dict(zip(pool[ptr[k] : ptr[k + 1]], count[ptr[k] : ptr[k + 1]], strict=True)) for k in range(self.instance.num_modes)
+            dict(zip(pool[ptr[k] : ptr[k + 1]], count[ptr[k] : ptr[k + 1]], strict=True))
+            for k in range(self.instance.num_modes)
         ]
 
     @classmethod
     def of(cls, instance: Instance, inner: bool) -> Draft:
-        """Create the decision variables of an instance; refuse features that CP-SAT cannot express.
+        """Create the decision variables of an instance; refuse features that CP-SAT cannot
+        express.
         """
         if instance.preemptive:
-            raise UnsupportedError(f"the CP model cannot interrupt tasks, {instance.name!r} is preemptive; use a policy")
+            raise UnsupportedError(
+                f"the CP model cannot interrupt tasks, {instance.name!r} is preemptive; use a "
+                "policy"
+            )
         horizon = time_horizon(instance)
         guard(horizon * 4, "times")
         last = math.floor(horizon)
@@ -130,8 +139,10 @@ class Draft:
         coarse = coarsening_factor(last)
         if coarse > 1 and ("tariffs" in instance.features or inner):
             raise UnsupportedError(
-                f"the CP model of {instance.name!r} needs {last:,} ticks, more than 2^{MAX_TICKS_EXPONENT}, "
-                "and prices that vary cannot be coarsened with a valid bound; use a longer tick_s, or -s lp_guided"
+                f"the CP model of {instance.name!r} needs {last:,} ticks, more than "
+                f"2^{MAX_TICKS_EXPONENT}, "
+                "and prices that vary cannot be coarsened with a valid bound; use a longer "
+                "tick_s, or -s lp_guided"
             )
         draft = cls(instance, inner, coarsened(windows(instance), coarse), last // coarse, coarse)
         for task in range(instance.num_tasks):
@@ -144,9 +155,13 @@ class Draft:
 
     def row_of(self, task: int, mode: int) -> int:
         """Return the row in which the model runs a task that a schedule has in this mode."""
-        return self.stand_in[next(row for row in range(self.ptr[task], self.ptr[task + 1]) if self.mode[row] == mode)]
+        return self.stand_in[
+            next(row for row in range(self.ptr[task], self.ptr[task + 1]) if self.mode[row] == mode)
+        ]
 
-    def integer(self, low: int, high: int, name: str, value: Value | None = None) -> cp_model.IntVar:
+    def integer(
+        self, low: int, high: int, name: str, value: Value | None = None
+    ) -> cp_model.IntVar:
         """Create a variable; an empty range makes the model infeasible."""
         if low > high:
             self.model.add_bool_or([])
@@ -175,9 +190,12 @@ class Draft:
     def _add_task(self, task: int) -> None:
         """Add start, modes and end of one task."""
         w, rows, tasks = self.window, self.rows(task), self.instance.tasks
-        if math.isinf(w.head[task] + w.tail[task] + w.shortest[task]):  # no mode or no link on a path through it
+        # No mode or no link on a path through it.
+        if math.isinf(w.head[task] + w.tail[task] + w.shortest[task]):
             self.model.add_bool_or([])
-            w = self.window = Windows(w.shortest, w.longest, np.zeros_like(w.head), np.zeros_like(w.tail), w.edge_lag)
+            w = self.window = Windows(
+                w.shortest, w.longest, np.zeros_like(w.head), np.zeros_like(w.tail), w.edge_lag
+            )
         low, latest = int(w.head[task]), self.last - int(w.tail[task])
         if tasks.deadline_hard[task] and math.isfinite(tasks.deadline[task]):
             latest = min(latest, int(tasks.deadline[task]) // self.coarse)
@@ -186,13 +204,21 @@ class Draft:
         start = self.integer(low, latest - shortest, f"s{task}", lambda d: d.start[task])
         self.start.append(start)
         if len(rows) != 1:
-            literals = [self.literal(f"x{task}_{self.mode[row]}", lambda d, row=row: int(d.row[task] == row)) for row in rows]  # type: ignore[misc]
+            literals = [
+                self.literal(
+                    f"x{task}_{self.mode[row]}",
+                    lambda d, row=row: int(d.row[task] == row),  # type: ignore[misc]
+                )
+                for row in rows
+            ]
             self.model.add_exactly_one(literals)
             for row, literal in zip(rows, literals, strict=True):
                 self.present[row] = literal
         ready = [int(self.ready[row]) for row in rows]
         if any(time > max(low, min(ready)) for time in ready):
-            self.model.add(start >= sum(time * self.at(row) for time, row in zip(ready, rows, strict=True)))
+            self.model.add(
+                start >= sum(time * self.at(row) for time, row in zip(ready, rows, strict=True))
+            )
         self.end_range.append((low + shortest, max(latest, low + shortest)))
         if shortest == longest:
             self.end.append(start + shortest)
@@ -215,7 +241,10 @@ class Draft:
             return self.present[key[0]]
         if key not in self._unions:
             chosen = frozenset(key)
-            union = self.literal(f"u{task}_" + "_".join(str(self.mode[row]) for row in key), lambda d: int(d.row[task] in chosen))
+            union = self.literal(
+                f"u{task}_" + "_".join(str(self.mode[row]) for row in key),
+                lambda d: int(d.row[task] in chosen),
+            )
             self.model.add(sum(self.at(row) for row in key) == union)
             self._unions[key] = union
         return self._unions[key]
@@ -227,7 +256,8 @@ class Draft:
         key = tuple(rows)
         if key not in self._intervals:
             lengths = {self.duration[row] for row in key}
-            literal, start, name = self.any_of(task, key), self.start[task], f"i{task}_{self.mode[key[0]]}_{len(key)}"
+            literal, start = self.any_of(task, key), self.start[task]
+            name = f"i{task}_{self.mode[key[0]]}_{len(key)}"
             if len(lengths) == 1:
                 size = lengths.pop()
                 self._intervals[key] = (
@@ -236,23 +266,36 @@ class Draft:
                     else self.model.new_optional_fixed_size_interval_var(start, size, literal, name)
                 )
             else:
-                size_var = self.integer(min(lengths), max(lengths), f"d{task}", lambda d: d.end[task] - d.start[task])
-                self._intervals[key] = self.model.new_interval_var(start, size_var, self.end[task], name)
+                size_var = self.integer(
+                    min(lengths), max(lengths), f"d{task}", lambda d: d.end[task] - d.start[task]
+                )
+                self._intervals[key] = self.model.new_interval_var(
+                    start, size_var, self.end[task], name
+                )
         return self._intervals[key]
 
-    def occupations(self, task: int, demand: Mapping[int, int]) -> list[tuple[cp_model.IntervalVar, int]]:
-        """Return intervals with each row's positive demand, rows of one length and demand merged.
+    def occupations(
+        self, task: int, demand: Mapping[int, int]
+    ) -> list[tuple[cp_model.IntervalVar, int]]:
+        """Return intervals with each row's positive demand, rows of one length and demand
+        merged.
         """
         groups: dict[tuple[int, int], list[int]] = {}
         for row, amount in demand.items():
             if amount > 0 and self.duration[row] > 0:
                 groups.setdefault((self.duration[row], amount), []).append(row)
         amounts = {amount for _, amount in groups}
-        if len(groups) > 1 and len(amounts) == 1 and sum(map(len, groups.values())) == len(self.rows(task)):
+        if (
+            len(groups) > 1
+            and len(amounts) == 1
+            and sum(map(len, groups.values())) == len(self.rows(task))
+        ):
             return [(self.interval(task, self.rows(task)), amounts.pop())]
         return [(self.interval(task, rows), amount) for (_, amount), rows in groups.items()]
 
-    def spanning(self, start: Expression, end: Expression, literal: Expression, name: str) -> cp_model.IntervalVar:
+    def spanning(
+        self, start: Expression, end: Expression, literal: Expression, name: str
+    ) -> cp_model.IntervalVar:
         """Return an interval from one affine time to another."""
         size = end - start
         if literal is None:

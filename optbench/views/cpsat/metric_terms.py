@@ -1,11 +1,13 @@
 """Metrics as linear expressions and piecewise linear functions of the model's variables.
 
     makespan       M ≥ e_i
-    energy         Σ x_ik (energy_ik − step p_ik Σ_r rest_r n_ikr) + Σ_edges Σ_ab joule_ab y_ab + step Σ_r rest_r count_r H
+    energy         Σ x_ik (energy_ik − step p_ik Σ_r rest_r n_ikr)
+                   + Σ_edges Σ_ab joule_ab y_ab + step Σ_r rest_r count_r H
     flow time      step Σ w_i (e_i − release_i)
     tardiness      step Σ w_i t_i,   t_i ≥ e_i − deadline_i,  t_i ≥ 0
     cost, carbon   Σ x_ik g_ik(s_i) + Σ y_ab joule_ab rate_a(e_i) + G(H),   all over 3.6e6 J
-                   g_ik(s) = energy_ik/p_ik ∫_s^{s+p_ik} rate_a dt − step Σ_r rest_r n_ikr ∫_s^{s+p_ik} rate_r dt
+                   g_ik(s) = energy_ik/p_ik ∫_s^{s+p_ik} rate_a dt
+                             − step Σ_r rest_r n_ikr ∫_s^{s+p_ik} rate_r dt
                    G(H) = step Σ_r rest_r count_r ∫_0^H rate_r dt
 
 H is the fixed horizon or M. Rates are piecewise constant with whole-tick changes, so that g and G
@@ -38,7 +40,8 @@ Transfers = list[tuple[float, Literal, int, int]]
 class Affine:
     """constant + Σ coefficient · variable; variables are non-negative, with their upper bounds.
 
-    The sum is exact: w · (end − release) is 0 where a task ends at its release, however large both are.
+    The sum is exact: w · (end − release) is 0 where a task ends at its release, however large both
+    are.
     """
 
     constant: Fraction = ZERO
@@ -66,7 +69,11 @@ def metric(draft: Draft, name: str, transfers: Transfers) -> Affine:
     """Return one metric of METRICS."""
     if name in ("makespan", "makespan_s"):
         out = Affine()
-        out.add(draft.coarse * (1.0 if name == "makespan" else draft.instance.tick_s), draft.makespan, draft.last)
+        out.add(
+            draft.coarse * (1.0 if name == "makespan" else draft.instance.tick_s),
+            draft.makespan,
+            draft.last,
+        )
         return out
     if name == "energy_j":
         return _energy(draft, transfers)
@@ -92,10 +99,16 @@ def _choose(draft: Draft, out: Affine, task: int, value: dict[int, float]) -> No
 
 def _energy(draft: Draft, transfers: Transfers) -> Affine:
     instance, out = draft.instance, Affine()
-    step, energy, rest_w = instance.tick_s, instance.pairs.energy_j.tolist(), instance.mode_rest_w.tolist()
+    step, energy = instance.tick_s, instance.pairs.energy_j.tolist()
+    rest_w = instance.mode_rest_w.tolist()
     for task in range(instance.num_tasks):
         rows = draft.rows(task)
-        _choose(draft, out, task, {row: energy[row] - step * draft.ticks[row] * rest_w[draft.mode[row]] for row in rows})
+        _choose(
+            draft,
+            out,
+            task,
+            {row: energy[row] - step * draft.ticks[row] * rest_w[draft.mode[row]] for row in rows},
+        )
     for joule, literal, _, _ in transfers:
         out.add(joule, literal)
     resting = step * math.fsum((instance.pools.rest_w * instance.pools.count).tolist())
@@ -108,11 +121,14 @@ def _energy(draft: Draft, transfers: Transfers) -> Affine:
 
 def _flow_time(draft: Draft) -> Affine:
     tasks, step, out = draft.instance.tasks, draft.instance.tick_s, Affine()
-    for task, (weight, release) in enumerate(zip(tasks.weight.tolist(), tasks.release.tolist(), strict=True)):
+    for task, (weight, release) in enumerate(
+        zip(tasks.weight.tolist(), tasks.release.tolist(), strict=True)
+    ):
         if weight == 0.0:
             continue
         rows, (_, latest) = draft.rows(task), draft.end_range[task]
-        shortest, price = min((draft.duration[row] for row in rows), default=0), Fraction(weight) * Fraction(step)
+        shortest = min((draft.duration[row] for row in rows), default=0)
+        price = Fraction(weight) * Fraction(step)
         if isinstance(draft.end[task], cp_model.IntVar):
             out.add(price * draft.coarse, draft.end[task], latest)
             out.constant -= price * release
@@ -130,7 +146,10 @@ def _tardiness(draft: Draft) -> Affine:
         if latest <= deadline:
             continue
         late = draft.integer(
-            0, latest - deadline, f"late{task}", lambda d, i=task, t=deadline: max(0, d.end[i] - t)  # type: ignore[misc]
+            0,
+            latest - deadline,
+            f"late{task}",
+            lambda d, i=task, t=deadline: max(0, d.end[i] - t),  # type: ignore[misc]
         )
         draft.model.add(late >= draft.end[task] - deadline)
         out.add(float(tasks.weight[task]) * step * draft.coarse, late, latest - deadline)
@@ -177,12 +196,19 @@ class _Tariff:
         """Return g of one row of the pairs, as a function of its start."""
         instance, times = self.draft.instance, self.tariffs.times
         length, primary = self.draft.ticks[row], self.draft.primary[row]
-        energy, needs, rest_w = float(instance.pairs.energy_j[row]), self.draft.needs[self.draft.mode[row]], instance.pools.rest_w
+        energy, needs = float(instance.pairs.energy_j[row]), self.draft.needs[self.draft.mode[row]]
+        rest_w = instance.pools.rest_w
 
         def value(s: Floats) -> Floats:
-            out = np.zeros(len(s)) if primary < 0 else energy * mean_rate(times, self.rates[primary], s, s + length)
+            out = (
+                np.zeros(len(s))
+                if primary < 0
+                else energy * mean_rate(times, self.rates[primary], s, s + length)
+            )
             for pool, n in needs.items():
-                spent = integral(times, self.rates[pool], s + length) - integral(times, self.rates[pool], s)
+                spent = integral(times, self.rates[pool], s + length) - integral(
+                    times, self.rates[pool], s
+                )
                 out = out - instance.tick_s * float(rest_w[pool]) * n * spent
             return out
 
@@ -191,41 +217,69 @@ class _Tariff:
     def _transfer(self, out: Affine, joule: float, literal: Literal, task: int, pool: int) -> None:
         low, high = self.draft.end_range[task]
         argument = Argument(f"{task}e", self.draft.end[task], lambda d: d.end[task], low, high)
-        self._curve(out, argument, literal, (0,), lambda t: joule * rate_at(self.tariffs.times, self.rates[pool], t))
+        self._curve(
+            out,
+            argument,
+            literal,
+            (0,),
+            lambda t: joule * rate_at(self.tariffs.times, self.rates[pool], t),
+        )
 
     def _resting(self, out: Affine) -> None:
         draft, instance, times = self.draft, self.draft.instance, self.tariffs.times
         power = instance.tick_s * instance.pools.rest_w * instance.pools.count
 
         def value(t: Floats) -> Floats:
-            return np.asarray(power @ np.stack([integral(times, rates, t) for rates in self.rates]), dtype=float)
+            return np.asarray(
+                power @ np.stack([integral(times, rates, t) for rates in self.rates]), dtype=float
+            )
 
         if not (power > 0).any():
             return
         if instance.horizon is not None:
-            out.constant += Fraction(float(value(np.asarray([float(instance.horizon)]))[0]) / J_PER_KWH)
+            out.constant += Fraction(
+                float(value(np.asarray([float(instance.horizon)]))[0]) / J_PER_KWH
+            )
         elif len(times) == 1:
-            out.add(draft.coarse * float(value(np.asarray([1.0]))[0]) / J_PER_KWH, draft.makespan, draft.last)
+            out.add(
+                draft.coarse * float(value(np.asarray([1.0]))[0]) / J_PER_KWH,
+                draft.makespan,
+                draft.last,
+            )
         else:
             low = min(int(draft.window.critical_path), draft.last)
             argument = Argument("M", draft.makespan, lambda d: d.makespan, low, draft.last)
             self._curve(out, argument, None, (0,), value)
 
     def _curve(
-        self, out: Affine, argument: Argument, literal: Literal, shifts: tuple[int, ...], value: Callable[[Floats], Floats]
+        self,
+        out: Affine,
+        argument: Argument,
+        literal: Literal,
+        shifts: tuple[int, ...],
+        value: Callable[[Floats], Floats],
     ) -> None:
         """Add value(argument), if the literal is true: linear between the changes of rates, now or
         one of the shifts later.
         """
-        knots = {argument.low, argument.high + 1} | {int(t) - shift for t in self.tariffs.times for shift in shifts}
+        knots = {argument.low, argument.high + 1} | {
+            int(t) - shift for t in self.tariffs.times for shift in shifts
+        }
         cuts = tuple(sorted(t for t in knots if argument.low <= t <= argument.high + 1))
-        ends = [float(v) / J_PER_KWH for v in value(np.asarray([x for a, b in pairwise(cuts) for x in (a, b - 1)], dtype=float))]
+        ends = [
+            float(v) / J_PER_KWH
+            for v in value(
+                np.asarray([x for a, b in pairwise(cuts) for x in (a, b - 1)], dtype=float)
+            )
+        ]
         pieces = draft_pieces(self.draft, argument, literal, cuts)
         for k, (first, after) in enumerate(pairwise(cuts)):
             inside, beyond = pieces[k]
             out.add(ends[2 * k], inside)
             if beyond is not None:
-                out.add((ends[2 * k + 1] - ends[2 * k]) / (after - 1 - first), beyond, after - 1 - first)
+                out.add(
+                    (ends[2 * k + 1] - ends[2 * k]) / (after - 1 - first), beyond, after - 1 - first
+                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,11 +293,14 @@ class Argument:
     high: int
 
 
-def draft_pieces(draft: Draft, argument: Argument, literal: Literal, cuts: tuple[int, ...]) -> list[tuple[Literal, Literal]]:
+def draft_pieces(
+    draft: Draft, argument: Argument, literal: Literal, cuts: tuple[int, ...]
+) -> list[tuple[Literal, Literal]]:
     """For each piece [cuts_k, cuts_k+1): the literal that the argument lies in it, and how far it
     lies beyond its first tick.
 
-        Σ_k l_k = literal,   0 ≤ w_k ≤ (cuts_k+1 − 1 − cuts_k) l_k,   time = Σ_k cuts_k l_k + w_k if the literal holds
+        Σ_k l_k = literal,   0 ≤ w_k ≤ (cuts_k+1 − 1 − cuts_k) l_k
+        time = Σ_k cuts_k l_k + w_k if the literal holds
 
     Made once and shared by cost, carbon and limits; w_k is None for a piece of one tick.
     """
@@ -261,14 +318,19 @@ def draft_pieces(draft: Draft, argument: Argument, literal: Literal, cuts: tuple
             return argument.value(d) - a if holds(d) and a <= argument.value(d) < b else 0
 
         inside = literal if len(cuts) == 2 else draft.literal(f"l{name}_{k}", within)
-        further = draft.integer(0, after - 1 - first, f"w{name}_{k}", beyond) if after - 1 > first else None
+        further = (
+            draft.integer(0, after - 1 - first, f"w{name}_{k}", beyond)
+            if after - 1 > first
+            else None
+        )
         if further is not None and inside is not None:
             model.add(further <= (after - 1 - first) * inside)
         out.append((inside, further))
     if len(cuts) > 2:
         model.add(sum(_number(inside) for inside, _ in out) == _number(literal))
     where = sum(
-        first * _number(inside) + (0 if further is None else further) for first, (inside, further) in zip(cuts, out, strict=False)
+        first * _number(inside) + (0 if further is None else further)
+        for first, (inside, further) in zip(cuts, out, strict=False)
     )
     reached = model.add(argument.time == where)
     if literal is not None:

@@ -1,11 +1,15 @@
 """Constraints of the CP model.
 
-    pool r           Σ_{i running} n_ikr ≤ count_r            cumulative; NoOverlap where any two tasks collide
-    precedence       s_j ≥ e_i + Σ_ab lag_ab y_ab,   Σ_b y_ab = z_ia,  Σ_a y_ab = z_jb   (y only between linked pools)
-    power at q       Σ_{i running} δ_ik ≤ cap_q − Σ_{r under q} rest_r count_r,   δ_ik = power_ik − Σ_{r under q} rest_r n_ikr
+    pool r           Σ_{i running} n_ikr ≤ count_r
+                     cumulative; NoOverlap where any two tasks collide
+    precedence       s_j ≥ e_i + Σ_ab lag_ab y_ab,   Σ_b y_ab = z_ia,  Σ_a y_ab = z_jb
+                     (y only between linked pools)
+    power at q       Σ_{i running} δ_ik ≤ cap_q − Σ_{r under q} rest_r count_r
+                     δ_ik = power_ik − Σ_{r under q} rest_r n_ikr
     equal tasks      s_a ≤ s_b for a < b, where two tasks without edges are equal
-    load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)        (redundant, nested sets I;
-                     M is the end of time where the model has no makespan and the set could exceed it)
+    load of pool r   Σ_{i ∈ I} p_ik n_ikr x_ik ≤ count_r (M − min_I head_i − min_I tail_i)
+                     (redundant, nested sets I; M is the end of time where the model has no makespan
+                     and the set could exceed it)
 
 z_ia says that i runs with primary pool a. A negative δ (a mode that draws less than the devices it
 keeps from resting) is a demand |δ| at all times except while it runs: [0, s_i) and [e_i, T), or all
@@ -57,7 +61,9 @@ def _cumulative(draft: Draft, used: list[tuple[cp_model.IntervalVar, int]], capa
         draft.model.add_no_overlap([interval for interval, _ in used])
         if all(amount <= capacity for _, amount in used):
             return
-    draft.model.add_cumulative([interval for interval, _ in used], [amount for _, amount in used], capacity)
+    draft.model.add_cumulative(
+        [interval for interval, _ in used], [amount for _, amount in used], capacity
+    )
 
 
 def add_edges(draft: Draft) -> list[Drawn]:
@@ -86,7 +92,12 @@ def _transfer(draft: Draft, e: int, source: int, target: int, data_gb: float) ->
     lag = {(a, b): float(instance.lag(a, b, data_gb)) for a in senders for b in receivers}
     joule = {(a, b): float(instance.transfer_j(a, b, data_gb)) for a in senders for b in receivers}
     linked = [pair for pair, time in lag.items() if math.isfinite(time)]
-    if len(linked) == len(lag) and len(set(lag.values())) == 1 and len(set(joule.values())) == 1 and joule[linked[0]] == 0:
+    if (
+        len(linked) == len(lag)
+        and len(set(lag.values())) == 1
+        and len(set(joule.values())) == 1
+        and joule[linked[0]] == 0
+    ):
         model.add(draft.start[target] >= draft.end[source] + int(lag[linked[0]] // draft.coarse))
         return []
     flow: dict[tuple[int, int], Literal] = {}
@@ -98,14 +109,24 @@ def _transfer(draft: Draft, e: int, source: int, target: int, data_gb: float) ->
             flow[a, b] = draft.any_of(source, senders[a])
         else:
             flow[a, b] = draft.literal(
-                f"y{e}_{a}_{b}", lambda d, f=from_rows, t=to_rows: int(d.row[source] in f and d.row[target] in t)  # type: ignore[misc]
+                f"y{e}_{a}_{b}",
+                lambda d, f=from_rows, t=to_rows: int(d.row[source] in f and d.row[target] in t),  # type: ignore[misc]
             )
     for a, rows in senders.items():
-        model.add(sum(_number(flow[p]) for p in linked if p[0] == a) == _number(draft.any_of(source, rows)))
+        model.add(
+            sum(_number(flow[p]) for p in linked if p[0] == a)
+            == _number(draft.any_of(source, rows))
+        )
     for b, rows in receivers.items():
-        model.add(sum(_number(flow[p]) for p in linked if p[1] == b) == _number(draft.any_of(target, rows)))
+        model.add(
+            sum(_number(flow[p]) for p in linked if p[1] == b)
+            == _number(draft.any_of(target, rows))
+        )
     guard(max((lag[p] for p in linked), default=0.0), "transfer times")
-    model.add(draft.start[target] >= draft.end[source] + sum(int(lag[p] // draft.coarse) * _number(flow[p]) for p in linked))
+    model.add(
+        draft.start[target]
+        >= draft.end[source] + sum(int(lag[p] // draft.coarse) * _number(flow[p]) for p in linked)
+    )
     return [(joule[p], flow[p], source, p[0]) for p in linked if joule[p] > 0]
 
 
@@ -116,7 +137,9 @@ def _number(literal: Literal) -> Expression:
 def add_caps(draft: Draft) -> None:
     """Add power caps: see the module."""
     instance = draft.instance
-    for place, cap in zip(instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist(), strict=True):
+    for place, cap in zip(
+        instance.limits.cap_place.tolist(), instance.limits.cap_w.tolist(), strict=True
+    ):
         base = resting_power_w(instance, place)
         if base > cap + allowance(cap):
             draft.model.add_bool_or([])  # the resting devices alone exceed it
@@ -138,10 +161,13 @@ def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: f
     used: list[tuple[cp_model.IntervalVar, int]] = []
     most = 0
     for task in range(draft.instance.num_tasks):
-        demand = {row: amount[draft.mode[row]] for row in draft.rows(task) if draft.duration[row] > 0}
+        demand = {
+            row: amount[draft.mode[row]] for row in draft.rows(task) if draft.duration[row] > 0
+        }
         used += draft.occupations(task, demand)
         most += max(0, *demand.values()) if demand else 0
-        if draft.coarse > 1:  # modes that draw less than rest may have run beside tasks that share a coarse tick
+        # Modes that draw less than rest may have run beside tasks that share a coarse tick.
+        if draft.coarse > 1:
             capacity += max(0, -min(demand.values(), default=0))
             continue
         for row, value in demand.items():
@@ -155,7 +181,8 @@ def _cap(draft: Draft, place: int, delta: list[float], room: float, tolerance: f
 
 
 def _complement(draft: Draft, place: int, task: int, row: int) -> list[cp_model.IntervalVar]:
-    """Return intervals that together cover all the time in which a task does not run in this row.
+    """Return intervals that together cover all the time in which a task does not run in
+    this row.
     """
     literal, start = draft.present[row], draft.start[task]
     end, name = start + draft.duration[row], f"{place}_{task}_{draft.mode[row]}"
@@ -175,7 +202,15 @@ def alike_groups(draft: Draft) -> tuple[tuple[int, ...], ...]:
     """Return groups of equal tasks without edges."""
     tasks, edges = draft.instance.tasks, draft.instance.edges
     tied = set(edges.source.tolist()) | set(edges.target.tolist())
-    columns = [tasks.kind, tasks.units, tasks.release, tasks.deadline, tasks.deadline_hard, tasks.weight, tasks.memory_gb]
+    columns = [
+        tasks.kind,
+        tasks.units,
+        tasks.release,
+        tasks.deadline,
+        tasks.deadline_hard,
+        tasks.weight,
+        tasks.memory_gb,
+    ]
     if draft.instance.stream is not None:
         columns.append(draft.instance.stream.ingress)
     groups: dict[tuple[float, ...], list[int]] = {}
@@ -193,15 +228,22 @@ def add_symmetry(draft: Draft, groups: tuple[tuple[int, ...], ...]) -> None:
 
 
 def add_loads(draft: Draft) -> None:
-    """Add work over devices, for all users of a pool and for those with late heads or long tails.
+    """Add work over devices, for all users of a pool and for those with late heads or long
+    tails.
     """
     head, tail = draft.window.head.tolist(), draft.window.tail.tolist()
     for pool, count in enumerate(draft.instance.pools.count.tolist()):
         users = dict(pool_demand(draft, pool))
         for chosen in nested_sets([(head[i], tail[i], i) for i in users]):
-            work = sum(n * draft.duration[row] * draft.at(row) for i in chosen for row, n in users[i].items())
+            work = sum(
+                n * draft.duration[row] * draft.at(row)
+                for i in chosen
+                for row, n in users[i].items()
+            )
             # The makespan in coarse ticks is rounded down: the load may extend into the next tick.
-            spare = int(min(head[i] for i in chosen) + min(tail[i] for i in chosen)) - int(draft.coarse > 1)
+            spare = int(min(head[i] for i in chosen) + min(tail[i] for i in chosen)) - int(
+                draft.coarse > 1
+            )
             most = sum(max(n * draft.duration[row] for row, n in users[i].items()) for i in chosen)
             if float(count) * draft.last * 4 >= MAX_SUM or float(most) >= MAX_SUM:
                 continue  # implied by the pool; its numbers would exceed 64 bits

@@ -65,10 +65,8 @@ def scale_for(terms: Sequence[tuple[float, int]], stage: int = 0) -> Fraction:
     sizes = [(abs(value), max(1, upper)) for value, upper in terms if value != 0]
     if not sizes:
         return Fraction(1)
-    largest, total = (
-        max(value for value, _ in sizes),
-        max(math.fsum(value * upper for value, upper in sizes), 1e-250),
-    )
+    largest = max(value for value, _ in sizes)
+    total = max(math.fsum(value * upper for value, upper in sizes), 1e-250)
     exact = exact_scale(value for value, _ in sizes)
     if exact is not None and _is_small(float(exact) * largest, float(exact) * total, stage):
         return exact
@@ -99,7 +97,7 @@ def exact_scale(values: Iterable[float]) -> Fraction | None:
     small one.
 
     With b the least value and every v/b = p_v/q_v in lowest terms, it is lcm(q_v) / (b gcd(p_v lcm
-    / q_v)). """
+    / q_v))."""
     sizes: list[float] = [abs(value) for value in values]
     noise = Fraction(NEAR) * Fraction(max(sizes)) / 2
     # A float stands for a decimal: 0.3 for 3/10, whose scale is 10 and not 1/0.3.
@@ -131,9 +129,7 @@ def _power_below(value: float) -> Fraction:
     return Fraction(2) ** (math.frexp(value)[1] - 1)
 
 
-def to_int(
-    value: float | Fraction, scale: Fraction, up: bool = False, largest: float = 0.0
-) -> int:
+def to_int(value: float | Fraction, scale: Fraction, up: bool = False, largest: float = 0.0) -> int:
     """Return scale · value as an integer: the nearest where it is one up to the float, else rounded
     down (or up). ``largest`` is the largest of the values beside it.
     """
@@ -194,5 +190,6 @@ def guard(total: float, what: str) -> None:
     """Refuse numbers whose sums would exceed 64-bit integers."""
     if not total < MAX_SUM:
         raise UnsupportedError(
-            f"the CP model needs {what} up to {total:.3g}, beyond 64-bit integers; use a coarser tick (tick_s) or larger units"
+            f"the CP model needs {what} up to {total:.3g}, beyond 64-bit integers; use a coarser "
+            "tick (tick_s) or larger units"
         )

@@ -12,7 +12,7 @@ whose further coefficients lie in [0, 64): no number of the model becomes larger
 
 **Cutoff.** With a known schedule of value U, no variable whose coefficient c alone would exceed 2
 (U − f_0), f_0 the least sum, can differ from its least value l in a schedule that is no worse. Its
-coefficient may then be 2 (U − f_0) instead, with a constant that keeps its value at l. """
+coefficient may then be 2 (U − f_0) instead, with a constant that keeps its value at l."""
 
 from __future__ import annotations
 
@@ -92,9 +92,7 @@ def rounded(
         most += abs(float(value)) * upper
     guard(most * float(scale), "scaled sums")
     # The part of the least values of variables that clipped coefficients no longer count.
-    clipped = sum(
-        (total.coefficient[t.variable.index] - t.value) * t.low for t in terms
-    )
+    clipped = sum((total.coefficient[t.variable.index] - t.value) * t.low for t in terms)
     return sum(integers) - least, Rounded(
         scale, total.constant + clipped, out.charge, out.loss, least, cutoff
     )
@@ -157,9 +155,7 @@ def _cut(term: Term, spare: Fraction) -> Term:
         high = min(term.high, term.low + math.floor(spare / term.value))
         return term._replace(value=min(term.value, 2 * spare), high=high)
     if term.value < 0:
-        return term._replace(
-            low=max(term.low, term.high - math.floor(spare / -term.value))
-        )
+        return term._replace(low=max(term.low, term.high - math.floor(spare / -term.value)))
     return term
 
 

@@ -1,4 +1,5 @@
-"""The environment view: an instance as a Gymnasium environment, one at a time or many in lockstep.
+"""The environment view: an instance as a Gymnasium environment, one at a time or many in
+lockstep.
 """
 
 from optbench.views.env.batch import Batch
@@ -7,4 +8,12 @@ from optbench.views.env.play import PlayedEpisode, play_batch
 from optbench.views.env.single import SchedulingEnv
 from optbench.views.env.vector import FleetEnv
 
-__all__ = ["Batch", "FleetEnv", "Layout", "PlayedEpisode", "SchedulingEnv", "layout_of", "play_batch"]
+__all__ = [
+    "Batch",
+    "FleetEnv",
+    "Layout",
+    "PlayedEpisode",
+    "SchedulingEnv",
+    "layout_of",
+    "play_batch",
+]

@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
-from optbench.sim.kernel.fleet import COST_STEP, DEAD_END, FINISHED, ILLEGAL, REWARD, STATUS, TIME, open_all, step_all
+from optbench.sim.kernel.fleet import (
+    COST_STEP,
+    DEAD_END,
+    FINISHED,
+    ILLEGAL,
+    REWARD,
+    STATUS,
+    TIME,
+    open_all,
+    step_all,
+)
 from optbench.sim.kernel.moments import DecisionTable, new_decision_table
 from optbench.sim.kernel.observe import View
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
@@ -64,7 +74,8 @@ class Batch:
         self.layout, self.level = layout, level
         self.seats: list[Seat | None] = [None] * num
         self._rows: list[NDArray[np.int64]] = [
-            np.zeros((num, len(table._fields)), dtype=np.int64) for table in (Plant, State, DecisionTable, View)
+            np.zeros((num, len(table._fields)), dtype=np.int64)
+            for table in (Plant, State, DecisionTable, View)
         ]
         self._numbers = np.zeros((num, layout.width), dtype=np.float32)
         self.masks: Bools = np.zeros((num, layout.actions), dtype=np.bool_)
@@ -81,7 +92,9 @@ class Batch:
                 self._address(b, seat)
 
     def _address(self, b: int, seat: Seat) -> None:
-        for rows, table in zip(self._rows, (seat.plant, seat.state, seat.decisions, seat.view), strict=True):
+        for rows, table in zip(
+            self._rows, (seat.plant, seat.state, seat.decisions, seat.view), strict=True
+        ):
             rows[b] = addresses(table)
 
     def seat(self, b: int, instance: Instance, faults: Sequence[Fault] = ()) -> Seat:
@@ -94,7 +107,14 @@ class Batch:
         self.layout.check(instance)
         plant = plant_of(instance, faults)
         view = new_view(instance, plant, self.layout, self.level)
-        seat = Seat(instance, tuple(faults), plant, new_state(plant), new_decision_table(plant, options=False), view)
+        seat = Seat(
+            instance,
+            tuple(faults),
+            plant,
+            new_state(plant),
+            new_decision_table(plant, options=False),
+            view,
+        )
         self._address(b, seat)
         self.seats[b] = seat
         return seat
@@ -102,7 +122,9 @@ class Batch:
     def __getitem__(self, b: int) -> Seat:
         seat = self.seats[b]
         if seat is None:
-            raise EnvError(f"environment {b} has no instance; call seat(), or reset() of an environment, first")
+            raise EnvError(
+                f"environment {b} has no instance; call seat(), or reset() of an environment, first"
+            )
         return seat
 
     def open(self, chosen: Ints | None = None) -> None:
@@ -115,7 +137,10 @@ class Batch:
         """
         taken = np.ascontiguousarray(actions, dtype=np.int64)
         if taken.shape != self._all.shape:
-            raise EnvError(f"actions have shape {taken.shape}; there must be one for each of {len(self._all)} environments")
+            raise EnvError(
+                f"actions have shape {taken.shape}; there must be one for each of "
+                f"{len(self._all)} environments"
+            )
         step_all(*self._rows, self._seated(chosen), taken, self._numbers, self.masks, self.out)
 
     def _seated(self, chosen: Ints | None) -> Ints:
@@ -125,10 +150,15 @@ class Batch:
         seats = self._all if chosen is None else np.ascontiguousarray(chosen, dtype=np.int64)
         wrong = seats[(seats < 0) | (seats >= len(self._all))]
         if len(wrong):
-            raise EnvError(f"there is no environment {wrong[0]}; they are 0 to {len(self._all) - 1}")
+            raise EnvError(
+                f"there is no environment {wrong[0]}; they are 0 to {len(self._all) - 1}"
+            )
         empty = seats[self._rows[0][seats, 0] == 0]
         if len(empty):
-            raise EnvError(f"environment {empty[0]} has no instance; call seat(), or reset() of an environment, first")
+            raise EnvError(
+                f"environment {empty[0]} has no instance; call seat(), or reset() of an "
+                "environment, first"
+            )
         return seats
 
     @property

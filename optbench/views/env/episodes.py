@@ -25,7 +25,8 @@ SEEDS = 2**31
 
 
 def draw(source: Source, seed: int | None, rng: np.random.Generator) -> Instance:
-    """Return the instance of a seed; without one, of a seed drawn from the environment's generator.
+    """Return the instance of a seed; without one, of a seed drawn from the environment's
+    generator.
     """
     if isinstance(source, Instance):
         return source
@@ -36,19 +37,26 @@ def draw(source: Source, seed: int | None, rng: np.random.Generator) -> Instance
 def layout_for(source: Source, slots: int | None, modes: int | None, pools: int | None) -> Layout:
     """Return a layout for the source's instance of seed 0, unless other sizes are given."""
     like = layout_of(draw(source, 0, np.random.default_rng(0)), slots=slots)
-    return Layout(like.slots, like.modes if modes is None else modes, like.pools if pools is None else pools)
+    return Layout(
+        like.slots, like.modes if modes is None else modes, like.pools if pools is None else pools
+    )
 
 
 def check_illegal(illegal: str) -> str:
     if illegal not in ("nothing", "error"):
-        raise EnvError(f"illegal is {illegal!r}; an action that is not allowed either does 'nothing', or raises an 'error'")
+        raise EnvError(
+            f"illegal is {illegal!r}; an action that is not allowed either does 'nothing', or "
+            "raises an 'error'"
+        )
     return illegal
 
 
 def refuse(batch: Batch, b: int, action: int) -> None:
     """Raise for an action that is not allowed."""
     legal = batch.masks[b].nonzero()[0].tolist()
-    raise EnvError(f"{batch[b].instance.name}: action {action} is not allowed now; allowed are {legal}")
+    raise EnvError(
+        f"{batch[b].instance.name}: action {action} is not allowed now; allowed are {legal}"
+    )
 
 
 def step_info(batch: Batch, b: int) -> dict[str, Any]:

@@ -13,7 +13,14 @@ from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS
 from optbench.model.windows import windows
-from optbench.sim.kernel.observe import LIMIT, OPTION_FEATURES, OVERALL_FEATURES, POOL_FEATURES, TASK_FEATURES, View
+from optbench.sim.kernel.observe import (
+    LIMIT,
+    OPTION_FEATURES,
+    OVERALL_FEATURES,
+    POOL_FEATURES,
+    TASK_FEATURES,
+    View,
+)
 from optbench.sim.kernel.plant import Plant
 
 Rows = NDArray[np.float32]
@@ -67,7 +74,10 @@ class Layout:
         return sum(int(np.prod(shape)) for shape in self.shapes.values())
 
     def observation_space(self) -> spaces.Space[Observation]:
-        boxes = {name: spaces.Box(-LIMIT, LIMIT, shape, np.float32) for name, shape in self.shapes.items()}
+        boxes = {
+            name: spaces.Box(-LIMIT, LIMIT, shape, np.float32)
+            for name, shape in self.shapes.items()
+        }
         return spaces.Dict(boxes)  # type: ignore[arg-type,return-value]
 
     def action_space(self) -> spaces.Discrete:
@@ -89,7 +99,10 @@ class Layout:
             room = getattr(self, name)
             if needed > room:
                 what = f"{name} of one kind" if name == "modes" else name
-                raise EnvError(f"{instance.name!r} has {needed} {what}, there is room for {room}; make it with {name}={needed}")
+                raise EnvError(
+                    f"{instance.name!r} has {needed} {what}, there is room for {room}; make it "
+                    f"with {name}={needed}"
+                )
 
 
 def layout_of(*instances: Instance, slots: int | None = None) -> Layout:
@@ -107,7 +120,9 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
     """Return sizes, scales and prices of one instance under a layout."""
     levels = instance.objective.num_levels
     if not 0 <= level < levels:
-        raise EnvError(f"level is {level}; the objective of {instance.name!r} has levels 0 to {levels - 1}")
+        raise EnvError(
+            f"level is {level}; the objective of {instance.name!r} has levels 0 to {levels - 1}"
+        )
     if instance.is_open:
         why = "which rewards per step do not express; require all work completed"
         raise EnvError(f"{instance.name!r} may leave work undone at its horizon, {why}")
@@ -119,10 +134,17 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
     worth = dict(instance.objective.levels[level])
     return View(
         shape=np.array([layout.slots, layout.modes, layout.pools], dtype=np.int64),
-        scale=np.array([
-            _or_one(span), _mean(known.shortest), _mean(least), _mean(plant.weight), _mean(plant.pool_rest_w),
-            _mean(plant.price), _mean(plant.carbon),
-        ]),
+        scale=np.array(
+            [
+                _or_one(span),
+                _mean(known.shortest),
+                _mean(least),
+                _mean(plant.weight),
+                _mean(plant.pool_rest_w),
+                _mean(plant.price),
+                _mean(plant.carbon),
+            ]
+        ),
         tail=known.tail.astype(np.float64),
         shortest=known.shortest.astype(np.float64),
         worth=np.array([worth.get(name, 0.0) for name in METRICS]),
@@ -130,7 +152,7 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
         slot=np.zeros(layout.slots, dtype=np.int64),
         later=np.zeros(layout.slots, dtype=np.int64),
         book=np.zeros(2),
-    )  # fmt: skip
+    )
 
 
 def _mean(values: Any) -> float:

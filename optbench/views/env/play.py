@@ -51,20 +51,31 @@ def play_batch(
         seen = {name: part[live] for name, part in batch.observations.items()}
         decided = np.asarray(decide_batch(seen, batch.masks[live]), dtype=np.int64)
         if decided.shape != live.shape:
-            raise EnvError(f"the policy returned shape {decided.shape}; it must return one action for each of {len(live)} rows")
+            raise EnvError(
+                f"the policy returned shape {decided.shape}; it must return one action for each "
+                f"of {len(live)} rows"
+            )
         actions[live] = decided
         batch.step(actions, live)
         wrong = np.flatnonzero(batch.illegal[live])
         if len(wrong):
             b, action = int(live[wrong[0]]), int(decided[wrong[0]])
             legal = np.flatnonzero(batch.masks[b]).tolist()
-            raise EnvError(f"{instances[b].name}: action {action} is not allowed now; allowed are {legal}")
+            raise EnvError(
+                f"{instances[b].name}: action {action} is not allowed now; allowed are {legal}"
+            )
         for b, action in zip(live.tolist(), decided.tolist(), strict=True):
             taken[b].append(action)
         rewards[live] += batch.rewards[live]
         costs[live] += batch.costs[live]
         live = live[~batch.over[live]]
     return [
-        PlayedEpisode(seat.schedule(), seat.verdict(), float(rewards[b]), float(costs[b]), np.asarray(taken[b], dtype=np.int64))
+        PlayedEpisode(
+            seat.schedule(),
+            seat.verdict(),
+            float(rewards[b]),
+            float(costs[b]),
+            np.asarray(taken[b], dtype=np.int64),
+        )
         for b, seat in enumerate(batch[b] for b in range(len(instances)))
     ]

@@ -11,7 +11,15 @@ import numpy as np
 from optbench.model.instance import Bools, Instance
 from optbench.sim.kernel.plant import Fault
 from optbench.views.env.batch import Batch, Seat
-from optbench.views.env.episodes import Source, check_illegal, draw, final_info, layout_for, refuse, step_info
+from optbench.views.env.episodes import (
+    Source,
+    check_illegal,
+    draw,
+    final_info,
+    layout_for,
+    refuse,
+    step_info,
+)
 from optbench.views.env.layout import EnvError, Observation
 
 
@@ -78,7 +86,9 @@ class SchedulingEnv(gymnasium.Env[Observation, np.int64]):
         """Return a copy of the observation."""
         return {name: part[0].copy() for name, part in self._batch.observations.items()}
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, dict[str, Any]]:
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
         """Start a new episode; ``options={"instance": ...}`` uses that instance."""
         super().reset(seed=seed)
         given = (options or {}).get("instance")

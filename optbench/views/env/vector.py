@@ -12,7 +12,15 @@ from gymnasium.vector.utils import batch_space
 
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.views.env.batch import Batch
-from optbench.views.env.episodes import Source, check_illegal, draw, final_info, layout_for, refuse, step_info
+from optbench.views.env.episodes import (
+    Source,
+    check_illegal,
+    draw,
+    final_info,
+    layout_for,
+    refuse,
+    step_info,
+)
 from optbench.views.env.layout import Observation
 
 Stepped = tuple[Observation, Floats, Bools, Bools, dict[str, Any]]
@@ -70,8 +78,14 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
         """Start new episodes everywhere, or where ``options["reset_mask"]`` is true; a single seed
         is counted up.
         """
-        seeds = [None if seed is None else seed + b for b in range(self.num_envs)] if not isinstance(seed, list) else seed
-        chosen = np.flatnonzero((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=np.bool_)))
+        seeds = (
+            [None if seed is None else seed + b for b in range(self.num_envs)]
+            if not isinstance(seed, list)
+            else seed
+        )
+        chosen = np.flatnonzero(
+            (options or {}).get("reset_mask", np.ones(self.num_envs, dtype=np.bool_))
+        )
         for b in chosen.tolist():
             if seeds[b] is not None:
                 self._rngs[b] = np.random.default_rng(seeds[b])
@@ -81,7 +95,11 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
 
     def step(self, actions: Any) -> Stepped:
         batch = self._batch
-        again = self._over if self.autoreset_mode is AutoresetMode.NEXT_STEP else np.zeros_like(self._over)
+        again = (
+            self._over
+            if self.autoreset_mode is AutoresetMode.NEXT_STEP
+            else np.zeros_like(self._over)
+        )
         going = np.flatnonzero(~again & ~self._over)
         batch.costs[self._over] = 0.0  # already returned when the episode ended
         batch.step(actions, going)
@@ -100,7 +118,9 @@ class FleetEnv(VectorEnv[Observation, Any, Any]):
         if self.autoreset_mode is AutoresetMode.SAME_STEP:
             for b, info in final.items():
                 seen = {name: part[b].copy() for name, part in batch.observations.items()}
-                infos = self._add_info(infos, {"final_obs": seen, "final_info": info | step_info(batch, b)}, b)
+                infos = self._add_info(
+                    infos, {"final_obs": seen, "final_info": info | step_info(batch, b)}, b
+                )
             self._renew(np.flatnonzero(ended))
             self._over = np.zeros_like(ended)
         else:

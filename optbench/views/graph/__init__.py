@@ -10,7 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from optbench.views.graph.feature_columns import COLUMNS, DYNAMIC, EDGE_TYPES, EDGES, NODE_TYPES, PAIR, STATIC, EdgeType, column
+from optbench.views.graph.feature_columns import (
+    COLUMNS,
+    DYNAMIC,
+    EDGE_TYPES,
+    EDGES,
+    NODE_TYPES,
+    PAIR,
+    STATIC,
+    EdgeType,
+    column,
+)
 from optbench.views.graph.node_tables import GraphTables, tables_of
 from optbench.views.graph.scales import Scales
 
@@ -49,6 +59,19 @@ def physical(graph: InstanceGraph, where: str | EdgeType, name: str) -> Floats:
 
 
 __all__ = [
-    "COLUMNS", "DYNAMIC", "EDGES", "EDGE_TYPES", "NODE_TYPES", "PAIR", "STATIC", "EdgeType", "GraphTables", "Scales", "column",
-    "graph_of", "physical", "tables_of", "with_state",
+    "COLUMNS",
+    "DYNAMIC",
+    "EDGES",
+    "EDGE_TYPES",
+    "NODE_TYPES",
+    "PAIR",
+    "STATIC",
+    "EdgeType",
+    "GraphTables",
+    "Scales",
+    "column",
+    "graph_of",
+    "physical",
+    "tables_of",
+    "with_state",
 ]

@@ -85,7 +85,9 @@ CLUSTER: Columns = MappingProxyType(
         **{f"aim_{name}": "share" for name in AIMS},
     }
 )
-STATIC: Mapping[str, Columns] = MappingProxyType({"task": TASK, "device": DEVICE, "node": PLACE, "cluster": CLUSTER})
+STATIC: Mapping[str, Columns] = MappingProxyType(
+    {"task": TASK, "device": DEVICE, "node": PLACE, "cluster": CLUSTER}
+)
 
 DYNAMIC: Mapping[str, Columns] = MappingProxyType(
     {
@@ -105,11 +107,18 @@ DYNAMIC: Mapping[str, Columns] = MappingProxyType(
             "power": "power",  # drawn now
             "headroom": "power",  # left under the cap, 0 without one
         },
-        "cluster": {"power": "power", "headroom": "power", "now": "time", "done": "share"},  # done: tasks that have ended
+        "cluster": {
+            "power": "power",
+            "headroom": "power",
+            "now": "time",
+            "done": "share",  # tasks that have ended
+        },
     }
 )
 
-COLUMNS: Mapping[str, Columns] = MappingProxyType({kind: {**STATIC[kind], **DYNAMIC[kind]} for kind in NODE_TYPES})
+COLUMNS: Mapping[str, Columns] = MappingProxyType(
+    {kind: {**STATIC[kind], **DYNAMIC[kind]} for kind in NODE_TYPES}
+)
 
 # A task in a mode: on the edges to each pool that the mode needs, and in the table of pairs.
 PAIR: Columns = MappingProxyType(
@@ -124,8 +133,8 @@ PAIR: Columns = MappingProxyType(
     }
 )
 
-# The need of a mode for one of its pools.
-NEED: Columns = MappingProxyType({"devices": "count", "share": "share", "primary": "flag"})  # share: of the pool's devices
+# The need of a mode for one of its pools; the share is of the pool's devices.
+NEED: Columns = MappingProxyType({"devices": "count", "share": "share", "primary": "flag"})
 
 PRECEDES: EdgeType = ("task", "precedes", "task")
 RUNS_ON: EdgeType = ("task", "runs_on", "device")
@@ -150,7 +159,8 @@ EDGES: Mapping[EdgeType, Columns] = MappingProxyType(
     {
         PRECEDES: {"volume": "data"},
         RUNS_ON: {**PAIR, **NEED},
-        LINKED: {"latency": "time", "transfer_time": "time", "transfer_energy": "energy"},  # of the mean volume, latency apart
+        # Of the mean volume, latency apart.
+        LINKED: {"latency": "time", "transfer_time": "time", "transfer_energy": "energy"},
     }
 )
 

@@ -78,12 +78,26 @@ def scales_in(graph: InstanceGraph) -> Scales:
 
 
 def physical_values(graph: InstanceGraph, where: str | EdgeType, name: str) -> Floats:
-    columns = PAIR if where == "pair" else EDGES.get(where) if isinstance(where, tuple) else COLUMNS.get(where)
+    columns = (
+        PAIR
+        if where == "pair"
+        else EDGES.get(where)
+        if isinstance(where, tuple)
+        else COLUMNS.get(where)
+    )
     if columns is None:
-        raise UnknownNameError("part of the graph", str(where), ["pair", *NODE_TYPES, *map(str, EDGES)])
+        raise UnknownNameError(
+            "part of the graph", str(where), ["pair", *NODE_TYPES, *map(str, EDGES)]
+        )
     if name not in columns:
         raise UnknownNameError(f"column of {where!r}:", name, columns)
-    features = graph.pair_attr if where == "pair" else graph[where].edge_attr if isinstance(where, tuple) else graph[where].x
+    features = (
+        graph.pair_attr
+        if where == "pair"
+        else graph[where].edge_attr
+        if isinstance(where, tuple)
+        else graph[where].x
+    )
     values = features[:, list(columns).index(name)].double().cpu().numpy()
     return scales_in(graph).decode(values, columns[name])
 
@@ -93,11 +107,17 @@ def in_state(graph: InstanceGraph, state: Mapping[str, Any]) -> InstanceGraph:
     out, scales = copy.copy(graph), scales_in(graph)
     for kind, given in state.items():
         if kind not in DYNAMIC:
-            raise ParameterError(f"state of {kind!r}: unknown kind of node; {nearest(kind, NODE_TYPES)}")
+            raise ParameterError(
+                f"state of {kind!r}: unknown kind of node; {nearest(kind, NODE_TYPES)}"
+            )
         x, columns, values = graph[kind].x, DYNAMIC[kind], np.asarray(given, dtype=float)
         if values.shape != (len(x), len(columns)):
             expected = f"({len(x)}, {len(columns)}): {', '.join(columns)} of every row"
-            raise ParameterError(f"state of {kind!r} has shape {values.shape}; it must be {expected}")
-        rows = torch.as_tensor(scales.table(columns, len(x), *values.T), dtype=x.dtype, device=x.device)
+            raise ParameterError(
+                f"state of {kind!r} has shape {values.shape}; it must be {expected}"
+            )
+        rows = torch.as_tensor(
+            scales.table(columns, len(x), *values.T), dtype=x.dtype, device=x.device
+        )
         out[kind].x = torch.cat((x[:, : len(STATIC[kind])], rows), dim=1)
     return out

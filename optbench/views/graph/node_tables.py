@@ -17,7 +17,18 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.metrics import requirements
 from optbench.model.windows import windows
 from optbench.units import J_PER_KWH
-from optbench.views.graph.feature_columns import AIMS, COLUMNS, EDGES, INSIDE, LINKED, NEED, PAIR, PRECEDES, RUNS_ON, EdgeType
+from optbench.views.graph.feature_columns import (
+    AIMS,
+    COLUMNS,
+    EDGES,
+    INSIDE,
+    LINKED,
+    NEED,
+    PAIR,
+    PRECEDES,
+    RUNS_ON,
+    EdgeType,
+)
 from optbench.views.graph.scales import Scales, scales_of
 
 
@@ -41,7 +52,8 @@ class GraphTables:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """Shortest and longest duration in s, least and most energy in J, of each task over its modes.
+    """Shortest and longest duration in s, least and most energy in J, of each task over its
+    modes.
     """
 
     shortest_s: Floats
@@ -74,12 +86,15 @@ def tables_of(instance: Instance, *, links: bool = True) -> GraphTables:
         "node": node_features(instance, scales),
         "cluster": cluster_features(instance, scales),
     }
-    return GraphTables(scales, nodes, ends, edges, instance.pairs.task, instance.pairs.mode, pairs, edge_pair)
+    return GraphTables(
+        scales, nodes, ends, edges, instance.pairs.task, instance.pairs.mode, pairs, edge_pair
+    )
 
 
 def extremes_of(instance: Instance) -> Extremes:
     pairs = instance.pairs
-    begin, time = pairs.ptr[:-1], pairs.duration * instance.tick_s  # every task of a valid instance has a mode
+    # Every task of a valid instance has a mode.
+    begin, time = pairs.ptr[:-1], pairs.duration * instance.tick_s
     return Extremes(
         np.minimum.reduceat(time, begin),
         np.maximum.reduceat(time, begin),
@@ -162,12 +177,19 @@ def place_values(instance: Instance) -> tuple[tuple[Floats, ...], tuple[Floats, 
     np.minimum.at(cap, limits.cap_place, limits.cap_w)
     capped = np.isfinite(cap)
     cap = np.where(capped, cap, 0.0)
-    return ((under @ instance.pools.count).astype(float), rest, capped.astype(float), cap), (rest, np.maximum(0.0, cap - rest))
+    return ((under @ instance.pools.count).astype(float), rest, capped.astype(float), cap), (
+        rest,
+        np.maximum(0.0, cap - rest),
+    )
 
 
 def node_features(instance: Instance, scales: Scales) -> Floats:
     static, state = place_values(instance)
-    return scales.table(COLUMNS["node"], len(instance.places.names) - 1, *(values[1:] for values in (*static, *state)))
+    return scales.table(
+        COLUMNS["node"],
+        len(instance.places.names) - 1,
+        *(values[1:] for values in (*static, *state)),
+    )
 
 
 def cluster_features(instance: Instance, scales: Scales) -> Floats:
@@ -196,10 +218,19 @@ def aims_of(instance: Instance, scales: Scales) -> list[float]:
     """
     span, energy = instance.num_tasks * scales.time, instance.num_tasks * scales.energy
     weighted = span * scales.weight
-    sizes = (span, energy, weighted, weighted, energy * scales.price / J_PER_KWH, energy * scales.carbon / J_PER_KWH)
+    sizes = (
+        span,
+        energy,
+        weighted,
+        weighted,
+        energy * scales.price / J_PER_KWH,
+        energy * scales.carbon / J_PER_KWH,
+    )
     weights = dict.fromkeys(AIMS, 0.0)
     for name, weight in instance.objective.levels[0]:
-        weights["makespan_s" if name == "makespan" else name] += weight / (instance.tick_s if name == "makespan" else 1.0)
+        weights["makespan_s" if name == "makespan" else name] += weight / (
+            instance.tick_s if name == "makespan" else 1.0
+        )
     parts = [weights[name] * size for name, size in zip(AIMS, sizes, strict=True)]
     total = math.fsum(parts)
     return [part / total for part in parts]
@@ -212,7 +243,9 @@ def link_edges(instance: Instance, scales: Scales, wanted: bool) -> tuple[Ints, 
     np.fill_diagonal(joined, False)
     a, b = np.nonzero(joined)
     time, energy = links.s_per_gb[a, b] * scales.data, links.j_per_gb[a, b] * scales.data
-    return np.stack((a, b)), scales.table(EDGES[LINKED], len(a), links.latency_s[a, b], time, energy)
+    return np.stack((a, b)), scales.table(
+        EDGES[LINKED], len(a), links.latency_s[a, b], time, energy
+    )
 
 
 def place_ends(instance: Instance) -> dict[EdgeType, Ints]:

@@ -41,11 +41,17 @@ class Scales:
         """Physical values of features."""
         if measure in LOGARITHMIC:
             return np.asarray(np.expm1(features) * getattr(self, measure, 1.0))
-        return np.asarray(features * getattr(self, measure)) if measure in RATIO else np.asarray(features)
+        return (
+            np.asarray(features * getattr(self, measure))
+            if measure in RATIO
+            else np.asarray(features)
+        )
 
     def table(self, columns: Mapping[str, str], rows: int, *values: Any) -> Floats:
         """Physical values side by side as features, one for each of the columns."""
-        assert len(values) == len(columns), f"{len(values)} values for the columns {', '.join(columns)}"
+        assert len(values) == len(columns), (
+            f"{len(values)} values for the columns {', '.join(columns)}"
+        )
         out = np.empty((rows, len(values)))
         for c, (given, measure) in enumerate(zip(values, columns.values(), strict=True)):
             out[:, c] = self.encode(given, measure)
@@ -56,7 +62,9 @@ def scales_of(instance: Instance, shortest_s: Floats, least_j: Floats) -> Scales
     data, power, tariffs = instance.edges.data_gb, instance.modes.power_w, instance.tariffs
     rooms = instance.pools.memory_gb[np.isfinite(instance.pools.memory_gb)]
     return Scales(
-        time=mean(shortest_s) if shortest_s.any() else mean(instance.pairs.duration * instance.tick_s),
+        time=mean(shortest_s)
+        if shortest_s.any()
+        else mean(instance.pairs.duration * instance.tick_s),
         energy=mean(least_j) if least_j.any() else mean(instance.pairs.energy_j),
         power=mean(power[power > 0]) if (power > 0).any() else mean(instance.pools.rest_w),
         data=mean(data[data > 0]),

@@ -12,6 +12,18 @@ from optbench.views.milp.standard_form import StandardForm, bipartite, standard_
 from optbench.views.milp.time_indexed import TimeIndexed
 
 __all__ = [
-    "FORMS", "BuildStoppedError", "Columns", "Disjunctive", "Formulation", "MilpArrays", "Rows", "StandardForm", "TimeIndexed",
-    "bipartite", "choose", "formulate", "standard_form", "to_pyomo",
+    "FORMS",
+    "BuildStoppedError",
+    "Columns",
+    "Disjunctive",
+    "Formulation",
+    "MilpArrays",
+    "Rows",
+    "StandardForm",
+    "TimeIndexed",
+    "bipartite",
+    "choose",
+    "formulate",
+    "standard_form",
+    "to_pyomo",
 ]

@@ -15,7 +15,8 @@ from optbench.model.instance import Floats, Ints
 
 Index = NDArray[np.int32]
 Entries = tuple[Any, Any, Any]
-"""Matrix entries of a block: row within the block, column of the model, coefficient (a number or an array)."""
+"""Matrix entries of a block: row within the block, column of the model, coefficient (a number or an
+array)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,9 @@ class MilpArrays:
 
     @cached_property
     def integer(self) -> NDArray[np.bool_]:
-        return np.repeat([block.integer for block in self.columns], [block.size for block in self.columns]).astype(bool)
+        return np.repeat(
+            [block.integer for block in self.columns], [block.size for block in self.columns]
+        ).astype(bool)
 
     @cached_property
     def row_lower(self) -> Floats:
@@ -93,8 +96,15 @@ class MilpArrays:
     def matrix(self) -> tuple[Index, Index, Floats]:
         """The rows of all blocks, one below the other: pointers, columns, coefficients."""
         starts = np.cumsum([0] + [len(block.col) for block in self.rows])
-        ptr = np.concatenate([block.ptr[:-1] + at for block, at in zip(self.rows, starts, strict=False)] + [starts[-1:]])
-        col = np.concatenate([block.col for block in self.rows]) if self.rows else np.zeros(0, dtype=np.int32)
+        ptr = np.concatenate(
+            [block.ptr[:-1] + at for block, at in zip(self.rows, starts, strict=False)]
+            + [starts[-1:]]
+        )
+        col = (
+            np.concatenate([block.col for block in self.rows])
+            if self.rows
+            else np.zeros(0, dtype=np.int32)
+        )
         return ptr.astype(np.int32), col, _joined([block.value for block in self.rows])
 
     @property
@@ -127,15 +137,19 @@ class MilpArrays:
         return float(self.cost @ x) + self.constant
 
     def worst_violation(self, x: Floats) -> tuple[float, str]:
-        """Largest amount by which a point breaks a bound or a row, and the name of what it breaks.
+        """Largest amount by which a point breaks a bound or a row, and the name of what it
+        breaks.
         """
         from scipy.sparse import csr_array
 
         ptr, col, value = self.matrix
         activity = csr_array((value, col, ptr), shape=(self.num_rows, self.num_columns)) @ x
-        excess = np.concatenate((
-            np.maximum(self.lower - x, x - self.upper), np.maximum(self.row_lower - activity, activity - self.row_upper)
-        ))
+        excess = np.concatenate(
+            (
+                np.maximum(self.lower - x, x - self.upper),
+                np.maximum(self.row_lower - activity, activity - self.row_upper),
+            )
+        )
         if len(excess) == 0:
             return 0.0, ""
         worst = int(np.argmax(excess))
@@ -158,7 +172,9 @@ class BlockCollector:
         self.rows: list[Rows] = []
         self._impossible: int | None = None
 
-    def add_columns(self, name: str, label: Any, lower: Any, upper: Any, integer: bool = False) -> int:
+    def add_columns(
+        self, name: str, label: Any, lower: Any, upper: Any, integer: bool = False
+    ) -> int:
         """Add a block of variables; return the column of the first. A block without variables is
         left out.
         """
@@ -173,7 +189,13 @@ class BlockCollector:
         return first
 
     def add_rows(
-        self, name: str, label: Any, entries: Sequence[Entries], lower: Any, upper: Any, distinct: bool = True
+        self,
+        name: str,
+        label: Any,
+        entries: Sequence[Entries],
+        lower: Any,
+        upper: Any,
+        distinct: bool = True,
     ) -> None:
         """Add a block of rows. Entries at the same place are summed unless ``distinct``; empty rows
         that hold are left out.
@@ -196,11 +218,20 @@ class BlockCollector:
             keep = ~empty | broken
             if not keep.any():
                 return
-            label, low, high, ptr = label[keep], low[keep], high[keep], np.concatenate((ptr[:-1][keep], ptr[-1:]))
+            label, low, high = label[keep], low[keep], high[keep]
+            ptr = np.concatenate((ptr[:-1][keep], ptr[-1:]))
         self.rows.append(Rows(name, label, ptr, col, value, low, high))
 
     def add_runs(
-        self, name: str, label: Ints, row: Ints, first: Ints, size: Ints, value: Floats, lower: Any, upper: Any
+        self,
+        name: str,
+        label: Ints,
+        row: Ints,
+        first: Ints,
+        size: Ints,
+        value: Floats,
+        lower: Any,
+        upper: Any,
     ) -> None:
         """Add a block of rows made of runs: in ``row``, ``size`` columns from ``first`` on with the
         coefficient ``value``.
@@ -214,12 +245,17 @@ class BlockCollector:
         which, col = ragged(first[run], size[run])
         low, high = (np.broadcast_to(np.asarray(v, dtype=float), n) for v in (lower, upper))
         count = np.concatenate(([0], np.cumsum(size[run])))
-        self.rows.append(Rows(name, label, count[ptr], col.astype(np.int32), value[run][which], low, high))
+        self.rows.append(
+            Rows(name, label, count[ptr], col.astype(np.int32), value[run][which], low, high)
+        )
 
     def check(self) -> None:
         """Raise BuildStoppedError if building should stop."""
         if self.should_stop is not None and self.should_stop():
-            raise BuildStoppedError(f"the MILP of {self.name!r} was stopped while it was being built: there is no time left")
+            raise BuildStoppedError(
+                f"the MILP of {self.name!r} was stopped while it was being built: there is no "
+                "time left"
+            )
 
     def impossible(self, name: str, label: Any) -> None:
         """Add a row that nothing satisfies, for a requirement that the data makes impossible."""
@@ -236,21 +272,37 @@ class BlockCollector:
     def finish(self, cost: Floats, constant: float) -> MilpArrays:
         cost = np.concatenate((cost, np.zeros(self.num_columns - len(cost))))
         columns = tuple(
-            Columns(b.name, b.label, b.lower, b.upper, b.integer, cost[b.first : b.first + b.size], b.first) for b in self.columns
+            Columns(
+                b.name,
+                b.label,
+                b.lower,
+                b.upper,
+                b.integer,
+                cost[b.first : b.first + b.size],
+                b.first,
+            )
+            for b in self.columns
         )
         return MilpArrays(self.name, columns, tuple(self.rows), constant)
 
 
-def csr(entries: Sequence[Entries], num_rows: int, num_columns: int, distinct: bool) -> tuple[Ints, Index, Floats]:
+def csr(
+    entries: Sequence[Entries], num_rows: int, num_columns: int, distinct: bool
+) -> tuple[Ints, Index, Floats]:
     """Return entries by rows; those of a row keep their order when they are distinct, otherwise
     they are sorted and summed.
     """
     from scipy.sparse import coo_array
 
-    parts = [(np.asarray(r), np.asarray(c), np.broadcast_to(np.asarray(v, dtype=float), len(r))) for r, c, v in entries]
+    parts = [
+        (np.asarray(r), np.asarray(c), np.broadcast_to(np.asarray(v, dtype=float), len(r)))
+        for r, c, v in entries
+    ]
     if not parts:
         return np.zeros(num_rows + 1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0)
-    row, col = (np.concatenate([part[k] for part in parts]).astype(np.int32, copy=False) for k in (0, 1))
+    row, col = (
+        np.concatenate([part[k] for part in parts]).astype(np.int32, copy=False) for k in (0, 1)
+    )
     value = np.concatenate([part[2] for part in parts])
     sparse = coo_array((value, (row, col)), shape=(num_rows, num_columns))
     sparse.has_canonical_format = distinct

@@ -25,7 +25,10 @@ MAX_NONZEROS = 20_000_000
 WORTH = {"shared": 20.0, "unary": 2.0}
 
 Formulation = TimeIndexed | Disjunctive
-FORMULATIONS: dict[str, type[TimeIndexed] | type[Disjunctive]] = {"time_indexed": TimeIndexed, "disjunctive": Disjunctive}
+FORMULATIONS: dict[str, type[TimeIndexed] | type[Disjunctive]] = {
+    "time_indexed": TimeIndexed,
+    "disjunctive": Disjunctive,
+}
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ def time_indexed_size(base: Frame) -> Size:
     rows = [pair, *(used for _, used, _, _ in power_limits(base))]
     per_tick = sum(float((size[part] * pairs.duration[part]).sum()) for part in rows)
     # Whether a resource is short is checked at every tick at which something can run.
-    ticks = sum(min(float(base.end), float((size[part] + pairs.duration[part]).sum())) for part in rows) * len(rows)
+    ticks = sum(
+        min(float(base.end), float((size[part] + pairs.duration[part]).sum())) for part in rows
+    ) * len(rows)
     if prices_end(base):
         written, with_columns = outlast_coefficients(base, begin, number)
         ticks += written if written <= MAX_OUTLAST else with_columns
@@ -83,7 +88,8 @@ def choose(instance: Instance, end: float | None = None) -> tuple[str, str]:
     """
     if instance.preemptive:
         raise UnsupportedError(
-            f"no MILP view expresses the preemption of {instance.name!r}; use an online policy, or preemptive=False"
+            f"no MILP view expresses the preemption of {instance.name!r}; use an online policy, "
+            "or preemptive=False"
         )
     varying = "tariffs" in instance.features
     base = frame(instance, end)
@@ -108,12 +114,20 @@ def _within(form: str, size: Size, instance: Instance, reason: str) -> tuple[str
         excess = f"{size.binaries:,} binaries, more than {MAX_BINARIES[form]:,}"
     else:
         excess = f"about {size.nonzeros:,.0f} coefficients, more than {MAX_NONZEROS:,}"
-    remedy = "-s cpsat, or a longer tick_s" if form == "time_indexed" else "-s cpsat, or fewer tasks"
-    raise UnsupportedError(f"{instance.name!r} with {instance.num_tasks:,} tasks makes a {form} MILP of {excess}. Use {remedy}.")
+    remedy = (
+        "-s cpsat, or a longer tick_s" if form == "time_indexed" else "-s cpsat, or fewer tasks"
+    )
+    raise UnsupportedError(
+        f"{instance.name!r} with {instance.num_tasks:,} tasks makes a {form} MILP of {excess}. "
+        f"Use {remedy}."
+    )
 
 
 def formulate(
-    instance: Instance, form: str = "auto", end: float | None = None, should_stop: Callable[[], bool] | None = None
+    instance: Instance,
+    form: str = "auto",
+    end: float | None = None,
+    should_stop: Callable[[], bool] | None = None,
 ) -> tuple[Formulation, str]:
     """Return the formulation asked for (or chosen), and the reason. ``end`` is a known upper bound
     on an optimal makespan.
@@ -130,5 +144,10 @@ def formulate(
         reason = "asked for"
         FORMULATIONS[form](instance)  # raises for features that it cannot express
         base = frame(instance, end)
-        _within(form, time_indexed_size(base) if form == "time_indexed" else disjunctive_size(base), instance, reason)
+        _within(
+            form,
+            time_indexed_size(base) if form == "time_indexed" else disjunctive_size(base),
+            instance,
+            reason,
+        )
     return FORMULATIONS[form](instance, end, should_stop), reason

@@ -5,7 +5,8 @@ Where the makespan is priced by a varying tariff, z_t ≥ Y_it, the sum of the s
 end after t, for every last task i and tick t. Written out this is a coefficient for each start and
 each tick until its end. Past MAX_OUTLAST of them the sums become columns of their own,
 
-    Y_it = Σ_{k,s: s + p_ik > t} start[i,k,s] at the first tick,     Y_it = Y_i,t−1 − Σ_{k,s: s + p_ik = t} start[i,k,s] after it
+    Y_it = Σ_{k,s: s + p_ik > t} start[i,k,s]               at the first tick,
+    Y_it = Y_i,t−1 − Σ_{k,s: s + p_ik = t} start[i,k,s]     after it
 
 with the same relaxation and a few coefficients per tick and per start.
 """
@@ -46,7 +47,8 @@ def outlast_coefficients(base: Frame, begin: Ints, size: Ints) -> tuple[float, f
     pairs, last = base.instance.pairs, last_tasks(base.instance)
     mine = np.flatnonzero(np.isin(pairs.task, last))
     count = size[mine].astype(float)
-    nearest = begin[mine] + pairs.duration[mine] - float(first_tick(base))  # ticks from C0 to the first end
+    # Ticks from C0 to the first end.
+    nearest = begin[mine] + pairs.duration[mine] - float(first_tick(base))
     skipped = np.clip(-nearest, 0.0, count)
     written = ((count - skipped) * (nearest + skipped + nearest + count - 1.0) / 2.0).sum()
     cells = float(len(last)) * max(0.0, float(base.end) - first_tick(base))
@@ -64,8 +66,8 @@ def add_makespan(sheet: BlockCollector, base: Frame, x: Starts) -> int:
 
 
 def add_unfinished_per_tick(sheet: BlockCollector, base: Frame, x: Starts) -> int:
-    """Add a column ``unfinished`` for each tick, at least 1 while some last task has not ended, with
-    a row ``outlast`` for each last task and tick; return the first column.
+    """Add a column ``unfinished`` for each tick, at least 1 while some last task has not ended,
+    with a row ``outlast`` for each last task and tick; return the first column.
     """
     last, row, mine = _ends_of(base, x)
     first = first_tick(base)

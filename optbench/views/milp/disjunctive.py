@@ -5,23 +5,28 @@ Variables, with e_i = start[i] + Σ_k p_ik mode[i,k] the end of task i and event
 2i + 1: its end):
 
     start[i]       in [head_i, latest_i − min_k p_ik]
-    mode[i,k]      1 when i runs in mode k                                                            binary
-    before[u,v]    1 when event u comes at or before event v, where that is open                      binary
-    send[e,a,b,0]  transfer products (frame.py), for edges that cost energy or whose lag depends on the pools
+    mode[i,k]      binary: 1 when i runs in mode k
+    before[u,v]    binary: 1 when event u comes at or before event v, where that is open
+    send[e,a,b,0]  transfer products (frame.py), for edges that cost energy or whose lag depends on
+                   the pools
     makespan       C >= every end            tardy[i]  D_i >= e_i − deadline_i, D_i >= 0
     flow[r,u,v]    devices or watts that pass from one task to a later one (cumulative.py)
 
 Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows allow:
 
-    assign[i]      Σ_k mode[i,k] = 1                      window[i]  e_i <= latest_i, where durations differ
+    assign[i]      Σ_k mode[i,k] = 1
+    window[i]      e_i <= latest_i, where durations differ
     arrive[i]      start[i] >= Σ_k ready_ik mode[i,k], where ingress latencies differ
-    precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b] >= lag where it does not depend on the pools
+    precede[e]     start[j] − e_i − Σ_ab l_ab send[e,a,b]
+                   >= lag where it does not depend on the pools
     sequence[u,v]  time_u − time_v <= M_uv (1 − before[u,v])
-    order[p,i,j]   before[end i, start j] + before[end j, start i] >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1
-                   for pools p on which no two tasks fit at once
+    order[p,i,j]   before[end i, start j] + before[end j, start i]
+                   >= Σ_{k on p} mode[i,k] + Σ_{l on p} mode[j,l] − 1, p where no two tasks fit
     flow_*         every other pool, and power caps
-    finish[i]      C >= e_i, tasks without successors     late[i]  D_i >= e_i − deadline_i
-    work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head and tail on p (implied)
+    finish[i]      C >= e_i, tasks without successors
+    late[i]        D_i >= e_i − deadline_i
+    work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head
+                   and tail on p (implied)
     limit_m        metric m <= its limit
 
 Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by
@@ -45,7 +50,15 @@ from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.event_points import Events, events_of, least_times
-from optbench.views.milp.frame import ENERGETIC, Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
+from optbench.views.milp.frame import (
+    ENERGETIC,
+    Carriers,
+    Frame,
+    Transfers,
+    add_transfers,
+    edges_by_lag,
+    frame,
+)
 from optbench.views.milp.occupancy_rows import pool_demand, power_limits
 from optbench.views.milp.priced import pair_amounts, rest_until
 from optbench.views.milp.time_indexed import sent_values
@@ -65,7 +78,8 @@ class Disjunctive:
     def __post_init__(self) -> None:
         if "tariffs" in self.instance.features:
             raise UnsupportedError(
-                f"the disjunctive MILP of {self.instance.name!r} cannot express price or carbon that varies over time; "
+                f"the disjunctive MILP of {self.instance.name!r} cannot express price or carbon "
+                "that varies over time; "
                 "use form=time_indexed (time in ticks), or one tariff for all times"
             )
 
@@ -110,8 +124,13 @@ class Disjunctive:
             tasks = resource.tasks(self.instance.pairs.task)[0]
             a, b = np.triu_indices(len(tasks), 1)
             i, j = tasks[a], tasks[b]
-            settled = self.events.decide(2 * i + 1, 2 * j)[0] | self.events.decide(2 * j + 1, 2 * i)[0]
-            out += [(resource.number, int(a), int(b)) for a, b in zip(i[~settled], j[~settled], strict=True)]
+            settled = (
+                self.events.decide(2 * i + 1, 2 * j)[0] | self.events.decide(2 * j + 1, 2 * i)[0]
+            )
+            out += [
+                (resource.number, int(a), int(b))
+                for a, b in zip(i[~settled], j[~settled], strict=True)
+            ]
         return out
 
     @cached_property
@@ -130,13 +149,23 @@ class Disjunctive:
         n, pairs = self.instance.num_tasks, self.instance.pairs
         low, high = self.events.earliest[::2], self.events.latest[::2]
         sheet.add_columns("start", np.arange(n), low, np.maximum(low, high))
-        sheet.add_columns("mode", np.stack((pairs.task, pairs.mode), axis=1), 0.0, 1.0, integer=True)
-        sheet.add_rows("assign", np.arange(n), [(pairs.task, n + np.arange(len(pairs.task)), 1.0)], 1.0, 1.0)
+        sheet.add_columns(
+            "mode", np.stack((pairs.task, pairs.mode), axis=1), 0.0, 1.0, integer=True
+        )
+        sheet.add_rows(
+            "assign", np.arange(n), [(pairs.task, n + np.arange(len(pairs.task)), 1.0)], 1.0, 1.0
+        )
         tight = np.flatnonzero(high < low)
         if len(tight):
             sheet.impossible("no_time", tight[:1])
         mixed = np.flatnonzero(base.windows.shortest != base.windows.longest)
-        sheet.add_rows("window", mixed, self._time(np.arange(len(mixed)), 2 * mixed + 1, 1.0), -np.inf, base.latest[mixed])
+        sheet.add_rows(
+            "window",
+            mixed,
+            self._time(np.arange(len(mixed)), 2 * mixed + 1, 1.0),
+            -np.inf,
+            base.latest[mixed],
+        )
         late = np.unique(pairs.task[pairs.ready > base.head[pairs.task]])
         row, pair = ragged(pairs.ptr[late], np.diff(pairs.ptr)[late])
         arrive = [(np.arange(len(late)), late, 1.0), (row, n + pair, -pairs.ready[pair])]
@@ -149,7 +178,13 @@ class Disjunctive:
             fixed, vector = terms.of(name, sheet.num_columns)
             at = np.flatnonzero(vector)
             top = widened(limit) - fixed
-            sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, top)
+            sheet.add_rows(
+                f"limit_{name}",
+                np.zeros((1, 0)),
+                [(np.zeros(len(at)), at, vector[at])],
+                -np.inf,
+                top,
+            )
         total, constant = np.zeros(sheet.num_columns), 0.0
         for name, weight in base.weights.items():
             fixed, vector = terms.of(name, sheet.num_columns)
@@ -163,12 +198,17 @@ class Disjunctive:
         base, pairs, edges = self.frame, self.instance.pairs, self.instance.edges
         uniform, lagged, costly = edges_by_lag(base)
         pool = self.instance.modes.primary[pairs.mode]
-        carriers = Carriers(self.instance.num_tasks, pairs.ptr, pool, np.zeros(len(pool), dtype=np.int64))
+        carriers = Carriers(
+            self.instance.num_tasks, pairs.ptr, pool, np.zeros(len(pool), dtype=np.int64)
+        )
         sent = add_transfers(sheet, base, sorted({*costly, *lagged}), carriers)
         lag = sent.lag(self.instance)
         at = np.flatnonzero(np.isnan(uniform[sent.edge]) & (lag > 0))
         rows = np.arange(len(edges.source))
-        entries = [*self._time(rows, 2 * edges.target, 1.0), *self._time(rows, 2 * edges.source + 1, -1.0)]
+        entries = [
+            *self._time(rows, 2 * edges.target, 1.0),
+            *self._time(rows, 2 * edges.source + 1, -1.0),
+        ]
         entries.append((sent.edge[at], sent.first + at, -lag[at]))
         sheet.add_rows("precede", rows, entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
         return sent
@@ -180,11 +220,15 @@ class Disjunctive:
         base, makespan, tardy = self.frame, None, None
         if base.needs_makespan:
             low = min(base.windows.critical_path, base.end)
-            makespan = sheet.add_columns("makespan", np.zeros((1, 0)), low, max(base.end, float(base.latest.max(initial=0))))
+            makespan = sheet.add_columns(
+                "makespan", np.zeros((1, 0)), low, max(base.end, float(base.latest.max(initial=0)))
+            )
             last = np.setdiff1d(np.arange(self.instance.num_tasks), self.instance.edges.source)
             rows = np.arange(len(last))
             own = (rows, np.full(len(last), makespan), np.ones(len(last)))
-            sheet.add_rows("finish", last, [own, *self._time(rows, 2 * last + 1, -1.0)], 0.0, np.inf)
+            sheet.add_rows(
+                "finish", last, [own, *self._time(rows, 2 * last + 1, -1.0)], 0.0, np.inf
+            )
             self._add_work(sheet, makespan)
         late = base.late_tasks
         if "tardiness_s" in base.wanted and len(late):
@@ -214,14 +258,33 @@ class Disjunctive:
         column = {(u, v): first + c for c, (u, v) in enumerate(label.tolist())}
         rows, (u, v) = np.arange(len(label)), label.T
         most = events.latest[u] - events.earliest[v]
-        entries = [*self._time(rows, u, 1.0), *self._time(rows, v, -1.0), (rows, first + rows, most)]
+        entries = [
+            *self._time(rows, u, 1.0),
+            *self._time(rows, v, -1.0),
+            (rows, first + rows, most),
+        ]
         sheet.add_rows("sequence", label, entries, -np.inf, most)
-        orders = [(r, column[pair]) for r, (_, i, j) in enumerate(self.rivals)
-                  for pair in ((2 * i + 1, 2 * j), (2 * j + 1, 2 * i)) if pair in column]
-        holders = {(r.number, t): r.pair[self.instance.pairs.task[r.pair] == t] for r in self.resources[0]
-                   for t in np.unique(self.instance.pairs.task[r.pair]).tolist()}
-        held = [(r, n + pair) for r, (p, i, j) in enumerate(self.rivals) for t in (i, j) for pair in holders[p, t].tolist()]
-        parts = [(*np.asarray(part, dtype=np.int64).reshape(-1, 2).T, sign) for part, sign in ((orders, 1.0), (held, -1.0))]
+        orders = [
+            (r, column[pair])
+            for r, (_, i, j) in enumerate(self.rivals)
+            for pair in ((2 * i + 1, 2 * j), (2 * j + 1, 2 * i))
+            if pair in column
+        ]
+        holders = {
+            (r.number, t): r.pair[self.instance.pairs.task[r.pair] == t]
+            for r in self.resources[0]
+            for t in np.unique(self.instance.pairs.task[r.pair]).tolist()
+        }
+        held = [
+            (r, n + pair)
+            for r, (p, i, j) in enumerate(self.rivals)
+            for t in (i, j)
+            for pair in holders[p, t].tolist()
+        ]
+        parts = [
+            (*np.asarray(part, dtype=np.int64).reshape(-1, 2).T, sign)
+            for part, sign in ((orders, 1.0), (held, -1.0))
+        ]
         sheet.add_rows("order", np.asarray(self.rivals).reshape(-1, 3), parts, -1.0, np.inf)
         for place, _, _, room in power_limits(self.frame):
             if room < 0:
@@ -241,10 +304,14 @@ class Disjunctive:
             label = block.label[values[block.first : block.first + block.size] > 0.5]
         u, v = label.T
         primary = self.instance.modes.primary[mode]
-        lag = np.asarray(self.instance.lag(primary[edges.source], primary[edges.target], edges.data_gb), dtype=float)
+        lag = np.asarray(
+            self.instance.lag(primary[edges.source], primary[edges.target], edges.data_gb),
+            dtype=float,
+        )
         gap = np.where(u % 2 == 1, length[u // 2], 0.0) - np.where(v % 2 == 1, length[v // 2], 0.0)
         start = least_times(
-            pairs.ready[pair].astype(float), np.concatenate((u // 2, edges.source)),
+            pairs.ready[pair].astype(float),
+            np.concatenate((u // 2, edges.source)),
             np.concatenate((v // 2, edges.target)),
             np.concatenate((gap, length[edges.source] + np.where(np.isfinite(lag), lag, 0.0))),
         )
@@ -256,11 +323,17 @@ class Disjunctive:
         """Return the point of a schedule with one segment per task; None when a task runs in a mode
         that does not fit it.
         """
-        pairs, n, out = self.instance.pairs, self.instance.num_tasks, np.zeros(self.arrays.num_columns)
+        pairs, n = self.instance.pairs, self.instance.num_tasks
+        out = np.zeros(self.arrays.num_columns)
         row = np.argsort(schedule.task, kind="stable")
         mode, start = schedule.mode[row], schedule.start[row].astype(float)
-        pair = np.asarray([next(iter(np.flatnonzero(pairs.mode[a:b] == k) + a), -1) for a, b, k in zip(
-            pairs.ptr[:-1], pairs.ptr[1:], mode, strict=True)], dtype=np.int64)
+        pair = np.asarray(
+            [
+                next(iter(np.flatnonzero(pairs.mode[a:b] == k) + a), -1)
+                for a, b, k in zip(pairs.ptr[:-1], pairs.ptr[1:], mode, strict=True)
+            ],
+            dtype=np.int64,
+        )
         if (pair < 0).any():
             return None
         end = start + pairs.duration[pair]
@@ -277,7 +350,9 @@ class Disjunctive:
             elif block.name == "tardy":
                 out[at] = np.maximum(0.0, end - self.instance.tasks.deadline)[block.label[:, 0]]
             elif block.name == "flow":
-                out[at] = np.concatenate([served(flow, self.events, pair, time) for flow in self.flows])
+                out[at] = np.concatenate(
+                    [served(flow, self.events, pair, time) for flow in self.flows]
+                )
         return out
 
 
@@ -312,7 +387,9 @@ class Terms:
             return 0.0, out
         assert metric in ENERGETIC
         out[modes] = pair_amounts(self.base, metric)
-        out[self.sent.first : self.sent.first + len(self.sent.edge)] = self.sent.cost(self.base, metric)
+        out[self.sent.first : self.sent.first + len(self.sent.edge)] = self.sent.cost(
+            self.base, metric
+        )
         if instance.horizon is not None:
             return float(rest_until(self.base, metric, np.asarray([instance.horizon]))[0]), out
         if self.makespan is not None:

@@ -16,7 +16,8 @@ from optbench.views.milp.frame import Frame
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Earliest and latest time of each event, and ``reach[i, j]``: j comes after i by precedence.
+    """Earliest and latest time of each event, and ``reach[i, j]``: j comes after i by
+    precedence.
     """
 
     base: Frame
@@ -33,7 +34,11 @@ class Events:
         """
         i, j = u // 2, v // 2
         end_to_start = (u % 2 == 1) & (v % 2 == 0)
-        always = self.reach[i, j] | ((i == j) & ~end_to_start) | ((i != j) & (self.latest[u] <= self.earliest[v]))
+        always = (
+            self.reach[i, j]
+            | ((i == j) & ~end_to_start)
+            | ((i != j) & (self.latest[u] <= self.earliest[v]))
+        )
         never = (self.earliest[u] > self.latest[v]) | (end_to_start & ((i == j) | self.reach[j, i]))
         return always & ~never, never
 
@@ -46,13 +51,18 @@ class Events:
         which, pair = ragged(pairs.ptr[task[ends]], np.diff(pairs.ptr)[task[ends]])
         keep = pairs.duration[pair] > 0
         which, pair = which[keep], pair[keep]
-        return [(row, start + task, sign), (row[ends[which]], mode + pair, sign * pairs.duration[pair].astype(float))]
+        return [
+            (row, start + task, sign),
+            (row[ends[which]], mode + pair, sign * pairs.duration[pair].astype(float)),
+        ]
 
 
 def events_of(base: Frame) -> Events:
     n, shortest = base.instance.num_tasks, base.windows.shortest
-    earliest, latest = (np.stack(parts, axis=1).ravel() for parts in (
-        (base.head, base.head + shortest), (base.latest - shortest, base.latest)))
+    earliest, latest = (
+        np.stack(parts, axis=1).ravel()
+        for parts in ((base.head, base.head + shortest), (base.latest - shortest, base.latest))
+    )
     edges, reach = base.instance.edges, np.zeros((n, n), dtype=bool)
     for e in reversed(by_source(base.instance)):
         i, j = int(edges.source[e]), int(edges.target[e])

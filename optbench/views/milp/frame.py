@@ -6,7 +6,7 @@ the transfer block.
 w_abr = u_ar v_b of an edge whose lag or energy depends on the pools is linear and exact, since one
 u and one v are 1:
 
-    Σ_b w_abr = u_ar        Σ_a,r w_abr = v_b        w >= 0, no variable where a and b are not linked.
+    Σ_b w_abr = u_ar,    Σ_a,r w_abr = v_b,    w >= 0, no variable where a and b are not linked.
 """
 
 from __future__ import annotations
@@ -123,11 +123,15 @@ class Transfers:
 
     def cost(self, frame: Frame, metric: str) -> Floats:
         """Return what each adds to a metric that counts energy."""
-        energy = frame.instance.transfer_j(self.sender, self.receiver, frame.instance.edges.data_gb[self.edge])
+        energy = frame.instance.transfer_j(
+            self.sender, self.receiver, frame.instance.edges.data_gb[self.edge]
+        )
         return np.asarray(energy * frame.rates(metric)[self.sender, self.period], dtype=float)
 
     def lag(self, instance: Instance) -> Floats:
-        return np.asarray(instance.lag(self.sender, self.receiver, instance.edges.data_gb[self.edge]), dtype=float)
+        return np.asarray(
+            instance.lag(self.sender, self.receiver, instance.edges.data_gb[self.edge]), dtype=float
+        )
 
 
 def pools_of(instance: Instance, task: int) -> Ints:
@@ -138,8 +142,11 @@ def pools_of(instance: Instance, task: int) -> Ints:
 
 def lags_of(instance: Instance, edge: int) -> Floats:
     """``lags[sender, receiver]`` of an edge over the pools of its two tasks."""
-    a, b = pools_of(instance, int(instance.edges.source[edge])), pools_of(instance, int(instance.edges.target[edge]))
-    return np.asarray(instance.lag(a[:, None], b[None, :], instance.edges.data_gb[edge]), dtype=float)
+    a = pools_of(instance, int(instance.edges.source[edge]))
+    b = pools_of(instance, int(instance.edges.target[edge]))
+    return np.asarray(
+        instance.lag(a[:, None], b[None, :], instance.edges.data_gb[edge]), dtype=float
+    )
 
 
 def edges_by_lag(frame: Frame) -> tuple[Floats, list[int], list[int]]:
@@ -155,20 +162,26 @@ def edges_by_lag(frame: Frame) -> tuple[Floats, list[int], list[int]]:
         else:
             uniform[e] = np.nan
             lagged.append(e)
-        a, b = pools_of(instance, int(instance.edges.source[e])), pools_of(instance, int(instance.edges.target[e]))
+        a = pools_of(instance, int(instance.edges.source[e]))
+        b = pools_of(instance, int(instance.edges.target[e]))
         spent = instance.transfer_j(a[:, None], b[None, :], instance.edges.data_gb[e])
         if frame.wanted & ENERGETIC and (spent > 0).any():
             costly.append(e)
     return uniform, lagged, costly
 
 
-def add_transfers(sheet: BlockCollector, frame: Frame, edges: Sequence[int], carriers: Carriers) -> Transfers:
+def add_transfers(
+    sheet: BlockCollector, frame: Frame, edges: Sequence[int], carriers: Carriers
+) -> Transfers:
     """Add the variables w of these edges, with their rows ``send`` and ``receive``."""
     instance = frame.instance
     labels: list[Ints] = [np.zeros((0, 4), dtype=np.int64)]
     for e in edges:
         i, j = int(instance.edges.source[e]), int(instance.edges.target[e])
-        keys = np.unique(np.stack((carriers.pool, carriers.period))[:, carriers.ptr[i] : carriers.ptr[i + 1]], axis=1).T
+        keys = np.unique(
+            np.stack((carriers.pool, carriers.period))[:, carriers.ptr[i] : carriers.ptr[i + 1]],
+            axis=1,
+        ).T
         receivers = np.unique(carriers.pool[carriers.ptr[j] : carriers.ptr[j + 1]])
         which, b = np.repeat(np.arange(len(keys)), len(receivers)), np.tile(receivers, len(keys))
         a, period = keys[which].T if len(keys) else np.zeros((2, 0), dtype=np.int64)
@@ -178,20 +191,45 @@ def add_transfers(sheet: BlockCollector, frame: Frame, edges: Sequence[int], car
     first = sheet.add_columns("send", label, 0.0, 1.0)
     block = Transfers(first, *label.T)
     tasks = instance.edges.source[list(edges)], instance.edges.target[list(edges)]
-    _link(sheet, "send_from", edges, tasks[0], carriers, (carriers.pool, carriers.period), block, (block.sender, block.period))
-    _link(sheet, "receive_at", edges, tasks[1], carriers, (carriers.pool,), block, (block.receiver,))
+    _link(
+        sheet,
+        "send_from",
+        edges,
+        tasks[0],
+        carriers,
+        (carriers.pool, carriers.period),
+        block,
+        (block.sender, block.period),
+    )
+    _link(
+        sheet, "receive_at", edges, tasks[1], carriers, (carriers.pool,), block, (block.receiver,)
+    )
     return block
 
 
 def _link(
-    sheet: BlockCollector, name: str, edges: Sequence[int], tasks: Ints, carriers: Carriers, parts: tuple[Ints, ...],
-    block: Transfers, own: tuple[Ints, ...],
+    sheet: BlockCollector,
+    name: str,
+    edges: Sequence[int],
+    tasks: Ints,
+    carriers: Carriers,
+    parts: tuple[Ints, ...],
+    block: Transfers,
+    own: tuple[Ints, ...],
 ) -> None:
     """Add Σ w = Σ of the carriers of the edge's task, for each edge and each value of ``parts``."""
     which, cols = ragged(carriers.ptr[tasks], carriers.ptr[tasks + 1] - carriers.ptr[tasks])
-    here = np.stack([np.asarray(edges, dtype=np.int64)[which], *(part[cols] for part in parts)], axis=1)
+    here = np.stack(
+        [np.asarray(edges, dtype=np.int64)[which], *(part[cols] for part in parts)], axis=1
+    )
     there = np.stack([block.edge, *own], axis=1)
     label, row = np.unique(np.concatenate((here, there)), axis=0, return_inverse=True)
     row = row.reshape(-1)
     mine = block.first + np.arange(len(there))
-    sheet.add_rows(name, label, [(row[len(cols) :], mine, 1.0), (row[: len(cols)], carriers.first + cols, -1.0)], 0.0, 0.0)
+    sheet.add_rows(
+        name,
+        label,
+        [(row[len(cols) :], mine, 1.0), (row[: len(cols)], carriers.first + cols, -1.0)],
+        0.0,
+        0.0,
+    )

@@ -60,12 +60,31 @@ def add_occupancy(sheet: BlockCollector, base: Frame, x: Starts) -> None:
     if caps:
         pair = np.concatenate([pairs for _, pairs, _, _ in caps])
         which = np.repeat(np.arange(len(caps)), [len(pairs) for _, pairs, _, _ in caps])
-        change, room_w = np.concatenate([change for _, _, change, _ in caps]), np.asarray([room for _, _, _, room in caps])
-        _per_tick(sheet, "power", base, x, pair, which, change, room_w, np.asarray([place for place, _, _, _ in caps]))
+        change = np.concatenate([change for _, _, change, _ in caps])
+        room_w = np.asarray([room for _, _, _, room in caps])
+        _per_tick(
+            sheet,
+            "power",
+            base,
+            x,
+            pair,
+            which,
+            change,
+            room_w,
+            np.asarray([place for place, _, _, _ in caps]),
+        )
 
 
 def _per_tick(
-    sheet: BlockCollector, name: str, base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, room: Floats, label: Ints
+    sheet: BlockCollector,
+    name: str,
+    base: Frame,
+    x: Starts,
+    pair: Ints,
+    what: Ints,
+    demand: Floats,
+    room: Floats,
+    label: Ints,
 ) -> None:
     """Add Σ of the demands of the pairs running at t <= room, for each kind of demand and each tick
     at which it can be exceeded.
@@ -88,8 +107,14 @@ def _per_tick(
     runs = np.minimum(size[use] - 1, since) - first + 1
     which, at = np.nonzero(tight)
     sheet.add_runs(
-        name, np.stack((label[which], ticks[at]), axis=1), row_of[cell], x.ptr[pair[use]] + first, runs, demand[use],
-        -np.inf, room[which],
+        name,
+        np.stack((label[which], ticks[at]), axis=1),
+        row_of[cell],
+        x.ptr[pair[use]] + first,
+        runs,
+        demand[use],
+        -np.inf,
+        room[which],
     )
 
 
@@ -115,7 +140,14 @@ def busy_ticks(begin: Ints, length: Ints) -> tuple[Ints, Ints]:
 
 
 def _most(
-    base: Frame, x: Starts, pair: Ints, what: Ints, demand: Floats, kinds: int, first: Ints, ticks: int
+    base: Frame,
+    x: Starts,
+    pair: Ints,
+    what: Ints,
+    demand: Floats,
+    kinds: int,
+    first: Ints,
+    ticks: int,
 ) -> Floats:
     """Return an upper bound at each tick: every task at its largest demand from its first start to
     its last end.
@@ -125,7 +157,8 @@ def _most(
     some = np.flatnonzero((size > 0) & (demand > 0) & (x.duration[pair] > 0))
     key = task[some] * kinds + what[some]
     known, at = np.unique(key, return_inverse=True)
-    begin, end, most = np.full(len(known), ticks), np.zeros(len(known), dtype=np.int64), np.zeros(len(known))
+    begin, end = np.full(len(known), ticks), np.zeros(len(known), dtype=np.int64)
+    most = np.zeros(len(known))
     np.minimum.at(begin, at, first[some])
     np.maximum.at(end, at, (first + size - 1 + x.duration[pair])[some])
     np.maximum.at(most, at, demand[some])

@@ -23,7 +23,9 @@ def disaggregated_nonzeros(base: Frame, x: Starts) -> float:
     return float((ticks[j] * (columns[i] + columns[j]) / 2).sum())
 
 
-def add_aggregated(sheet: BlockCollector, base: Frame, x: Starts, uniform: Floats, sent: Transfers) -> None:
+def add_aggregated(
+    sheet: BlockCollector, base: Frame, x: Starts, uniform: Floats, sent: Transfers
+) -> None:
     """Add S_j − E_i − Σ l send >= 0, the lag on the right where it does not depend on the pools
     (not NaN in ``uniform``).
     """
@@ -37,7 +39,13 @@ def add_aggregated(sheet: BlockCollector, base: Frame, x: Starts, uniform: Float
     lag = sent.lag(base.instance)
     at = np.flatnonzero(np.isnan(uniform[sent.edge]) & (lag > 0))
     entries.append((sent.edge[at], sent.first + at, -lag[at]))
-    sheet.add_rows("precede", np.arange(len(edges.source)), entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
+    sheet.add_rows(
+        "precede",
+        np.arange(len(edges.source)),
+        entries,
+        np.where(np.isnan(uniform), 0.0, uniform),
+        np.inf,
+    )
 
 
 def add_disaggregated(sheet: BlockCollector, base: Frame, x: Starts) -> None:
@@ -61,14 +69,18 @@ def _classes(base: Frame, e: int) -> list[tuple[Ints, Floats]]:
     i, j = int(instance.edges.source[e]), int(instance.edges.target[e])
     producers, consumers = (np.arange(pairs.ptr[task], pairs.ptr[task + 1]) for task in (i, j))
     sender, receiver = primary[pairs.mode[producers]], primary[pairs.mode[consumers]]
-    lags = np.asarray(instance.lag(sender[:, None], receiver[None, :], instance.edges.data_gb[e]), dtype=float)
+    lags = np.asarray(
+        instance.lag(sender[:, None], receiver[None, :], instance.edges.data_gb[e]), dtype=float
+    )
     distinct, which = np.unique(lags, axis=1, return_inverse=True)
     which = which.reshape(-1)
     out = [(consumers[which == c], distinct[:, c]) for c in range(distinct.shape[1])]
     return [*out, (consumers, lags.min(axis=1))] if len(out) > 1 else out
 
 
-def _class_rows(base: Frame, x: Starts, e: int, consumers: Ints, lag: Floats) -> tuple[Ints, list[Entries]]:
+def _class_rows(
+    base: Frame, x: Starts, e: int, consumers: Ints, lag: Floats
+) -> tuple[Ints, list[Entries]]:
     """Return ticks t, and the entries of  started by t − arrived by t <= 0."""
     pairs, edges = base.instance.pairs, base.instance.edges
     producers = np.arange(pairs.ptr[edges.source[e]], pairs.ptr[edges.source[e] + 1])
@@ -78,7 +90,8 @@ def _class_rows(base: Frame, x: Starts, e: int, consumers: Ints, lag: Floats) ->
     if len(col_j) == 0:
         return np.zeros(0, dtype=np.int64), []
     low, high = int(x.tick[col_j].min()), int(x.tick[col_j].max())
-    if len(arrival) and np.isfinite(arrival).all():  # from the last arrival on, the row holds for any starts
+    # From the last arrival on, the row holds for any starts.
+    if len(arrival) and np.isfinite(arrival).all():
         high = min(high, int(arrival.max()) - 1)
     if high < low:
         return np.zeros(0, dtype=np.int64), []

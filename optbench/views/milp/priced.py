@@ -34,9 +34,17 @@ def pair_amounts(base: Frame, metric: str) -> Floats:
     instance = base.instance
     pairs, modes = instance.pairs, instance.modes
     rate = base.rates(metric)[:, 0]
-    freed = reduce_by_mode(np.add, modes, instance.pools.rest_w[modes.req_pool] * modes.req_count * rate[modes.req_pool], 0.0)
+    freed = reduce_by_mode(
+        np.add,
+        modes,
+        instance.pools.rest_w[modes.req_pool] * modes.req_count * rate[modes.req_pool],
+        0.0,
+    )
     own = np.where(modes.primary >= 0, rate[np.maximum(modes.primary, 0)], 0.0)
-    return np.asarray(pairs.energy_j * own[pairs.mode] - freed[pairs.mode] * pairs.duration * instance.tick_s, dtype=float)
+    return np.asarray(
+        pairs.energy_j * own[pairs.mode] - freed[pairs.mode] * pairs.duration * instance.tick_s,
+        dtype=float,
+    )
 
 
 def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
@@ -46,13 +54,19 @@ def start_amounts(base: Frame, x: Starts, metric: str) -> Floats:
     begin, end = x.tick.astype(float), x.end.astype(float)
     mode, rates, out = pairs.mode[x.pair], base.rates(metric), np.zeros(len(x.tick))
     devices = np.zeros((instance.num_modes, instance.num_pools))
-    devices[np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool] = modes.req_count
+    devices[np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool] = (
+        modes.req_count
+    )
     for p in range(instance.num_pools):
         home = modes.primary[mode] == p
-        out[home] += pairs.energy_j[x.pair[home]] * mean_rate(base.times, rates[p], begin[home], end[home])
+        out[home] += pairs.energy_j[x.pair[home]] * mean_rate(
+            base.times, rates[p], begin[home], end[home]
+        )
         used = devices[mode, p] * float(pools.rest_w[p]) * instance.tick_s
         at = np.flatnonzero(used)
-        out[at] -= used[at] * (integral(base.times, rates[p], end[at]) - integral(base.times, rates[p], begin[at]))
+        out[at] -= used[at] * (
+            integral(base.times, rates[p], end[at]) - integral(base.times, rates[p], begin[at])
+        )
     return out
 
 
@@ -99,14 +113,22 @@ class PricedTerms:
     def _service(self, metric: str) -> Floats:
         tasks, task = self.base.instance.tasks, self.base.instance.pairs.task[self.x.pair]
         if metric == "flow_time_s":
-            return np.asarray(tasks.weight[task] * (self.x.end - tasks.release[task]) * self.base.instance.tick_s, dtype=float)
+            return np.asarray(
+                tasks.weight[task] * (self.x.end - tasks.release[task]) * self.base.instance.tick_s,
+                dtype=float,
+            )
         due = np.where(tasks.deadline_hard, np.inf, tasks.deadline)[task]
-        return np.asarray(tasks.weight[task] * np.maximum(0.0, self.x.end - due) * self.base.instance.tick_s, dtype=float)
+        return np.asarray(
+            tasks.weight[task] * np.maximum(0.0, self.x.end - due) * self.base.instance.tick_s,
+            dtype=float,
+        )
 
     def _energetic(self, metric: str, out: Floats) -> tuple[float, Floats]:
         base, x, horizon = self.base, self.x, self.base.instance.horizon
         starts = slice(0, len(x.tick))
-        out[starts] = start_amounts(base, x, metric) if base.varying else pair_amounts(base, metric)[x.pair]
+        out[starts] = (
+            start_amounts(base, x, metric) if base.varying else pair_amounts(base, metric)[x.pair]
+        )
         out[self.sent.first : self.sent.first + len(self.sent.edge)] = self.sent.cost(base, metric)
         if horizon is not None:
             return float(rest_until(base, metric, np.asarray([horizon]))[0]), out
@@ -115,6 +137,8 @@ class PricedTerms:
         if self.first_tick is None:
             out[self.ended] = float(rest_until(base, metric, np.ones(1))[0])
             return 0.0, out
-        begun = rest_until(base, metric, np.arange(self.first_tick, int(base.end) + 1).astype(float))
+        begun = rest_until(
+            base, metric, np.arange(self.first_tick, int(base.end) + 1).astype(float)
+        )
         out[self.ended : self.ended + len(begun) - 1] = np.diff(begun)
         return float(begun[0]), out

@@ -28,7 +28,9 @@ def to_pyomo(arrays: MilpArrays) -> Any:
         model.add_component(rows.name, _constraints(rows, variables))
     at = np.flatnonzero(arrays.cost)
     expression = LinearExpression(
-        constant=arrays.constant, linear_coefs=arrays.cost[at].tolist(), linear_vars=[variables[c] for c in at.tolist()]
+        constant=arrays.constant,
+        linear_coefs=arrays.cost[at].tolist(),
+        linear_vars=[variables[c] for c in at.tolist()],
     )
     model.objective = pyo.Objective(expr=expression, sense=pyo.minimize)
     return model
@@ -50,7 +52,9 @@ def _variables(block: Columns) -> Any:
     if block.label.shape[1] == 0:
         return pyo.Var(domain=domain, bounds=bounds[0])
     by_key = dict(zip(_keys(block.label), bounds, strict=True))
-    return pyo.Var(list(by_key), domain=domain, bounds=lambda _, *key: by_key[key if len(key) > 1 else key[0]])
+    return pyo.Var(
+        list(by_key), domain=domain, bounds=lambda _, *key: by_key[key if len(key) > 1 else key[0]]
+    )
 
 
 def _constraints(rows: Rows, variables: list[Any]) -> Any:
@@ -63,7 +67,11 @@ def _constraints(rows: Rows, variables: list[Any]) -> Any:
 
     def of(r: int) -> tuple[Any, Any, Any]:
         begin, end = ptr[r], ptr[r + 1]
-        return sides[r][0], LinearExpression(linear_coefs=value[begin:end], linear_vars=used[begin:end]), sides[r][1]
+        return (
+            sides[r][0],
+            LinearExpression(linear_coefs=value[begin:end], linear_vars=used[begin:end]),
+            sides[r][1],
+        )
 
     if rows.label.shape[1] == 0:
         return pyo.Constraint(expr=of(0))

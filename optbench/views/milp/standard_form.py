@@ -49,17 +49,24 @@ def standard_form(model: Any) -> StandardForm:
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
     compiled = LinearStandardFormCompiler().write(model, mixed_form=True, set_sense=None)
-    bounds = np.asarray([variable.bounds for variable in compiled.columns], dtype=float).reshape(-1, 2)
+    bounds = np.asarray([variable.bounds for variable in compiled.columns], dtype=float).reshape(
+        -1, 2
+    )
     rows = compiled.A.tocsr()
     objective = compiled.objectives[0] if compiled.objectives else None
     cost = compiled.c.toarray()[0] if objective is not None else np.zeros(len(compiled.columns))
     return StandardForm(
-        [variable.name for variable in compiled.columns], [row.constraint.name for row in compiled.rows],
-        np.where(np.isnan(bounds[:, 0]), -np.inf, bounds[:, 0]), np.where(np.isnan(bounds[:, 1]), np.inf, bounds[:, 1]),
+        [variable.name for variable in compiled.columns],
+        [row.constraint.name for row in compiled.rows],
+        np.where(np.isnan(bounds[:, 0]), -np.inf, bounds[:, 0]),
+        np.where(np.isnan(bounds[:, 1]), np.inf, bounds[:, 1]),
         np.asarray([not variable.is_continuous() for variable in compiled.columns], dtype=bool),
-        cost, float(compiled.c_offset[0]) if objective is not None else 0.0, int(objective.sense) if objective is not None else 1,
+        cost,
+        float(compiled.c_offset[0]) if objective is not None else 0.0,
+        int(objective.sense) if objective is not None else 1,
         (rows.indptr.astype(np.int32), rows.indices.astype(np.int32), rows.data),
-        np.asarray([row.bound_type for row in compiled.rows], dtype=np.int64), np.asarray(compiled.rhs, dtype=float),
+        np.asarray([row.bound_type for row in compiled.rows], dtype=np.int64),
+        np.asarray(compiled.rhs, dtype=float),
     )
 
 
@@ -78,9 +85,17 @@ def bipartite(model: Any) -> Any:
     ptr, col, value = form.matrix
     row = np.repeat(np.arange(len(form.rhs)), np.diff(ptr))
     low, high = np.isfinite(form.lower), np.isfinite(form.upper)
-    variable = np.stack((
-        form.sign * form.cost, np.where(low, form.lower, 0.0), low, np.where(high, form.upper, 0.0), high, form.integer,
-    ), axis=1)
+    variable = np.stack(
+        (
+            form.sign * form.cost,
+            np.where(low, form.lower, 0.0),
+            low,
+            np.where(high, form.upper, 0.0),
+            high,
+            form.integer,
+        ),
+        axis=1,
+    )
     constraint = np.stack((form.rhs, *(form.sense == code for code in SENSES)), axis=1)
     graph = HeteroData()
     graph["variable"].x = torch.as_tensor(variable, dtype=torch.float32)
@@ -89,8 +104,11 @@ def bipartite(model: Any) -> Any:
     graph["constraint"].name = form.row_names
     coefficient = torch.as_tensor(value, dtype=torch.float32)[:, None]
     for source, relation, target, ends in (
-        ("variable", "in", "constraint", (col, row)), ("constraint", "has", "variable", (row, col)),
+        ("variable", "in", "constraint", (col, row)),
+        ("constraint", "has", "variable", (row, col)),
     ):
-        graph[source, relation, target].edge_index = torch.as_tensor(np.stack(ends).astype(np.int64))
+        graph[source, relation, target].edge_index = torch.as_tensor(
+            np.stack(ends).astype(np.int64)
+        )
         graph[source, relation, target].edge_attr = coefficient
     return graph

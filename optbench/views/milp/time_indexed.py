@@ -2,8 +2,10 @@
 
 Variables, for task i, mode k, tick t, edge e, pools a and b, tariff period r:
 
-    start[i,k,t]      1 when i starts in k at t; t in [max(head_i, ready_ik), latest_i − p_ik]        binary
-    send[e,a,b,r]     transfer products (frame.py), for edges that cost energy or whose lag needs them
+    start[i,k,t]      binary: 1 when i starts in k at t; t in [max(head_i, ready_ik),
+                      latest_i − p_ik]
+    send[e,a,b,r]     transfer products (frame.py), for edges that cost energy or whose lag needs
+                      them
     makespan          C >= every end
     unfinished[t]     z_t >= [makespan > t], for t in [C0, end), C0 the critical path
 
@@ -11,12 +13,15 @@ With u_i = Σ_k,t start, S_i = Σ t start, E_i = Σ (t + p_ik) start, and A the 
 successors:
 
     assign[i]         u_i = 1
-    precede[e,c,t]    Σ_{k in c, s <= t} start[j,k,s] <= Σ_{k,s: s + p_ik + l_kc <= t} start[i,k,s]   (disaggregated)
-    precede[e]        S_j − E_i − Σ_ab l_ab send[e,a,b,.] >= 0                                        (aggregated)
+    precede[e,c,t]    Σ_{k in c, s <= t} start[j,k,s] <= Σ_{k,s: s + p_ik + l_kc <= t} start[i,k,s]
+                      (disaggregated)
+    precede[e]        S_j − E_i − Σ_ab l_ab send[e,a,b,.] >= 0   (aggregated)
     busy[p,t]         Σ n_kp start[i,k,s] over s <= t < s + p_ik  <=  count_p
-    power[q,t]        Σ (power_kq − Σ_p n_kp rest_p) start[i,k,s] over the same  <=  cap_q − Σ_p rest_p count_p
+    power[q,t]        Σ (power_kq − Σ_p n_kp rest_p) start[i,k,s] over the same
+                      <=  cap_q − Σ_p rest_p count_p
     finish[i]         C >= E_i, i in A
-    outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A          (completion.py: or by columns ``running``)
+    outlast[i,t]      z_t >= Σ_{k,s: s + p_ik > t} start[i,k,s], i in A
+                      (completion.py: or by columns ``running``)
     limit[m]          metric m <= its limit
 
 The disaggregated rows are written for each class c of consumer modes with the same lag l_kc from
@@ -41,7 +46,12 @@ from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
-from optbench.views.milp.completion import add_makespan, add_unfinished_per_tick, first_tick, running_values
+from optbench.views.milp.completion import (
+    add_makespan,
+    add_unfinished_per_tick,
+    first_tick,
+    running_values,
+)
 from optbench.views.milp.frame import Carriers, Frame, Transfers, add_transfers, edges_by_lag, frame
 from optbench.views.milp.occupancy_rows import add_occupancy
 from optbench.views.milp.ordering import add_aggregated, add_disaggregated, disaggregated_nonzeros
@@ -118,12 +128,19 @@ class TimeIndexed:
 
     @cached_property
     def arrays(self) -> MilpArrays:
-        sheet, base, x = BlockCollector(self.instance.name, self.should_stop), self.frame, self.starts
+        sheet, base = BlockCollector(self.instance.name, self.should_stop), self.frame
+        x = self.starts
         pairs = self.instance.pairs
         label = np.stack((pairs.task[x.pair], pairs.mode[x.pair], x.tick), axis=1)
         sheet.add_columns("start", label, 0.0, 1.0, integer=True)
         task = pairs.task[x.pair]
-        sheet.add_rows("assign", np.arange(self.instance.num_tasks), [(task, np.arange(len(task)), 1.0)], 1.0, 1.0)
+        sheet.add_rows(
+            "assign",
+            np.arange(self.instance.num_tasks),
+            [(task, np.arange(len(task)), 1.0)],
+            1.0,
+            1.0,
+        )
         sent = self._add_precedence(sheet)
         add_occupancy(sheet, base, x)
         ended = self._add_makespan(sheet)
@@ -141,9 +158,15 @@ class TimeIndexed:
         uniform, lagged, costly = edges_by_lag(base)
         split = disaggregated_nonzeros(base, x) <= DISAGGREGATED_NONZEROS
         carried = costly if split else sorted({*costly, *lagged})
-        period = np.searchsorted(base.times, x.end, side="right") - 1 if base.varying else np.zeros(len(x.tick), dtype=np.int64)
+        period = (
+            np.searchsorted(base.times, x.end, side="right") - 1
+            if base.varying
+            else np.zeros(len(x.tick), dtype=np.int64)
+        )
         pool = self.instance.modes.primary[self.instance.pairs.mode[x.pair]]
-        sent = add_transfers(sheet, base, carried, Carriers(0, x.ptr[self.instance.pairs.ptr], pool, period))
+        sent = add_transfers(
+            sheet, base, carried, Carriers(0, x.ptr[self.instance.pairs.ptr], pool, period)
+        )
         if split:
             add_disaggregated(sheet, base, x)
         else:
@@ -157,12 +180,24 @@ class TimeIndexed:
         base, x = self.frame, self.starts
         if not base.needs_makespan:
             return None
-        return add_unfinished_per_tick(sheet, base, x) if self.priced_end else add_makespan(sheet, base, x)
+        return (
+            add_unfinished_per_tick(sheet, base, x)
+            if self.priced_end
+            else add_makespan(sheet, base, x)
+        )
 
-    def _add_limit(self, sheet: BlockCollector, name: str, limit: float, terms: PricedTerms) -> None:
+    def _add_limit(
+        self, sheet: BlockCollector, name: str, limit: float, terms: PricedTerms
+    ) -> None:
         fixed, vector = terms.of(name, sheet.num_columns)
         at = np.flatnonzero(vector)
-        sheet.add_rows(f"limit_{name}", np.zeros((1, 0)), [(np.zeros(len(at)), at, vector[at])], -np.inf, limit - fixed)
+        sheet.add_rows(
+            f"limit_{name}",
+            np.zeros((1, 0)),
+            [(np.zeros(len(at)), at, vector[at])],
+            -np.inf,
+            limit - fixed,
+        )
 
     def schedule_from(self, values: Floats) -> Schedule:
         """Return the decision in a point: of each task the start with the largest value."""
@@ -180,10 +215,18 @@ class TimeIndexed:
         order = np.argsort(schedule.task, kind="stable")
         mode, start = schedule.mode[order], schedule.start[order].astype(np.int64)
         key = pairs.task * self.instance.num_modes + pairs.mode
-        pair = np.searchsorted(key, np.arange(self.instance.num_tasks) * self.instance.num_modes + mode)
+        pair = np.searchsorted(
+            key, np.arange(self.instance.num_tasks) * self.instance.num_modes + mode
+        )
         known = pair < len(key)
-        known[known] = key[pair[known]] == (np.arange(self.instance.num_tasks) * self.instance.num_modes + mode)[known]
-        if not known.all() or ((start < x.begin[pair]) | (start - x.begin[pair] >= np.diff(x.ptr)[pair])).any():
+        known[known] = (
+            key[pair[known]]
+            == (np.arange(self.instance.num_tasks) * self.instance.num_modes + mode)[known]
+        )
+        if (
+            not known.all()
+            or ((start < x.begin[pair]) | (start - x.begin[pair] >= np.diff(x.ptr)[pair])).any()
+        ):
             return None
         out[x.ptr[pair] + start - x.begin[pair]] = 1.0
         end = start + pairs.duration[pair]
@@ -206,5 +249,7 @@ def sent_values(base: Frame, label: Ints, mode: Ints, end: Floats | Ints) -> Flo
     e, sender, receiver, period = label.T
     i, j = edges.source[e], edges.target[e]
     when = np.searchsorted(base.times, end, side="right") - 1
-    out: Floats = ((primary[i] == sender) & (primary[j] == receiver) & (when[i] == period)).astype(float)
+    out: Floats = ((primary[i] == sender) & (primary[j] == receiver) & (when[i] == period)).astype(
+        float
+    )
     return out

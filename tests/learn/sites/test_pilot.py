@@ -15,14 +15,22 @@ from optbench.errors import FileFormatError, ParameterError
 from optbench.learn.sites.checkpoints import SiteCheckpoint, read_checkpoint, write_checkpoint
 from optbench.learn.sites.networks import load_theta, make_net, theta_of
 from optbench.learn.sites.parallel_weeks import SiteFleet
-from optbench.learn.sites.pilot import RoutingNetwork, layers, random_network, row_size, run_network, view_of
+from optbench.learn.sites.pilot import (
+    RoutingNetwork,
+    layers,
+    random_network,
+    row_size,
+    run_network,
+    view_of,
+)
 from optbench.learn.sites.soft_actor_critic import masked_log_softmax
 from optbench.model.instance import Instance
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
-from optbench.sim.kernel.sites.pilot import OVER, SERVICE_S, WAITED_S, score_flat, score_shared, work_size
+from optbench.sim.kernel.sites.network_scores import score_flat, score_shared, work_size
+from optbench.sim.kernel.sites.pilot import OVER, SERVICE_S, WAITED_S
 from optbench.sim.kernel.sites.view import GLOBAL_FEATURES, OPTION_FEATURES, SITE_FEATURES, G, O, S
 from optbench.sim.sites.sites import grid_of
 

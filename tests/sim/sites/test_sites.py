@@ -18,7 +18,7 @@ from optbench.model.instance import Instance, Ints
 from optbench.model.streams import Outages, with_stream
 from optbench.model.verify import verify
 from optbench.sim.kernel.plant import Fault, tie_ranks
-from optbench.sim.kernel.sites.sites import BANDIT, STICKY, TABLE, WISHED
+from optbench.sim.kernel.sites.steering import BANDIT, STICKY, TABLE, WISHED
 from optbench.sim.kernel.state import BUSY_J, NONE, State, partial_schedule
 from optbench.sim.rules import Trace
 from optbench.sim.sites.sites import SiteRun, grid_of, play_sites, steering_of

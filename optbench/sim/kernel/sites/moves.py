@@ -5,13 +5,16 @@ A change is an interruption and a start in the same instant, so that work alread
 run has room for so many (MOVES_LEFT). Where the instance is not preemptive nothing that runs is
 changed, and caps act on what begins.
 
-    URGENT    a job of the first class without a free device takes those of the job of another class that began last
-    ELASTIC   a job without a free device gets half of those of the widest job there; devices that no job waits for go to the
-              narrowest job to which its table would give more
-    UNIFORM   each site has a ceiling for its clocks. While a start does not fit under the cap, the ceiling whose next step saves
-              most falls; when work ends, the lowest one rises by a step if that fits
-    SINGLY    while a start does not fit, the one job (or the start itself) whose next step saves most is slowed down; when work
-              ends, the job that is furthest below its wished clock is sped up by a step if that fits
+    URGENT    a job of the first class without a free device takes those of the job of another class
+              that began last
+    ELASTIC   a job without a free device gets half of those of the widest job there; devices that
+              no job waits for go to the narrowest job to which its table would give more
+    UNIFORM   each site has a ceiling for its clocks. While a start does not fit under the cap, the
+              ceiling whose next step saves most falls; when work ends, the lowest one rises by a
+              step if that fits
+    SINGLY    while a start does not fit, the one job (or the start itself) whose next step saves
+              most is slowed down; when work ends, the job that is furthest below its wished clock
+              is sped up by a step if that fits
 
 "Fits" on the way up: with HEADROOM times the watts it takes, so that clocks do not go up and down
 at every event.
@@ -19,18 +22,21 @@ at every event.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from optbench.compiling.compiled import njit
 from optbench.sim.kernel.events import has_room, interrupt, start
 from optbench.sim.kernel.plant import CAPS, POOLS, PREEMPTIVE, TASKS, TICK_S, Plant
-from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_FRESH, NUM_RUNNING, NUM_TOUCHED, RUNNING, State
+from optbench.sim.kernel.sites.steering import CLASSES, CLOCKS, WIDEST, Steering
+from optbench.sim.kernel.state import (
+    EVENTS,
+    NONE,
+    NOW,
+    NUM_FRESH,
+    NUM_RUNNING,
+    NUM_TOUCHED,
+    RUNNING,
+    State,
+)
 
-if TYPE_CHECKING:
-    from optbench.sim.kernel.sites.sites import Steering
-
-# Entries of ``Steering.shape``.
-WIDEST, CLOCKS, CLASSES = 0, 1, 2
 # Entries of ``moves``; bits of HOW.
 HOW, MOVES_LEFT = range(2)
 URGENT, ELASTIC, UNIFORM, SINGLY = 1, 2, 4, 8
@@ -44,9 +50,12 @@ def may_change(plant: Plant, state: State, steering: Steering, task: int) -> boo
     """Whether a task runs, is not about to end, and another change can be recorded."""
     nearly_done = NEARLY_DONE_S / plant.scalar[TICK_S]
     return bool(
-        plant.size[PREEMPTIVE] and steering.moves[MOVES_LEFT] > 0 and task < plant.size[TASKS]
-        and state.status[task] == RUNNING and state.start[task] < state.total[NOW] < state.end[task] - nearly_done
-    )  # fmt: skip
+        plant.size[PREEMPTIVE]
+        and steering.moves[MOVES_LEFT] > 0
+        and task < plant.size[TASKS]
+        and state.status[task] == RUNNING
+        and state.start[task] < state.total[NOW] < state.end[task] - nearly_done
+    )
 
 
 @njit(cache=True)
@@ -73,7 +82,11 @@ def at_clock(plant: Plant, steering: Steering, task: int, mode: int, column: int
     widest, clocks = steering.shape[WIDEST], steering.shape[CLOCKS]
     place = place_of(plant, mode, task)
     row = (place * widest + plant.devices[mode] - 1) * clocks
-    return int(steering.mode_at[row + column]) if steering.low_clock[place] <= column < clocks else NONE
+    return (
+        int(steering.mode_at[row + column])
+        if steering.low_clock[place] <= column < clocks
+        else NONE
+    )
 
 
 @njit(cache=True)
@@ -85,7 +98,10 @@ def latest_of_others(plant: Plant, state: State, steering: Steering, pool: int, 
     for event in range(state.tally[EVENTS]):
         task = state.event_code[event]
         if may_change(plant, state, steering, task) and plant.primary[state.mode[task]] == pool:
-            other = steering.serving[steering.shape[CLASSES] + steering.class_of[plant.kind[task]]] > first
+            other = (
+                steering.serving[steering.shape[CLASSES] + steering.class_of[plant.kind[task]]]
+                > first
+            )
             if other and (best == NONE or (state.start[task], task) > (state.start[best], best)):
                 best = task
     return best
@@ -115,7 +131,9 @@ def shrink(plant: Plant, state: State, steering: Steering, pool: int) -> bool:
     half = steering.fit[row * (widest + 1) + plant.devices[mode] // 2]
     if half == 0:
         return False
-    smaller = steering.mode_at[(row * widest + half - 1) * steering.shape[CLOCKS] + steering.column[mode]]
+    smaller = steering.mode_at[
+        (row * widest + half - 1) * steering.shape[CLOCKS] + steering.column[mode]
+    ]
     if smaller == NONE or not stop(plant, state, steering, task):
         return False
     start(plant, state, task, smaller)
@@ -124,7 +142,8 @@ def shrink(plant: Plant, state: State, steering: Steering, pool: int) -> bool:
 
 @njit(cache=True)
 def grow(plant: Plant, state: State, steering: Steering, pool: int) -> None:
-    """Give devices that no job waits for to the narrowest job to which its table would give more.
+    """Give devices that no job waits for to the narrowest job to which its table would give
+    more.
     """
     widest, free = steering.shape[WIDEST], state.free[pool]
     if free <= 0 or steering.waiting[pool] > 0:
@@ -158,7 +177,8 @@ def fastest_alone(plant: Plant, state: State, steering: Steering, task: int, mod
     """Where no running work could end: return the fastest mode that the caps allow, on the fewest
     devices, whatever clock is wished.
     """
-    widest, clocks, place = steering.shape[WIDEST], steering.shape[CLOCKS], place_of(plant, mode, task)
+    widest, clocks = steering.shape[WIDEST], steering.shape[CLOCKS]
+    place = place_of(plant, mode, task)
     for devices in range(plant.devices[mode], 0, -1):
         for column in range(steering.column[mode], -1, -1):
             other = steering.mode_at[(place * widest + devices - 1) * clocks + column]
@@ -185,8 +205,18 @@ def under_cap(plant: Plant, state: State, steering: Steering, task: int, mode: i
             for event in range(state.tally[EVENTS]):
                 other = state.event_code[event]
                 if may_change(plant, state, steering, other):
-                    slower = at_clock(plant, steering, other, state.mode[other], steering.column[state.mode[other]] - 1)
-                    if slower != NONE and slower != state.mode[other] and saving(plant, state.mode[other], slower) > most:
+                    slower = at_clock(
+                        plant,
+                        steering,
+                        other,
+                        state.mode[other],
+                        steering.column[state.mode[other]] - 1,
+                    )
+                    if (
+                        slower != NONE
+                        and slower != state.mode[other]
+                        and saving(plant, state.mode[other], slower) > most
+                    ):
                         best, most = other, saving(plant, state.mode[other], slower)
         if best == NONE:
             return NONE
@@ -241,7 +271,9 @@ def below_ceiling(plant: Plant, steering: Steering, task: int, mode: int, ceilin
 
 
 @njit(cache=True)
-def watts_at_ceiling(plant: Plant, state: State, steering: Steering, site: int, ceiling: int) -> float:
+def watts_at_ceiling(
+    plant: Plant, state: State, steering: Steering, site: int, ceiling: int
+) -> float:
     """Return the watts that the jobs running at a site would save under a ceiling; negative where
     it allows higher clocks.
     """
@@ -268,7 +300,13 @@ def apply_ceiling(plant: Plant, state: State, steering: Steering, site: int) -> 
     for k in range(found):
         task = steering.scratch[k]
         if may_change(plant, state, steering, task):
-            change_clock(plant, state, steering, task, min(steering.clock_of[site], steering.wish_clock[task]))
+            change_clock(
+                plant,
+                state,
+                steering,
+                task,
+                min(steering.clock_of[site], steering.wish_clock[task]),
+            )
 
 
 @njit(cache=True)
@@ -305,5 +343,7 @@ def raise_clocks(plant: Plant, state: State, steering: Steering) -> None:
         if slowest != NONE:
             column = steering.column[state.mode[slowest]] + 1
             faster = at_clock(plant, steering, slowest, state.mode[slowest], column)
-            if faster != NONE and headroom(plant, state, -saving(plant, state.mode[slowest], faster)):
+            if faster != NONE and headroom(
+                plant, state, -saving(plant, state.mode[slowest], faster)
+            ):
                 change_clock(plant, state, steering, slowest, column)

@@ -4,7 +4,8 @@ devices and waiting.
 Time is cut into slots of L seconds. Of a job with u units that takes D = u T seconds in mode m at
 pool p, begun at time t,
 
-    cost(p, m, t) = e (F_p(t + D) − F_p(t)) + n (W_p(t + D) − W_p(t)) + μ (t + D − now) + κ (t + D − end)⁺
+    cost(p, m, t) = e (F_p(t + D) − F_p(t)) + n (W_p(t + D) − W_p(t))
+                    + μ (t + D − now) + κ (t + D − end)⁺
 
 with e the watts above rest, n the devices, F_p the tariff and W_p the price of a device, both
 summed up over time, and κ what it costs to work on after the last arrival. Starts are now, or at
@@ -22,7 +23,8 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import hold, open_sites, run_until_choice, send, steering_at
+from optbench.sim.kernel.sites.sites import hold, open_sites, run_until_choice, send
+from optbench.sim.kernel.sites.steering import steering_at
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
 
 # Entries of ``shape``, of ``weight``.
@@ -54,9 +56,12 @@ plans_at = table_at(Plans)
 
 
 @njit(cache=True)
-def run_plans(plant_row: Ints, state_row: Ints, steering_row: Ints, plans_row: Ints, until: float) -> None:
+def run_plans(
+    plant_row: Ints, state_row: Ints, steering_row: Ints, plans_row: Ints, until: float
+) -> None:
     """Simulate from time 0 to the last event, or up to ``until``."""
-    plant, state, steering, plans = plant_at(plant_row), state_at(state_row), steering_at(steering_row), plans_at(plans_row)
+    plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
+    plans = plans_at(plans_row)
     open_sites(plant, state, steering)
     while True:
         task = run_until_choice(plant, state, steering, until)
@@ -68,7 +73,15 @@ def run_plans(plant_row: Ints, state_row: Ints, steering_row: Ints, plans_row: I
                 hold(plant, state, task, then)
                 continue
         option = plans.to_option[task]
-        send(plant, state, steering, task, plans.to_pool[task], plans.devices[option], plans.clock[option])
+        send(
+            plant,
+            state,
+            steering,
+            task,
+            plans.to_pool[task],
+            plans.devices[option],
+            plans.clock[option],
+        )
 
 
 @njit(cache=True)
@@ -83,17 +96,24 @@ def summed(table: Floats, slots: int, pool: int, at: float) -> float:
 def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
     """Book the cheapest start of a job; return its tick."""
     pools, slots, step = plant.size[POOLS], plans.shape[SLOTS], plant.scalar[TICK_S]
-    slot_s, weight, units, kind = plans.weight[SLOT_S], plans.weight, state.remaining[task], plant.kind[task]
+    slot_s, weight, units = plans.weight[SLOT_S], plans.weight, state.remaining[task]
+    kind = plant.kind[task]
     now = state.total[NOW] * step
     here = int(now / slot_s)
     due = plant.deadline[task] * step
     urgent = due < math.inf
     least, at_pool, at_option, at_s = math.inf, NONE, NONE, now
     for pool in range(pools):
-        ingress = plant.ingress_ticks[plant.ingress[task] * pools + pool] * step if plant.size[HAS_INGRESS] else 0.0
+        ingress = (
+            plant.ingress_ticks[plant.ingress[task] * pools + pool] * step
+            if plant.size[HAS_INGRESS]
+            else 0.0
+        )
         if ingress == math.inf:
             continue
-        for option in range(plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]):
+        for option in range(
+            plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]
+        ):
             n, lasts = plans.devices[option], units * plans.unit_s[option]
             if urgent and (now + ingress + lasts > due or state.free[pool] < n):
                 continue
@@ -105,14 +125,22 @@ def plan(plant: Plant, state: State, plans: Plans, task: int) -> float:
                 if price >= least:
                     break
                 a, b = begin / slot_s, end / slot_s
-                price += plans.watts[option] * (summed(plans.tariff, slots, pool, b) - summed(plans.tariff, slots, pool, a))
+                price += plans.watts[option] * (
+                    summed(plans.tariff, slots, pool, b) - summed(plans.tariff, slots, pool, a)
+                )
                 price += n * (summed(plans.fee, slots, pool, b) - summed(plans.fee, slots, pool, a))
                 if price < least and (urgent or has_room(plans, plant, pool, a, b, n)):
                     least, at_pool, at_option, at_s = price, pool, option, begin - ingress
     if at_pool == NONE:  # no site has room, or the plan has ended
         at_pool, at_option = soonest(plant, state, plans, task)
         at_s = now
-    book(plans, at_pool, at_s / slot_s, (at_s + units * plans.unit_s[at_option]) / slot_s, plans.devices[at_option])
+    book(
+        plans,
+        at_pool,
+        at_s / slot_s,
+        (at_s + units * plans.unit_s[at_option]) / slot_s,
+        plans.devices[at_option],
+    )
     plans.to_pool[task], plans.to_option[task] = at_pool, at_option
     return max(state.total[NOW], math.floor(at_s / step + 0.5))
 
@@ -122,14 +150,17 @@ def soonest(plant: Plant, state: State, plans: Plans, task: int) -> tuple[int, i
     """Return the option in which a job that fits nowhere would end first, if it began now or after
     half of the busy work there.
     """
-    pools, kind, best, pool_of, option_of = plant.size[POOLS], plant.kind[task], math.inf, NONE, NONE
+    pools, kind, best = plant.size[POOLS], plant.kind[task], math.inf
+    pool_of, option_of = NONE, NONE
     for pool in range(pools):
         ingress = (
             plant.ingress_ticks[plant.ingress[task] * pools + pool] * plant.scalar[TICK_S]
             if plant.size[HAS_INGRESS]
             else 0.0
         )
-        for option in range(plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]):
+        for option in range(
+            plans.first[kind * (pools + 1) + pool], plans.first[kind * (pools + 1) + pool + 1]
+        ):
             lasts = ingress + state.remaining[task] * plans.unit_s[option]
             if state.free[pool] < plans.devices[option]:
                 lasts += 1e6 / max(1, plant.pool_count[pool])

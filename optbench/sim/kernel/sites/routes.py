@@ -4,13 +4,15 @@ on top of ``kernel.sites``.
 A unit of kind k in mode m (n devices, T seconds, e joules above the rest of its devices) costs,
 while pool p is at load level l,
 
-    c[l, m] = e r_p + μ_k T + w[l, p] n T          r_p = ENERGY + USD price_p + CARBON carbon_p over the next seconds it takes
+    c[l, m] = e r_p + μ_k T + w[l, p] n T
+    r_p     = ENERGY + USD price_p + CARBON carbon_p over the next seconds it takes
 
 where μ_k is the weight of a second in the system and w the price of a device in watts. Of the modes
 on at most ``free`` devices the cheapest allowed one counts; if none is allowed, the cheapest of the
 widest. A job of u units goes to the pool of least
 
-    u c + μ_k (ingress + wait) + LOAD (busy + waiting) / devices + LATE (if its deadline is expected to pass)
+    u c + μ_k (ingress + wait) + LOAD (busy + waiting) / devices
+        + LATE (if its deadline is expected to pass)
 
 of those with a free device, or (QUEUES) of all, with the expected wait (units waiting + u) n T /
 devices; where no device is free anywhere and jobs do not queue at cheap pools, to the pool of least
@@ -34,16 +36,13 @@ from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.plant import HAS_INGRESS, MODES, PERIODS, POOLS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import (
+from optbench.sim.kernel.sites.sites import hold, open_sites, run_until_choice, send
+from optbench.sim.kernel.sites.steering import (
     CLASSES,
     CLOCKS,
     WIDEST,
     Steering,
-    hold,
-    open_sites,
     rank_of,
-    run_until_choice,
-    send,
     steering_at,
 )
 from optbench.sim.kernel.state import NONE, NOW, State, state_at
@@ -91,9 +90,17 @@ routes_at = table_at(Routes)
 
 
 @njit(cache=True)
-def run_routes(plant_row: Ints, state_row: Ints, steering_row: Ints, routes_row: Ints, until: float, first: bool) -> None:
+def run_routes(
+    plant_row: Ints,
+    state_row: Ints,
+    steering_row: Ints,
+    routes_row: Ints,
+    until: float,
+    first: bool,
+) -> None:
     """Simulate to the last event, or up to ``until``; ``first`` starts the run."""
-    plant, state, steering, routes = plant_at(plant_row), state_at(state_row), steering_at(steering_row), routes_at(routes_row)
+    plant, state = plant_at(plant_row), state_at(state_row)
+    steering, routes = steering_at(steering_row), routes_at(routes_row)
     if first:
         open_sites(plant, state, steering)
     refresh(plant, steering, routes, state.total[NOW])
@@ -107,7 +114,8 @@ def run_routes(plant_row: Ints, state_row: Ints, steering_row: Ints, routes_row:
 @njit(cache=True)
 def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: int) -> None:
     """Send a job, or hold it."""
-    now, kind, units, weight = state.total[NOW], plant.kind[task], state.remaining[task], routes.weight
+    now, kind, units = state.total[NOW], plant.kind[task], state.remaining[task]
+    weight = routes.weight
     if state.queue[task] == NONE:  # this job was not held before
         routes.num_seen[kind] += 1.0
         routes.mean_units[kind] += (units - routes.mean_units[kind]) / routes.num_seen[kind]
@@ -120,12 +128,20 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
     mu = time_weight(routes, kind)
     then, step = routes.later_at[kind], plant.scalar[TICK_S]
     may = now < then <= plant.release[task] + weight[HOLD] / step and then < plant.deadline[task]
-    if may and units * routes.later_cost[kind] + mu * (then - now) * step < price * (1.0 - weight[MARGIN]):
+    if may and units * routes.later_cost[kind] + mu * (then - now) * step < price * (
+        1.0 - weight[MARGIN]
+    ):
         hold(plant, state, task, then)
         return
     retry = now + math.ceil(RETRY_S / step)
-    patient = weight[RESERVE] > 0.0 and retry <= plant.release[task] + weight[HOLD] / step and retry < plant.deadline[task]
-    if patient and price > units * (1.0 + weight[RESERVE]) * ideal_cost(plant, steering, routes, kind):
+    patient = (
+        weight[RESERVE] > 0.0
+        and retry <= plant.release[task] + weight[HOLD] / step
+        and retry < plant.deadline[task]
+    )
+    if patient and price > units * (1.0 + weight[RESERVE]) * ideal_cost(
+        plant, steering, routes, kind
+    ):
         hold(plant, state, task, retry)
         return
     mode = routes.choice[at]
@@ -133,11 +149,14 @@ def route(plant: Plant, state: State, steering: Steering, routes: Routes, task: 
         highest = 0.0
         for k in range(routes.option[KINDS]):
             highest = max(highest, routes.time_w[k])
-        routes.memory[DEBT] = max(-highest / weight[GAIN], routes.memory[DEBT] + seconds - weight[BUDGET])
+        routes.memory[DEBT] = max(
+            -highest / weight[GAIN], routes.memory[DEBT] + seconds - weight[BUDGET]
+        )
     ingress = ingress_latency(plant, task, pool)
     if ingress > 0.0 and routes.option[NUM_COMING] < MOST_COMING:
         k = routes.option[NUM_COMING]
-        routes.coming[k], routes.coming_at[k], routes.coming_to[k] = plant.devices[mode], now + ingress, pool
+        routes.coming[k], routes.coming_to[k] = plant.devices[mode], pool
+        routes.coming_at[k] = now + ingress
         routes.option[NUM_COMING] = k + 1
     send(plant, state, steering, task, pool, plant.devices[mode], NONE)
 
@@ -161,7 +180,11 @@ def time_weight(routes: Routes, kind: int) -> float:
 
 @njit(cache=True)
 def ingress_latency(plant: Plant, task: int, pool: int) -> float:
-    return plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[HAS_INGRESS] else 0.0
+    return (
+        plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool]
+        if plant.size[HAS_INGRESS]
+        else 0.0
+    )
 
 
 @njit(cache=True)
@@ -201,7 +224,8 @@ def best_pool(
             break
         for pool in range(pools):
             there = plant.pool_count[pool] - state.gone[pool]
-            ingress, free = ingress_latency(plant, task, pool) * plant.scalar[TICK_S], free_at(state, routes, pool)
+            ingress = ingress_latency(plant, task, pool) * plant.scalar[TICK_S]
+            free = free_at(state, routes, pool)
             at = ((routes.level[pool] * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
             queues = free == 0 or routes.choice[at + min(free, widest)] == NONE
             if ingress == math.inf or (queues and turn == 0 and routes.option[QUEUES] == 0):
@@ -223,7 +247,9 @@ def best_pool(
 
 
 @njit(cache=True)
-def expected_wait(plant: Plant, state: State, steering: Steering, kind: int, units: float, pool: int, mode: int) -> float:
+def expected_wait(
+    plant: Plant, state: State, steering: Steering, kind: int, units: float, pool: int, mode: int
+) -> float:
     """Return the work queued before a job over the number of devices; the most urgent class waits
     for the next end only.
     """
@@ -280,7 +306,9 @@ def refresh(plant: Plant, steering: Steering, routes: Routes, now: float) -> Non
 
 
 @njit(cache=True)
-def fill(plant: Plant, steering: Steering, routes: Routes, level: int, kind: int, pool: int, now: float) -> None:
+def fill(
+    plant: Plant, steering: Steering, routes: Routes, level: int, kind: int, pool: int, now: float
+) -> None:
     """Compute the cheapest mode of a kind at a pool on at most 1, 2, ... devices."""
     pools, widest, clocks = plant.size[POOLS], steering.shape[WIDEST], steering.shape[CLOCKS]
     place = ((level * routes.option[KINDS] + kind) * pools + pool) * (widest + 1)
@@ -302,29 +330,37 @@ def fill(plant: Plant, steering: Steering, routes: Routes, level: int, kind: int
         elif spare != NONE:
             routes.cost[place + n], routes.choice[place + n] = spare_cost, spare
         else:
-            routes.cost[place + n], routes.choice[place + n] = routes.cost[place + n - 1], routes.choice[place + n - 1]
+            routes.cost[place + n] = routes.cost[place + n - 1]
+            routes.choice[place + n] = routes.choice[place + n - 1]
 
 
 @njit(cache=True)
-def unit_cost(plant: Plant, routes: Routes, level: int, kind: int, pool: int, mode: int, now: float) -> float:
+def unit_cost(
+    plant: Plant, routes: Routes, level: int, kind: int, pool: int, mode: int, now: float
+) -> float:
     """Return c[l, m] of work that begins now."""
     seconds, weight = plant.time_s[mode], routes.weight
     rate = weight[ENERGY]
     if plant.size[PERIODS] > 0:
         end = now + max(1.0, routes.mean_units[kind] * seconds / plant.scalar[TICK_S])
-        rate += weight[USD] / J_PER_KWH * mean_rate(plant, plant.price, plant.price_before, pool, now, end)
-        rate += weight[CARBON] / J_PER_KWH * mean_rate(plant, plant.carbon, plant.carbon_before, pool, now, end)
+        price = mean_rate(plant, plant.price, plant.price_before, pool, now, end)
+        carbon = mean_rate(plant, plant.carbon, plant.carbon_before, pool, now, end)
+        rate += weight[USD] / J_PER_KWH * price
+        rate += weight[CARBON] / J_PER_KWH * carbon
     net_j = plant.energy_j[mode] - plant.mode_rest_w[mode] * seconds
     device_w = routes.device_w[level * plant.size[POOLS] + pool] * plant.devices[mode]
     return net_j * rate + (time_weight(routes, kind) + device_w) * seconds
 
 
 @njit(cache=True)
-def mean_rate(plant: Plant, rate: Floats, before: Floats, pool: int, begin: float, end: float) -> float:
+def mean_rate(
+    plant: Plant, rate: Floats, before: Floats, pool: int, begin: float, end: float
+) -> float:
     """Return the mean of a tariff over [begin, end]."""
-    first, last = pool * plant.size[PERIODS] + period_of(plant, begin), pool * plant.size[PERIODS] + period_of(plant, end)
-    into = begin - plant.period[first - pool * plant.size[PERIODS]]
-    out = end - plant.period[last - pool * plant.size[PERIODS]]
+    row = pool * plant.size[PERIODS]
+    first, last = row + period_of(plant, begin), row + period_of(plant, end)
+    into = begin - plant.period[first - row]
+    out = end - plant.period[last - row]
     return (before[last] + out * rate[last] - before[first] - into * rate[first]) / (end - begin)
 
 
@@ -333,7 +369,8 @@ def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now:
     """Find the period within patience, until the next such search, in which a unit would cost
     least.
     """
-    pools, per_kind = plant.size[POOLS], plant.size[POOLS] * steering.shape[WIDEST] * steering.shape[CLOCKS]
+    pools = plant.size[POOLS]
+    per_kind = pools * steering.shape[WIDEST] * steering.shape[CLOCKS]
     routes.later_cost[kind], routes.later_at[kind] = math.inf, math.inf
     if routes.weight[HOLD] <= 0.0:
         return
@@ -341,7 +378,10 @@ def look_ahead(plant: Plant, steering: Steering, routes: Routes, kind: int, now:
     waiting_w = time_weight(routes, kind) / max(1e-9, routes.mean_units[kind])
     for period in range(period_of(plant, now) + 1, plant.size[PERIODS]):
         start = plant.period[period]
-        if start > min(now + REFRESH_S / step, routes.memory[FRESH_UNTIL]) + routes.weight[HOLD] / step:
+        if (
+            start
+            > min(now + REFRESH_S / step, routes.memory[FRESH_UNTIL]) + routes.weight[HOLD] / step
+        ):
             return
         for k in range(per_kind):
             mode = steering.mode_at[kind * per_kind + k]

@@ -1,37 +1,55 @@
 """Arriving jobs and sites: compiled policies choose the site, devices and clock of a job.
 
-    a job arrives:    its pool is given (a record, a draw), or the caller decides (``next_choice``): ``send`` or ``hold``
-    it reaches it:    it begins at once where a device is free, else it joins the pool's queue (first come, first served, and
-                      one class before the next)
-    a job ends:       its devices are free; queued jobs begin while a device is free. A start never waits for more devices
-                      than its smallest mode takes: the number wanted is clipped to the free ones
+    a job arrives:  its pool is given (a record, a draw), or the caller decides (``next_choice``):
+                    ``send`` or ``hold``
+    it reaches it:  it begins at once where a device is free, else it joins the pool's queue (first
+                    come, first served, and one class before the next)
+    a job ends:     its devices are free; queued jobs begin while a device is free. A start never
+                    waits for more devices than its smallest mode takes: the number wanted is
+                    clipped to the free ones
 
 At one instant ends are handled first, each followed by the starts that it allows, then arrivals,
-then outages. What an outage stops returns to the head of its queue.
-
-The mode of a start is looked up by (kind, pool, devices, clock) in ``mode_at``, where a clock that
-has no mode stands for the next one that has; ``fit[kind, pool, free]`` is the largest number of
-devices with a mode. A policy picks one by:
-
-    TABLE    ``pick[kind, pool, free]``, NONE to wait
-    STICKY   all free devices; a pool's clock becomes LOW with two or more of them free, else max(clock, LOW)   (default_policy)
-    BANDIT   all free devices; the clock by UCB1 on −(energy per unit), one count of selections for all arms      (ucb1)
-    WISHED   devices and clock that were decided when the job was sent; clock NONE: the cheapest for that number
+then outages. What an outage stops returns to the head of its queue. ``start_modes`` picks the mode
+of a start.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
-from optbench.model.instance import Floats, Ints
+from optbench.model.instance import Ints
 from optbench.sim.kernel.accounts import accrue
 from optbench.sim.kernel.events import begin, break_down, expect_at, finish, start
 from optbench.sim.kernel.plant import CAPS, FAULTS, HAS_INGRESS, POOLS, TASKS, Plant, plant_at
-from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import is_awaited, pop_event
-from optbench.sim.kernel.sites.moves import ELASTIC, HOW, URGENT, grow, latest_of_others, raise_clocks, shrink, stop, under_cap
+from optbench.sim.kernel.sites.moves import (
+    ELASTIC,
+    HOW,
+    URGENT,
+    grow,
+    latest_of_others,
+    raise_clocks,
+    shrink,
+    stop,
+    under_cap,
+)
+from optbench.sim.kernel.sites.start_modes import learn, pick_mode
+from optbench.sim.kernel.sites.steering import (
+    BANDIT,
+    CLASSES,
+    CLOCKS,
+    GIVEN,
+    KINDS,
+    PICK,
+    ROUTE,
+    SELECTIONS,
+    SHORT_FIRST,
+    WIDEST,
+    Steering,
+    rank_of,
+    steering_at,
+)
 from optbench.sim.kernel.state import (
     BROKEN,
     EVENTS,
@@ -45,58 +63,6 @@ from optbench.sim.kernel.state import (
     State,
     state_at,
 )  # fmt: skip
-
-# Entries of ``shape``; values of PICK and ROUTE.
-WIDEST, CLOCKS, CLASSES, PICK, ROUTE, SELECTIONS, KINDS, SHORT_FIRST = range(8)
-TABLE, STICKY, BANDIT, WISHED = range(4)
-GIVEN, ASKED = range(2)
-
-
-class Steering(NamedTuple):
-    """The parameters and the memory of a policy. ``order`` lists tasks by the time they reach a
-    given pool, else by release. ``head``, ``tail`` and ``behind`` are the queues: one per pool
-    and class, classes served in order. ``levels`` counts the clocks of a kind at a pool,
-    ``column`` is the clock of a mode, ``coming`` counts devices that jobs in transit will take.
-    ``moves`` lists what may change while it runs (``sites.moves``).
-
-    ``serving`` lists the classes in the order in which they are served, followed by the rank of
-    each (``rank_of``). With SHORT_FIRST that order depends on the jobs so far: the class whose jobs
-    take the least mean time, in their fastest modes, comes first. ``seen`` is the number of jobs of
-    each class so far, their mean time, and the seconds per unit of the fastest mode of each kind.
-    There are few long columns, because each is an argument of every call that is not inlined: five
-    more made the reference week twice as slow.
-    """
-
-    shape: Ints
-    mode_at: Ints
-    class_of: Ints
-    order: Ints
-    reach: Floats
-    pool_of: Ints
-    wish_devices: Ints
-    wish_clock: Ints
-    pick: Ints
-    best_clock: Ints
-    clock_of: Ints
-    low_clock: Ints
-    arm_count: Floats
-    arm_mean: Floats
-    head: Ints
-    tail: Ints
-    behind: Ints
-    waiting: Ints
-    waiting_units: Floats
-    coming: Ints
-    fit: Ints
-    levels: Ints
-    column: Ints
-    moves: Ints
-    scratch: Ints
-    serving: Ints
-    seen: Floats
-
-
-steering_at = table_at(Steering)
 
 
 @njit(cache=True)
@@ -176,18 +142,15 @@ def learn_order(plant: Plant, state: State, steering: Steering, task: int) -> No
     seen[classes + mine] += (seconds - seen[classes + mine]) / seen[mine]
     for k in range(1, classes):
         moved, at = turn[k], k
-        while at > 0 and (seen[classes + turn[at - 1]], turn[at - 1]) > (seen[classes + moved], moved):
+        while at > 0 and (seen[classes + turn[at - 1]], turn[at - 1]) > (
+            seen[classes + moved],
+            moved,
+        ):
             turn[at] = turn[at - 1]
             at -= 1
         turn[at] = moved
     for k in range(classes):
         turn[classes + turn[k]] = k
-
-
-@njit(cache=True)
-def rank_of(steering: Steering, of_class: int) -> int:
-    """Return the rank at which a class is served."""
-    return int(steering.serving[steering.shape[CLASSES] + of_class])
 
 
 @njit(cache=True)
@@ -237,14 +200,24 @@ def requeue_stopped(plant: Plant, state: State, steering: Steering) -> None:
 
 
 @njit(cache=True)
-def send(plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int) -> None:
+def send(
+    plant: Plant, state: State, steering: Steering, task: int, pool: int, devices: int, clock: int
+) -> None:
     """Send a job to a pool with wishes for devices and a clock (NONE: the cheapest)."""
     row = (plant.kind[task] * plant.size[POOLS] + pool) * (steering.shape[WIDEST] + 1)
     devices = min(max(devices, 1), steering.shape[WIDEST])
     while steering.fit[row + devices] == 0 and devices < steering.shape[WIDEST]:
         devices += 1
-    steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = pool, devices, clock
-    latency = plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool] if plant.size[HAS_INGRESS] else 0.0
+    steering.pool_of[task], steering.wish_devices[task], steering.wish_clock[task] = (
+        pool,
+        devices,
+        clock,
+    )
+    latency = (
+        plant.ingress_ticks[plant.ingress[task] * plant.size[POOLS] + pool]
+        if plant.size[HAS_INGRESS]
+        else 0.0
+    )
     if latency > 0.0:
         state.queue[task] = pool
         steering.coming[pool] += devices
@@ -264,7 +237,8 @@ def hold(plant: Plant, state: State, task: int, until: float) -> None:
 def reach_pool(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> None:
     """Begin a job or queue it; no job overtakes another of its class."""
     of_class = steering.class_of[plant.kind[task]]
-    rank, first = rank_of(steering, of_class), steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
+    rank = rank_of(steering, of_class)
+    first = steering.head[pool * steering.shape[CLASSES] + of_class] == NONE
     if steering.moves[HOW] & (URGENT | ELASTIC) and state.free[pool] == 0:
         free_devices_for(plant, state, steering, pool, rank)
     if not (first and begin_job(plant, state, steering, task, pool)):
@@ -285,7 +259,9 @@ def free_devices_for(plant: Plant, state: State, steering: Steering, pool: int, 
 
 
 @njit(cache=True)
-def join_queue(plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool) -> None:
+def join_queue(
+    plant: Plant, state: State, steering: Steering, task: int, pool: int, first: bool
+) -> None:
     """Add a job to the queue of a pool, at its end or at its head."""
     queue = pool * steering.shape[CLASSES] + steering.class_of[plant.kind[task]]
     state.queue[task], state.end[task] = pool, NONE
@@ -329,55 +305,9 @@ def begin_job(plant: Plant, state: State, steering: Steering, task: int, pool: i
 
 
 @njit(cache=True)
-def pick_mode(plant: Plant, state: State, steering: Steering, task: int, pool: int) -> int:
-    """Return the mode for a start on the free devices of a pool, NONE where they are too few."""
-    widest, pick = steering.shape[WIDEST], steering.shape[PICK]
-    at, free = plant.kind[task] * plant.size[POOLS] + pool, min(state.free[pool], widest)
-    if pick == TABLE:
-        return int(steering.pick[at * (widest + 1) + free])
-    wanted = min(free, steering.wish_devices[task]) if pick == WISHED else free
-    devices = steering.fit[at * (widest + 1) + wanted]
-    if devices == 0:
-        return NONE
-    if pick == STICKY:
-        low = steering.low_clock[at]
-        steering.clock_of[pool] = low if state.free[pool] >= 2 else max(steering.clock_of[pool], low)
-        clock = steering.clock_of[pool]
-    elif pick == BANDIT:
-        clock = select(steering, at)
-    else:
-        clock = steering.wish_clock[task]
-        if clock == NONE:
-            clock = steering.best_clock[at * (widest + 1) + devices]
-    return int(steering.mode_at[(at * widest + devices - 1) * steering.shape[CLOCKS] + clock])
-
-
-@njit(cache=True)
-def select(steering: Steering, at: int) -> int:
-    """Return UCB1's clock: the lowest untried one, else the best mean plus √(2 ln t / N)."""
-    steering.shape[SELECTIONS] += 1
-    best, value, first = 0, -math.inf, at * steering.shape[CLOCKS]
-    for clock in range(steering.levels[at]):
-        count = steering.arm_count[first + clock]
-        if count == 0.0:
-            return clock
-        score = steering.arm_mean[first + clock] + math.sqrt(2.0 * math.log(steering.shape[SELECTIONS]) / count)
-        if score > value:
-            best, value = clock, score
-    return best
-
-
-@njit(cache=True)
-def learn(plant: Plant, steering: Steering, task: int, mode: int) -> None:
-    """Update the reward of an arm: minus the energy per unit of the job that has ended."""
-    at = plant.kind[task] * plant.size[POOLS] + plant.primary[mode]
-    arm = at * steering.shape[CLOCKS] + steering.column[mode]
-    steering.arm_count[arm] += 1.0
-    steering.arm_mean[arm] += (-plant.energy_j[mode] - steering.arm_mean[arm]) / steering.arm_count[arm]
-
-
-@njit(cache=True)
-def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool) -> int:
+def next_choice(
+    plant_row: Ints, state_row: Ints, steering_row: Ints, until: float, first: bool
+) -> int:
     """For Python: the next job that needs a pool, NONE at the end; ``first`` starts the run."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     if first:
@@ -386,7 +316,15 @@ def next_choice(plant_row: Ints, state_row: Ints, steering_row: Ints, until: flo
 
 
 @njit(cache=True)
-def send_to(plant_row: Ints, state_row: Ints, steering_row: Ints, task: int, pool: int, devices: int, clock: int) -> None:
+def send_to(
+    plant_row: Ints,
+    state_row: Ints,
+    steering_row: Ints,
+    task: int,
+    pool: int,
+    devices: int,
+    clock: int,
+) -> None:
     """For Python: ``send``."""
     plant, state, steering = plant_at(plant_row), state_at(state_row), steering_at(steering_row)
     send(plant, state, steering, task, pool, devices, clock)

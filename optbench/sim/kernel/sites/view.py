@@ -26,15 +26,44 @@ from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
 from optbench.sim.kernel.plant import HAS_INGRESS, PERIODS, POOLS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
-from optbench.sim.kernel.sites.sites import Steering
+from optbench.sim.kernel.sites.steering import Steering
 from optbench.sim.kernel.state import NOW, State
 from optbench.units import DAY_S
 
-GLOBAL_FEATURES = ("latency_price", "size", "kind", "day_sine", "day_cosine", "free", "waiting", "urgent")
+GLOBAL_FEATURES = (
+    "latency_price",
+    "size",
+    "kind",
+    "day_sine",
+    "day_cosine",
+    "free",
+    "waiting",
+    "urgent",
+)
 SITE_FEATURES = (
-    "free", "free_log", "few_free", "gone", "leaving", "queue", "wait", "regret", "way", "tariff", "size", "top_share",
-)  # fmt: skip
-OPTION_FEATURES = ("legal", "regret", "legal_regret", "energy", "time", "devices", "device_time", "free_after")
+    "free",
+    "free_log",
+    "few_free",
+    "gone",
+    "leaving",
+    "queue",
+    "wait",
+    "regret",
+    "way",
+    "tariff",
+    "size",
+    "top_share",
+)
+OPTION_FEATURES = (
+    "legal",
+    "regret",
+    "legal_regret",
+    "energy",
+    "time",
+    "devices",
+    "device_time",
+    "free_after",
+)
 G, S, O = len(GLOBAL_FEATURES), len(SITE_FEATURES), len(OPTION_FEATURES)
 
 # Entries of ``shape``, values of AIM and CLOCK_BY; entries of ``scale``.
@@ -72,7 +101,9 @@ site_view_at = table_at(SiteView)
 
 
 @njit(cache=True)
-def observe_sites(plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any, mask: Any) -> None:
+def observe_sites(
+    plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any, mask: Any
+) -> None:
     """Fill a row of features and the mask of legal options for one job."""
     row[:] = 0.0
     pools, widest = plant.size[POOLS], view.shape[WIDEST]
@@ -80,7 +111,9 @@ def observe_sites(plant: Plant, state: State, steering: Steering, view: SiteView
     least, legal_least = math.inf, math.inf
     for pool in range(pools):
         for a in range(pool * widest, (pool + 1) * widest):
-            here = view.cost[a] < math.inf and (not anywhere or uncommitted_devices(state, steering, pool) > a - pool * widest)
+            here = view.cost[a] < math.inf and (
+                not anywhere or uncommitted_devices(state, steering, pool) > a - pool * widest
+            )
             mask[a] = here
             least = min(least, view.cost[a])
             if here:
@@ -93,7 +126,9 @@ def observe_sites(plant: Plant, state: State, steering: Steering, view: SiteView
 
 
 @njit(cache=True)
-def price_options(plant: Plant, state: State, steering: Steering, view: SiteView, task: int) -> bool:
+def price_options(
+    plant: Plant, state: State, steering: Steering, view: SiteView, task: int
+) -> bool:
     """Compute cost and clock of every option (inf: none); return whether any has a free device."""
     pools, widest, clocks = plant.size[POOLS], view.shape[WIDEST], view.shape[CLOCKS]
     price_w, anywhere, kind = view.scale[PRICE_W], False, plant.kind[task]
@@ -124,7 +159,11 @@ def price_options(plant: Plant, state: State, steering: Steering, view: SiteView
             if best == math.inf or ingress == math.inf:
                 view.cost[a], view.clock[a], view.net[a], view.time[a] = math.inf, 0, 0.0, 0.0
                 continue
-            view.clock[a], view.net[a], view.time[a] = chosen, view.net_j[at + chosen], view.time_s[at + chosen]
+            view.clock[a], view.net[a], view.time[a] = (
+                chosen,
+                view.net_j[at + chosen],
+                view.time_s[at + chosen],
+            )
             view.cost[a] = view.tariff[pool] * view.net[a] + price_w * view.time[a]
             view.least[pool] = min(view.least[pool], view.cost[a])
             anywhere = anywhere or uncommitted_devices(state, steering, pool) > n
@@ -143,7 +182,9 @@ def tariff_of(plant: Plant, state: State, view: SiteView, pool: int) -> float:
     if view.shape[AIM] == FOR_ENERGY or plant.size[PERIODS] == 0:
         return 1.0
     at = pool * plant.size[PERIODS] + period_of(plant, state.total[NOW])
-    return (plant.price[at] if view.shape[AIM] == FOR_COST else plant.carbon[at]) / view.scale[MEAN_TARIFF]
+    return (plant.price[at] if view.shape[AIM] == FOR_COST else plant.carbon[at]) / view.scale[
+        MEAN_TARIFF
+    ]
 
 
 @njit(cache=True)
@@ -152,7 +193,9 @@ def clipped_feature(value: float) -> float:
 
 
 @njit(cache=True)
-def write_whole(plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any) -> None:
+def write_whole(
+    plant: Plant, state: State, steering: Steering, view: SiteView, task: int, row: Any
+) -> None:
     """GLOBAL_FEATURES."""
     free, waiting, count = 0, 0, 0
     for pool in range(plant.size[POOLS]):
@@ -209,7 +252,15 @@ def write_site(
 
 @njit(cache=True)
 def write_option(
-    plant: Plant, state: State, view: SiteView, pool: int, n: int, least: float, legal_least: float, mask: Any, row: Any
+    plant: Plant,
+    state: State,
+    view: SiteView,
+    pool: int,
+    n: int,
+    least: float,
+    legal_least: float,
+    mask: Any,
+    row: Any,
 ) -> None:
     """Write OPTION_FEATURES of one option; zeros where there is none."""
     a = pool * view.shape[WIDEST] + n - 1
@@ -225,4 +276,3 @@ def write_option(
     row[at + 5] = n / view.shape[WIDEST]
     row[at + 6] = clipped_feature(n * view.time[a] / view.scale[MEAN_TIME])
     row[at + 7] = clipped_feature((state.free[pool] - n) / plant.pool_count[pool])
-

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
-from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
-from optbench.cli.verbs.convert import counts_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
+from optbench.cli.verbs.convert import add_counts, counts_of
 
 if TYPE_CHECKING:
     from optbench.audit.audit_run import Audit, AuditRecord
@@ -29,75 +29,31 @@ EXAMPLES = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "log", metavar="LOG", help="a Slurm log: sacct --parsable2, with JobID, Eligible, Start, End, AllocTRES, NodeList"
-    )
-    parser.add_argument(
-        "--profile",
-        metavar="TYPE=NAME",
-        type=setting,
-        action="append",
-        default=[],
-        help="profile of a type of GPU in the log (a shipped one, or a file)",
-    )
-    parser.add_argument(
-        "--work", metavar="KIND", default="training", help="kind of work whose law of clocks holds (default training)"
-    )
-    parser.add_argument(
-        "--clock",
-        metavar="TYPE=F",
-        type=setting,
-        action="append",
-        default=[],
-        help="the clock that a type ran at, as a share of its top clock (default 1)",
-    )
-    parser.add_argument(
-        "--keep",
-        metavar="WHAT",
-        action="append",
-        default=[],
-        help="what no scheduler may change: clock, count, placement (type of GPU), idle (idle GPUs stay awake)",
-    )
-    parser.add_argument(
-        "--policy",
-        "-s",
-        "--solver",
-        metavar="POLICY",
-        action="append",
-        default=[],
-        help="simulate only these (default: all that support the instance)",
-    )
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
-    parser.add_argument("--html", metavar="FILE", help="write the report as one page")
-    parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance for policies and solvers")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
-    configure_gaps(parser)
-
-
-def configure_gaps(parser: argparse.ArgumentParser) -> None:
-    """Options for information that a log does not contain."""
-    group = parser.add_argument_group("information that a log does not contain")
-    group.add_argument(
-        "--nodes",
-        metavar="FILE",
-        help="the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model",
-    )
-    group.add_argument(
-        "--node-type",
-        metavar="NODES=TYPE",
-        type=node_type,
-        action="append",
-        default=[],
-        help="type of the GPUs of nodes (gpu[01-24], gpu*, * for all others), for runs that name none",
-    )
-    for flags, what in ((("--since", "-S"), "from"), (("--until", "-E"), "up to")):
-        side = "-S" if what == "from" else "-E"
+def configure(parser: Parser) -> None:
+    parser.positional("log", "a Slurm log: sacct --parsable2, with JobID, Eligible, Start, End, AllocTRES, NodeList")
+    kinds = "profile of a type of GPU in the log (a shipped one, or a file)"
+    parser.repeated("--profile TYPE=NAME", kinds, setting)
+    laws = "kind of work whose law of clocks holds (default training)"
+    parser.option("--work KIND", laws, default="training")
+    ran_at = "the clock that a type ran at, as a share of its top clock (default 1)"
+    parser.repeated("--clock TYPE=F", ran_at, setting)
+    fixed = "what no scheduler may change: clock, count, placement (type of GPU), idle (idle GPUs stay awake)"
+    parser.repeated("--keep WHAT", fixed)
+    only = "simulate only these (default: all that support the instance)"
+    parser.repeated("--policy -s --solver POLICY", only)
+    add_seed(parser, "of the policies (default 0)")
+    parser.option("--html FILE", "write the report as one page")
+    parser.option("--instance FILE", "write the runs as an instance for policies and solvers")
+    parser.flag("-q --quiet", "no progress")
+    parser.section("information that a log does not contain")
+    inventory = "the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model"
+    parser.option("--nodes FILE", inventory)
+    types = "type of the GPUs of nodes (gpu[01-24], gpu*, * for all others), for runs that name none"
+    parser.repeated("--node-type NODES=TYPE", types, node_type)
+    for flags, what, side in (("--since -S", "from", "-S"), ("--until -E", "up to", "-E")):
         text = f"audit {what} this time (2026-03-01 or 2026-03-01T12:00:00): sacct's {side}; without it, as the log shows"
-        group.add_argument(*flags, metavar="TIME", type=moment, help=text)
-    for flag, what in (("--devices-per-node", "GPUs of a type on one node"), ("--count", "GPUs of a type in all")):
-        text = f"{what}; without it, the most in use at once"
-        group.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
+        parser.option(f"{flags} TIME", text, moment)
+    add_counts(parser, "GPUs")
 
 
 def run(args: argparse.Namespace) -> int:

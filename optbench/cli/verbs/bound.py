@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, show, table
-from optbench.cli.terminal.parser import UsageError, add_time_limit, number
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number
 from optbench.cli.terminal.targets import add_target, instance_of
 from optbench.errors import OptbenchError
 
@@ -25,17 +25,15 @@ EXAMPLES = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser, optional=True)
-    parser.add_argument(
-        "--recheck", action="store_true", help="prove the workspace's bank again; drop entries that do not hold, with the reason"
-    )
-    parser.add_argument(
-        "--method", metavar="METHOD", default="auto", help="a bounding method, or a solver (default auto: every suitable method)"
-    )
+    again = "prove the workspace's bank again; drop entries that do not hold, with the reason"
+    parser.flag("--recheck", again)
+    methods = "a bounding method, or a solver (default auto: every suitable method)"
+    parser.option("--method METHOD", methods, default="auto")
     add_time_limit(parser, 10.0, "time for bounding")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance (default 0)")
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="of a solver (default 1)")
+    add_seed(parser, "of the generated instance (default 0)")
+    parser.option("--threads N", "of a solver (default 1)", number(int, 1), 1)
 
 
 def run(args: argparse.Namespace) -> int:

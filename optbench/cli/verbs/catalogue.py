@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, show, table
+from optbench.cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from optbench.plugins.discovery import Entry, Kind
@@ -23,13 +24,12 @@ PROFILES = ("profiles", "profile")
 WHAT: dict[str, Kind] = {"problems": "problem", "solvers": "solver", "studies": "study"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    what = (*WHAT, *WHAT.values(), *PROFILES)
+def configure(parser: Parser) -> None:
     kinds = f"only {', '.join(WHAT)} (default all three), or profiles"
-    parser.add_argument("kind", metavar="KIND", nargs="?", choices=what, help=kinds)
-    parser.add_argument("names", metavar="NAME", nargs="*", help="of profiles: names, or files of your own")
+    parser.positional("kind", kinds, "?", choices=(*WHAT, *WHAT.values(), *PROFILES))
+    parser.positional("names NAME", "of profiles: names, or files of your own", "*")
     more = "also files, types of parameters, what solvers support, sources of profiles"
-    parser.add_argument("-v", "--verbose", action="store_true", help=more)
+    parser.flag("-v --verbose", more)
 
 
 def run(args: argparse.Namespace) -> int:

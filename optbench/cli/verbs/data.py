@@ -33,14 +33,14 @@ STATES = {
 }
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions", parser_class=Parser)
     shown = actions.add_parser("list", help="the sets, or the files of one set, and where they are")
-    shown.add_argument("sets", metavar="SET", nargs="*", help="show the files of these sets")
+    shown.positional("sets SET", "show the files of these sets", "*")
     fetched = actions.add_parser("fetch", help="fetch sets or files into the cache")
-    fetched.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
     path = actions.add_parser("path", help="print the path of a file or set, with its checksum verified")
-    path.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
+    for action in (fetched, path):
+        action.positional("names NAME", "a set (jobshop) or a file (jobshop/ft06)", "+")
     for action in (shown, fetched, path):
         add_json(action, default=argparse.SUPPRESS)  # A default here would override `optbench data --json list`.
 

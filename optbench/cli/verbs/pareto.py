@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
-from optbench.cli.terminal.parser import UsageError, add_time_limit, number, seconds, setting, settings_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
@@ -25,27 +25,23 @@ EXAMPLES = (
 UNTIL_COMPLETION = "completion"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="a solver that supports limits (default cpsat)")
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
-    )
-    parser.add_argument("--x", metavar="METRIC", default="makespan_s", help="the metric that is limited (default makespan_s)")
-    parser.add_argument("--y", metavar="METRIC", default="energy_j", help="the metric that is minimised (default energy_j)")
-    parser.add_argument("--points", metavar="N", type=number(int, 2), default=10, help="points, both ends included (default 10)")
+    parser.option("-s --solver SOLVER", "a solver that supports limits (default cpsat)", default="cpsat")
+    parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
+    parser.option("--x METRIC", "the metric that is limited (default makespan_s)", default="makespan_s")
+    parser.option("--y METRIC", "the metric that is minimised (default energy_j)", default="energy_j")
+    parser.option("--points N", "points, both ends included (default 10)", number(int, 2), 10)
     add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
-    parser.add_argument(
-        "--horizon", metavar="TIME", type=horizon,
-        help="horizon of idle energy: 1h, or 'completion' (default: the time of every task's cheapest mode)",
-    )
-    parser.add_argument("--asleep", action="store_true", help="devices that are not busy sleep, whatever their pool says")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver")
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the front as JSON")
-    parser.add_argument("--html", metavar="FILE", help="write a page with the plot")
-    parser.add_argument("--csv", metavar="FILE", help="write the points as CSV")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    idle = "horizon of idle energy: 1h, or 'completion' (default: the time of every task's cheapest mode)"
+    parser.option("--horizon TIME", idle, horizon)
+    parser.flag("--asleep", "devices that are not busy sleep, whatever their pool says")
+    add_seed(parser, "of the generated instance and of the solver")
+    parser.option("--threads N", "default 1", number(int, 1), 1)
+    parser.option("-o --output FILE", "write the front as JSON")
+    parser.option("--html FILE", "write a page with the plot")
+    parser.option("--csv FILE", "write the points as CSV")
+    parser.flag("-q --quiet", "no progress")
 
 
 def horizon(text: str) -> float | str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal.output import emit_json
-from optbench.cli.terminal.parser import number
+from optbench.cli.terminal.parser import Parser, number
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
@@ -26,21 +26,18 @@ EXAMPLES = ("optbench run quickstart -n 2", "optbench run quickstart --only solv
 PATIENCE = "optbench: stopping; finished cells are kept, the same command runs the rest (press Ctrl-C again to exit at once)\n"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="name of a study, or its file")
-    parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), default=1, help="cells at a time (default 1)")
-    parser.add_argument(
-        "--only",
-        metavar="FILTER",
-        action="append",
-        default=[],
-        help="part of the cells: solver=, target=, instance=, seed=, repetition=, the beginning of a key, or text in "
+def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study, or its file")
+    parser.option("-n --jobs N", "cells at a time (default 1)", number(int, 1), 1)
+    parser.repeated(
+        "--only FILTER",
+        "part of the cells: solver=, target=, instance=, seed=, repetition=, the beginning of a key, or text in "
         "`solver | instance | seed`; may repeat",
     )
-    parser.add_argument("--force", action="store_true", help="run every cell again; the last record counts")
-    parser.add_argument("--retry", action="store_true", help="run failed cells again")
-    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow; `optbench sync` does it later")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    parser.flag("--force", "run every cell again; the last record counts")
+    parser.flag("--retry", "run failed cells again")
+    parser.flag("--no-track", "send nothing to MLflow; `optbench sync` does it later")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:

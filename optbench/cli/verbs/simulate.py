@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
-from optbench.cli.terminal.parser import UsageError, number, seconds, setting, settings_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
 from optbench.units import DAY_S
 
@@ -28,25 +28,15 @@ ELSEWHERE = ("reference", "regret")
 FELT_S = 0.1
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument(
-        "--policy", "-s", "--solver", metavar="POLICY", default="fcfs", help="see `optbench list solvers` (default fcfs)"
-    )
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the policy"
-    )
-    parser.add_argument("--arrivals", metavar="FILE", help="recorded arrivals, where the problem takes them")
-    parser.add_argument(
-        "--horizon",
-        metavar="TIME",
-        type=seconds,
-        help="end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)",
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the policy (default 0)"
-    )
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
+    parser.option("--policy -s --solver POLICY", "see `optbench list solvers` (default fcfs)", default="fcfs")
+    parser.repeated("-p --param KEY=VALUE", "a parameter of the policy", setting)
+    parser.option("--arrivals FILE", "recorded arrivals, where the problem takes them")
+    end = "end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)"
+    parser.option("--horizon TIME", end, seconds)
+    add_seed(parser, "of the generated instance and of the policy (default 0)")
+    parser.option("--threads N", "default 1", number(int, 1), 1)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import emit_json
-from optbench.cli.terminal.parser import UsageError, add_time_limit, number, setting, settings_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
@@ -29,35 +29,24 @@ DEFAULT_TIME_S = 60.0
 EXPLAIN_S = 30.0
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument(
-        "-s", "--solver", "--policy", metavar="SOLVER", default="cpsat", help="see `optbench list solvers` (default cpsat)"
-    )
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
-    )
+    parser.option("-s --solver --policy SOLVER", "see `optbench list solvers` (default cpsat)", default="cpsat")
+    parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
     add_time_limit(parser, DEFAULT_TIME_S, "time for solving", unless="; none with --work-limit")
-    parser.add_argument(
-        "--work-limit", metavar="N", type=number(float, 1e-9), help="limit in the solver's own units: the same on any machine"
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver (default 0)"
-    )
-    parser.add_argument(
-        "--instance-seed", metavar="N", type=number(int, 0), help="of the generated instance, where it differs from the solver's"
-    )
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
-    parser.add_argument("--warm-start", metavar="FILE", help="a schedule to start from; the result is never worse")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the schedule")
-    parser.add_argument("--html", metavar="FILE", help="write a page: Gantt chart, power curve, search")
-    parser.add_argument(
-        "--explain", action="store_true", help=f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
-    )
-    parser.add_argument(
-        "--bank", action="store_true", help="use and keep bounds in the workspace's .optbench/ (not for comparisons)"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    units = "limit in the solver's own units: the same on any machine"
+    parser.option("--work-limit N", units, number(float, 1e-9))
+    add_seed(parser, "of the generated instance and of the solver (default 0)")
+    other = "of the generated instance, where it differs from the solver's"
+    parser.option("--instance-seed N", other, number(int, 0))
+    parser.option("--threads N", "default 1", number(int, 1), 1)
+    parser.option("--warm-start FILE", "a schedule to start from; the result is never worse")
+    parser.option("-o --output FILE", "write the schedule")
+    parser.option("--html FILE", "write a page: Gantt chart, power curve, search")
+    more = f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
+    parser.flag("--explain", more)
+    parser.flag("--bank", "use and keep bounds in the workspace's .optbench/ (not for comparisons)")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.live_line import LiveLine
 from optbench.cli.terminal.output import DIM, emit_json, escape, show, table
+from optbench.cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from optbench.store.run_store import Store
@@ -22,10 +23,10 @@ DESCRIPTION = (
 EXAMPLES = ("optbench sync", "optbench sync quickstart --json")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all)")
-    parser.add_argument("--restore", action="store_true", help="restore runs that were deleted in MLflow")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study, or its file (default: all)", "?")
+    parser.flag("--restore", "restore runs that were deleted in MLflow")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.live_line import LiveLine
 from optbench.cli.terminal.output import DIM, emit_json, escape, figure, length, show, table
-from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
 
 if TYPE_CHECKING:
     from optbench.plugins.training import Trainable, TrainingResult
@@ -28,21 +28,16 @@ EXAMPLES = (
 PATIENCE = "optbench: stopping; the network so far is kept, the same command continues (press Ctrl-C again to exit at once)\n"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("solver", metavar="SOLVER", help="a solver that can be trained (chsac_af, learned_prices)")
-    parser.add_argument(
-        "--on", metavar="PROBLEM", action="append", required=True,
-        help="the problem to train on; given several times, environments take them in turn",
-    )  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="CHECKPOINT", type=Path, required=True, help="the file to write")
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[],
-        help="how to train (mode=paper, gamma=0.9)",
-    )  # fmt: skip
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="default 0")
-    parser.add_argument("--fresh", action="store_true", help="start again instead of continuing an earlier training")
-    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.positional("solver", "a solver that can be trained (chsac_af, learned_prices)")
+    turns = "the problem to train on; given several times, environments take them in turn"
+    parser.repeated("--on PROBLEM", turns, required=True)
+    parser.option("-o --output CHECKPOINT", "the file to write", Path, required=True)
+    parser.repeated("-p --param KEY=VALUE", "how to train (mode=paper, gamma=0.9)", setting)
+    add_seed(parser, "default 0")
+    parser.flag("--fresh", "start again instead of continuing an earlier training")
+    parser.flag("--no-track", "send nothing to MLflow")
+    parser.flag("-q --quiet", "no progress")
 
 
 class TrainingProgress(LiveLine):

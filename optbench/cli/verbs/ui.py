@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit, emit_json
-from optbench.cli.terminal.parser import UsageError, number
+from optbench.cli.terminal.parser import Parser, UsageError, number
 
 if TYPE_CHECKING:
     from optbench.track.tracking_address import TrackingAddress
@@ -24,13 +24,12 @@ EXPERIMENTS = "/#/experiments"
 LOCALHOST, ANYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", metavar="N", type=number(int, 1), help="default: the first free one from 5000 on")
-    parser.add_argument("--host", metavar="HOST", default=LOCALHOST, help="address to listen on (default 127.0.0.1)")
-    parser.add_argument(
-        "--optuna", metavar="STUDY", nargs="?", const="", help="the search of `optbench tune STUDY`, in optuna-dashboard"
-    )
-    parser.add_argument("--no-browser", action="store_true", help="open no browser")
+def configure(parser: Parser) -> None:
+    parser.option("--port N", "default: the first free one from 5000 on", number(int, 1))
+    parser.option("--host HOST", "address to listen on (default 127.0.0.1)", default=LOCALHOST)
+    search = "the search of `optbench tune STUDY`, in optuna-dashboard"
+    parser.option("--optuna STUDY", search, nargs="?", const="")
+    parser.flag("--no-browser", "open no browser")
 
 
 def run(args: argparse.Namespace) -> int:

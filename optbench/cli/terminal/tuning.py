@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
+from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, show, table
 
 if TYPE_CHECKING:
@@ -12,34 +12,19 @@ if TYPE_CHECKING:
     from optbench.tune.validation import TunedComparison, Validation
 
 
-class Display(LiveLine):
+class SearchProgress(LiveLine):
     """Show the progress of a search; a context manager."""
 
-    def __init__(self, study: str, quiet: bool = False) -> None:
-        super().__init__(study, quiet)
-        self.progress: TuneProgress | None = None
+    waiting = "running the defaults"
 
-    def __call__(self, progress: TuneProgress) -> None:
-        self.progress = progress
-        self.now_and_then()
-
-    def has_more(self) -> bool:
-        return self.progress is not None
-
-    def share(self) -> tuple[float, float | None]:
-        return NO_TOTAL if self.progress is None else (self.progress.done, self.progress.total)
-
-    def state(self) -> str:
+    def describe(self, now: TuneProgress) -> Step:
         """``12 of 100 trials, 2 at work, best -7.4 % against the defaults, about 35.0 s left``."""
-        now = self.progress
-        if now is None:
-            return "running the defaults"
         parts = [f"{now.done} of {now.total} trials"]
         parts += [f"{now.running} at work"] if now.running else []
         parts += [f"best {signed(now.best)} against the defaults"] if now.best is not None else []
         parts += [f"{now.front} on the front"] if now.front is not None else []
         parts += [f"about {length(now.eta_s)} left"] if now.eta_s is not None and now.done < now.total else []
-        return ", ".join(parts)
+        return Step(", ".join(parts), now.done, now.total)
 
 
 def document(done: TuneRun) -> dict[str, Any]:

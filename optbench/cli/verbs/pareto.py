@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
-from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
+from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
 from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
@@ -97,36 +97,21 @@ def _front(args: argparse.Namespace) -> Front:
 class FrontLine(LiveLine):
     """Print a line on stderr for every finished point, and the current one's progress at intervals."""
 
-    def __init__(self, solver: str, quiet: bool = False) -> None:
-        super().__init__(solver, quiet)
-        self.progress: FrontProgress | None = None
+    waiting = "looking for a first schedule"
 
-    def __call__(self, progress: FrontProgress) -> None:
-        self.progress = progress
-        if progress.finished:
-            self.say(self.state())
-        else:
-            self.now_and_then()
-
-    def has_more(self) -> bool:
-        return False
-
-    def share(self) -> tuple[float, float | None]:
-        if self.progress is None:
-            return NO_TOTAL
-        return self.progress.number - (not self.progress.finished), self.progress.points
-
-    def state(self) -> str:
+    def describe(self, now: FrontProgress) -> Step:
         """``point 2 of 8 under 120: energy_j 1.2e6, gap 3 % so far``."""
         from optbench.model.measures import gap
 
-        now = self.progress
-        if now is None:
-            return "looking for a first schedule"
         under = "" if now.limit is None else f" under {figure(now.limit)}"
+        so_far = "" if now.finished else " so far"
         distance = percent(gap(now.objective, now.bound))
-        words = f"point {now.number} of {now.points}{under}: {now.metric} {figure(now.objective)}"
-        return f"{words}, gap {distance}{'' if now.finished else ' so far'}"
+        point = f"point {now.number} of {now.points}{under}: {now.metric} {figure(now.objective)}"
+        done = now.number - (not now.finished)
+        return Step(f"{point}, gap {distance}{so_far}", done, now.points, is_result=now.finished)
+
+    def has_more(self) -> bool:
+        return False
 
 
 def _write(args: argparse.Namespace, front: Front) -> list[str]:

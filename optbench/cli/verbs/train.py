@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import DIM, emit_json, escape, figure, length, show, table
 from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
 
@@ -43,27 +43,15 @@ def configure(parser: Parser) -> None:
 class TrainingProgress(LiveLine):
     """Show the progress of a training; a context manager."""
 
-    def __init__(self, solver: str, quiet: bool = False) -> None:
-        super().__init__(solver, quiet)
-        self._done, self._total, self._point = 0, 0, dict[str, float]()
+    waiting = "making instances"
 
-    def __call__(self, done: int, total: int, point: dict[str, float]) -> None:
-        self._done, self._total, self._point = done, total, point
-        self.now_and_then()
-
-    def has_more(self) -> bool:
-        return self._total > 0
-
-    def share(self) -> tuple[float, float | None]:
-        return self._done, self._total or None
-
-    def state(self) -> str:
+    def describe(self, done: int, total: int, point: dict[str, float]) -> Step:
         """``120 of 450 rounds, reward -0.6, latency_s 1520, about 35.0 s left``."""
-        if self._total == 0:
-            return "making instances"
-        said = [f"{name} {figure(self._point[name])}" for name in ("reward", "latency_s", "loss") if name in self._point]
-        left = self.spent_s() / max(1, self._done) * (self._total - self._done)
-        return ", ".join([f"{self._done} of {self._total} rounds", *said, f"about {length(left)} left"])
+        names = ("reward", "latency_s", "loss")
+        said = [f"{name} {figure(point[name])}" for name in names if name in point]
+        left = self.spent_s() / max(1, done) * (total - done)
+        parts = [f"{done} of {total} rounds", *said, f"about {length(left)} left"]
+        return Step(", ".join(parts), done, total)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -46,13 +46,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _search(args: argparse.Namespace) -> TuneRun:
-    from optbench.cli.terminal.tuning import Display
+    from optbench.cli.terminal.tuning import SearchProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.study.study_file import load_study
     from optbench.tune.search import run_tune
 
     study = load_study(args.study)
-    with Display(study.name, quiet=args.quiet or args.json) as display:
+    with SearchProgress(study.name, quiet=args.quiet or args.json) as display:
 
         def work(stop: threading.Event) -> TuneRun:
             return run_tune(

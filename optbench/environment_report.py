@@ -193,7 +193,7 @@ def _attributes() -> Check:
 def _process_trees() -> Check:
     if IS_LINUX:
         return Check("process trees", "ok", "limits of a study's cells also hold for the processes that they start")
-    detail = "cells of a study are observed by ps, which loses processes that leave both their parent and their session"
+    detail = "cells of a study are observed by psutil, which loses processes that leave both their parent and their session"
     return Check("process trees", "note", detail, "run solvers that you do not trust on Linux")
 
 

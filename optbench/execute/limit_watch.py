@@ -22,7 +22,7 @@ from optbench.sandbox.system_calls import IS_LINUX
 # Seconds between two measurements, by the age of the cell: a young cell may be a fork bomb, an old
 # one should not be disturbed.
 LOOKS = ((1.0, 0.01), (10.0, 0.02), (float("inf"), 0.05))
-PS_LOOK_S = 0.25  # where each measurement calls ps
+SLOW_LOOK_S = 0.25  # where each measurement lists all processes of the machine
 # Seconds that a cell may take to end after its answer, and its helper processes (queues, resource
 # trackers) after the cell.
 MAIN_GRACE_S, HELPERS_GRACE_S = 2.0, 0.2
@@ -95,7 +95,7 @@ class LimitWatch:
 
     def _interval_s(self) -> float:
         if not IS_LINUX:
-            return PS_LOOK_S
+            return SLOW_LOOK_S
         if self.seen.ended_at is not None:
             return 0.002
         age = time.monotonic() - self.began

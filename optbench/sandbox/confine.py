@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optbench.sandbox import capabilities, landlock, process_tree, ps, seccomp
+from optbench.sandbox import capabilities, landlock, process_tree, seccomp
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.units import BYTES_PER_MB
 
@@ -94,7 +94,9 @@ def thread_limit() -> int | None:
     if os.geteuid() == 0:
         return None
     if not IS_LINUX:
-        return len(ps.rows()) + SPARE_THREADS
+        import psutil
+
+        return len(psutil.pids()) + SPARE_THREADS
     count = 0
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):

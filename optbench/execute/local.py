@@ -16,20 +16,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
+from itertools import chain
 from typing import IO, Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
-from optbench.execute.answer_file import read_answer
 from optbench.execute.base import Job, JobOutcome
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
 from optbench.execute.message_channel import MessageChannel
 from optbench.execute.numba_cache import PluginCodeFolders
+from optbench.execute.validate_answer import read_answer
 from optbench.execute.zygote import ENVIRONMENT, SLOTS_END_S
 from optbench.plugins.specs import name_of
-from optbench.sandbox.process_tree import MAX_KILL_S
+from optbench.sandbox.process_tree import MAX_KILL_S, exit_words
 from optbench.store.records import Reason
 from optbench.study.declared import Study
 
@@ -75,8 +75,8 @@ class _SlotHandle:
 
 
 class LocalExecutor:
-    """Runs ``jobs`` cells at a time. What the named plug-ins import is loaded once, before the
-    first job.
+    """Runs ``jobs`` cells at a time. What the named plug-ins import is loaded once, when the first
+    job has to be run: a finished study starts no process.
 
     ``sharing`` is the number of cells that share the machine's memory, including those of other
     executors. Without ``landlock`` cells are confined as on a kernel that lacks it.
@@ -109,16 +109,19 @@ class LocalExecutor:
         return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
 
     def __enter__(self) -> LocalExecutor:
-        self._start(load=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[JobOutcome]:
+        waiting = iter(jobs)
+        first = next(waiting, None)
+        if first is None or stop():
+            return
         if self.process is None:
             self._start(load=True)
-        waiting = iter(jobs)
+        waiting = chain([first], waiting)
         exhausted = False
         ended: list[JobOutcome] = []
         self.trouble = ""
@@ -260,7 +263,7 @@ class LocalExecutor:
             elif "gone" in message:
                 slot = self.slots.pop(message["gone"])
                 slot.channel.close()
-                words = _exit_words(message["status"])
+                words = exit_words(os.waitstatus_to_exitcode(message["status"]))
                 what = "the process that watched the cell was ended, probably by the cell"
                 out += _lost_job(slot, f"{what} ({words})")
                 self._add_slot()
@@ -325,8 +328,3 @@ def _lost_job(slot: _SlotHandle, message: str) -> list[JobOutcome]:
     if slot.job is None:
         return []
     return [JobOutcome(slot.job.key, None, Reason("signal", message), total_s=round(time.monotonic() - slot.sent_at, 6))]
-
-
-def _exit_words(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -10,11 +10,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
-from optbench.errors import OptbenchError
+from optbench.errors import FileFormatError, OptbenchError
+from optbench.execute.tasks import ANSWER
+from optbench.model.files.strict_json import parse_json
 from optbench.model.result import Proof, Status, Termination
-from optbench.store.records import REASONS
+from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file
+from optbench.store.records import REASONS, Reason
 from optbench.typed_values import describe, is_number
 
 STATUSES, TERMINATIONS, PROOFS = get_args(Status), get_args(Termination), get_args(Proof)
@@ -51,6 +55,19 @@ class SolveAnswer:
     trajectory: tuple[dict[str, Any], ...]
     schedule: Any
     infeasibility: dict[str, Any] | None = None
+
+
+def read_answer(folder: Path) -> dict[str, Any] | Reason:
+    """Return the answer that a cell wrote, as strict JSON, or the reason why it is not valid."""
+    try:
+        answer = parse_json(read_bounded_file(folder / ANSWER).decode("utf-8"))
+    except UnreadableFileError as error:
+        return Reason("nonsense", str(error))
+    except (FileFormatError, UnicodeDecodeError) as error:
+        return Reason("nonsense", f"its answer cannot be read: {error}")
+    if not isinstance(answer, dict):
+        return Reason("nonsense", f"its answer is a {type(answer).__name__}, not an object")
+    return answer
 
 
 def read_refusal(answer: Mapping[str, Any]) -> tuple[str, str] | None:

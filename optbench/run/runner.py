@@ -13,7 +13,6 @@ from typing import Literal
 
 from optbench.execute.base import Executor, Job
 from optbench.execute.local import LocalExecutor
-from optbench.execute.on_demand import OnDemandExecutor
 from optbench.files import write_whole
 from optbench.run.instance_cache import make_instances
 from optbench.run.judge import judge, kept_files
@@ -103,8 +102,8 @@ def run_study(
     """
     store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
     began, compile_s = time.monotonic(), list[float]()
-    executor = OnDemandExecutor(
-        executor or LocalExecutor.for_study(study, jobs, lambda report: compile_s.append(report.compile_s))
+    executor = executor or LocalExecutor.for_study(
+        study, jobs, lambda report: compile_s.append(report.compile_s)
     )
     with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))

@@ -249,3 +249,8 @@ def send_signal(pid: int, number: signal.Signals) -> None:
     """Send a signal to a process that may have ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, number)
+
+
+def exit_words(code: int) -> str:
+    """Describe how a process ended, by its exit code, which is negative after a signal."""
+    return f"signal {-code}" if code < 0 else f"exit code {code}"

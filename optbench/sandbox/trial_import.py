@@ -17,6 +17,7 @@ from typing import Any
 from optbench.errors import OptbenchError
 from optbench.plugins.discovery import Kind, PluginError, files_by_name, load_class
 from optbench.plugins.specs import name_of
+from optbench.sandbox.process_tree import exit_words
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.workspace import FOLDERS, checkout
 
@@ -42,7 +43,7 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
-        output, manner = done.stdout, f"importing it ends the process ({_exit_words(done.returncode)})"
+        output, manner = done.stdout, f"importing it ends the process ({exit_words(done.returncode)})"
     except subprocess.TimeoutExpired as error:
         output, manner = error.stdout or b"", f"importing it takes more than {patience_s:g} s"
     finished = output.splitlines()
@@ -97,7 +98,3 @@ def _listed(value: Any) -> list[Any]:
 
 def _progress_line(kind: str, name: str) -> bytes:
     return f"optbench imported {kind} {name}".encode()
-
-
-def _exit_words(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

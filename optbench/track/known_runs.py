@@ -72,7 +72,8 @@ class KnownRun:
         """
         params = run.all_params()
         changed = any(params.get(key, value) != value for key, value in self.params.items())
-        return changed or not set(self.metrics) <= set(run.all_metrics())
+        drawn = {name for _, name, _ in run.all_points()}
+        return changed or not set(self.metrics) <= set(run.all_metrics()) | drawn
 
 
 def without_duplicates(runs: Iterable[KnownRun]) -> tuple[dict[str, KnownRun], list[KnownRun]]:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optbench.track.known_runs import PARENT, KnownRun, without_duplicates
 from optbench.track.runs import (
@@ -174,20 +174,27 @@ class RunSender:
             tags[PARENT] = parent_run_id
         tags = {key: value for key, value in tags.items() if seen.tags.get(key) != value}
         at = run.ended_ms + seen.revision
-        *points, last_points = cut_into_parts([Metric(key, value, at, 0) for key, value in metrics.items()], MAX_METRICS)
-        *settings, last_settings = cut_into_parts([Param(key, value) for key, value in params.items()], MAX_PARAMS)
-        *labels, last_labels = cut_into_parts([RunTag(key, value) for key, value in tags.items()], MAX_TAGS)
-        for early_points in points:
-            self.client.log_batch(seen.run_id, metrics=early_points)
-        for early_settings in settings:
-            self.client.log_batch(seen.run_id, params=early_settings)
-        for early_labels in labels:
-            self.client.log_batch(seen.run_id, tags=early_labels)
-        self.client.log_batch(seen.run_id, metrics=last_points, params=last_settings, tags=last_labels)
+        points = [Metric(name, value, at, step) for step, name, value in run.all_points()]
+        points += [Metric(key, value, at, 0) for key, value in metrics.items()]
+        self._send_in_parts(
+            seen.run_id,
+            metrics=cut_into_parts(points, MAX_METRICS),
+            params=cut_into_parts([Param(*each) for each in params.items()], MAX_PARAMS),
+            tags=cut_into_parts([RunTag(*each) for each in tags.items()], MAX_TAGS),
+        )
         seen.tags |= tags
         seen.params |= params
         seen.metrics |= metrics
         self._finish(seen, run)
+
+    def _send_in_parts(self, run_id: str, **parts: list[Any]) -> None:
+        """Send what does not fit into one request; the last parts of all kinds go together."""
+        for kind, (*early, _) in parts.items():
+            for part in early:
+                request: dict[str, Any] = {kind: part}
+                self.client.log_batch(run_id, **request)
+        last: dict[str, Any] = {kind: each[-1] for kind, each in parts.items()}
+        self.client.log_batch(run_id, **last)
 
     def _finish(self, seen: KnownRun, run: TrackedRun) -> None:
         for key in [key for key in seen.tags if key.startswith(PREFIX) and key not in (*OWN, *run.tags)]:

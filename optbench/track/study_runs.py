@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -28,8 +27,6 @@ from optbench.track.runs import CELL, PREFIX, RunStatus, TrackedRun
 # Increased when the files of cells or studies change for the same records.
 FILES_VERSION = "1"
 HASH_DIGITS = 12
-# Characters that MLflow allows in the name of a metric.
-NOT_IN_NAMES = re.compile(r"[^\w\-. :/]")
 
 
 @dataclass
@@ -95,7 +92,7 @@ class StudyRuns:
         }
         for summary in ranked(joined):
             if summary.ran:
-                out |= {f"{key}/{NOT_IN_NAMES.sub('_', summary.label)}": value for key, value in _of_solver(summary)}
+                out |= {f"{key}/{summary.label}": value for key, value in _of_solver(summary)}
         return out
 
     def _bound(self, cell: Cell, record: Record) -> TrackedRun:
@@ -135,7 +132,7 @@ class StudyRuns:
             cell.title,
             tags=self._tags(cell, record, status),
             params=_params(cell),
-            metrics={NOT_IN_NAMES.sub("_", key): value for key, value in metrics.items()},
+            metrics=metrics,
             began_ms=began,
             ended_ms=ended,
             status="FAILED" if record.failed else "FINISHED",

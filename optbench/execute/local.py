@@ -1,6 +1,4 @@
-"""Run jobs on this machine: a zygote process loads everything, forks slots, and each slot forks a
-fresh child per job.
-"""
+"""Run jobs on this machine: a zygote loads all and forks slots, which fork a child per job."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ CPU_SHARE, CPU_S = 1.1, 1.0
 
 @dataclass(frozen=True)
 class PreloadReport:
-    """What the zygote loaded and compiled; ``threads`` names the threads that run in it although it
-    should have none.
-    """
+    """What the zygote loaded and compiled, and its threads, of which it should have none."""
 
     modules: int
     seconds: float
@@ -143,9 +139,7 @@ class LocalExecutor:
             self._stop_all()
 
     def _raise_if_failed(self) -> None:
-        """Raise when the machine cannot start a process: this is not a failure of a cell, so that
-        none is recorded.
-        """
+        """Raise when the machine starts no process, which is not a failure of a cell."""
         if self.trouble:
             raise OptbenchError(
                 f"no cell can be started: {self.trouble}; finished cells are kept, and the same command continues from there"
@@ -180,9 +174,7 @@ class LocalExecutor:
         return slot
 
     def _end(self) -> None:
-        """Close every channel. Slots then kill the cells that they run and end, and the zygote ends
-        after them.
-        """
+        """Close every channel: slots kill their cells and end, and the zygote after them."""
         if self.process is None:
             return
         for slot in self.slots.values():
@@ -218,8 +210,7 @@ class LocalExecutor:
         slot.channel.send({"job": message})
 
     def _read_messages(self, timeout_s: float) -> list[JobOutcome]:
-        """Read messages for at most ``timeout_s`` seconds and return the outcomes that they report.
-        """
+        """Read messages for at most ``timeout_s`` seconds; return the outcomes in them."""
         ends = [self.control, *(slot.channel for slot in self.slots.values() if slot.is_open)]
         ready, _, _ = select.select(ends, [], [], timeout_s)
         out = [found for slot in self.slots.values() if slot.channel in ready for found in self._read_slot(slot)]
@@ -270,9 +261,7 @@ class LocalExecutor:
         return out
 
     def _start_again(self) -> list[JobOutcome]:
-        """Replace a dead zygote; its slots have ended with it. A library that cannot be loaded must
-        not stop the study.
-        """
+        """Replace a dead zygote and its slots; without libraries, if loading them ended it."""
         assert self.process is not None
         slots, was_ready, loading = list(self.slots.values()), self.ready, self.load
         words = self._last_words()

@@ -1,6 +1,4 @@
-"""A slot: it runs one job at a time, each in a child process, and waits until no process of a job
-is left.
-"""
+"""A slot runs one job at a time, each in a child, and waits until no process of it is left."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ START_S, AGAIN_S = 3.0, 0.1
 
 
 class Slot:
-    """A single-threaded slot. When the runner's end of the channel closes or the zygote ends, it
-    kills its cell and ends.
-    """
+    """A single-threaded slot; it ends with its cell when the runner or the zygote has ended."""
 
     def __init__(self, channel: MessageChannel, zygote: int) -> None:
         self.channel, self.zygote = channel, zygote
@@ -76,9 +72,7 @@ class Slot:
         )
 
     def _begin(self, job: dict[str, Any], folder: Path) -> tuple[LimitWatch, int] | str:
-        """Return the cell's watch and its output file, or the reason why the machine cannot start a
-        process.
-        """
+        """Return the cell's watch and output file, or why the machine cannot start a process."""
         deadline = time.monotonic() + START_S
         while True:
             output = None

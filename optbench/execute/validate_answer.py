@@ -39,9 +39,7 @@ class InvalidAnswer(OptbenchError):
 
 @dataclass(frozen=True)
 class SolveAnswer:
-    """The validated but untrusted result of a solve; ``objective`` is only compared with the
-    verifier's.
-    """
+    """The validated but untrusted result of a solve; the verifier recomputes its objective."""
 
     status: str
     termination: str
@@ -78,9 +76,7 @@ def read_refusal(answer: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> SolveAnswer:
-    """Validate the answer to a solve on an instance with ``levels`` levels, from a process that ran
-    for ``total_s``.
-    """
+    """Validate a solve with ``levels`` levels from a process that ran for ``total_s``."""
     result = table(answer, "result")
     objective = result.get("objective")
     first = result.get("time_to_first_s")

@@ -78,16 +78,12 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
 
 
 def as_failed(record: Record, reason: Reason) -> Record:
-    """Return the record of a cell whose result does not count, for a reason that was found
-    afterwards.
-    """
+    """Return the record of a cell whose result does not count, for a reason found afterwards."""
     return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={})
 
 
 def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
-    """Return the files kept beside the record: printed output, schedule and trajectory; an invalid
-    answer is kept as it is.
-    """
+    """Return the files kept beside the record: output, schedule, trajectory, an invalid answer."""
     out: dict[str, bytes] = {}
     if outcome.output:
         out["output.txt"] = outcome.output.encode("utf-8", "replace")
@@ -203,9 +199,7 @@ def labelled_bounds(
 
 
 def _infeasibility(claimed: SolveAnswer, instance: Instance) -> dict[str, Any] | None:
-    """Return the claim that no schedule exists: certified where its certificate proves it here,
-    else labelled ``solver``.
-    """
+    """Return the claim that no schedule exists, certified only where its certificate proves it."""
     if claimed.status != "infeasible":
         return None
     said = claimed.infeasibility or {"source": "the solver", "argument": "", "certificate": None}
@@ -239,9 +233,7 @@ def _verdict_of(schedule: Any, instance: Instance) -> Verdict:
 
 
 def _compare(claimed: SolveAnswer, verdict: Verdict) -> None:
-    """Compare the claims with the verified result: objective, status, and a trajectory that is
-    nowhere better than its end.
-    """
+    """Compare the claimed objective, status and trajectory with the verified result."""
     if claimed.objective != verdict.objectives:
         found = f"the verifier computes {verdict.objectives}"
         raise InvalidAnswer(f"the process reports the objective {claimed.objective}, but {found}")

@@ -50,18 +50,14 @@ def rerun_command(cell: Cell, study: str) -> str:
 
 
 def study_argument(study: Study) -> str:
-    """Return the argument of ``optbench run`` for a study: its name, or its file where the name
-    would not find it.
-    """
+    """Return the name of a study, or its file where ``optbench run`` would not find it."""
     found = files_by_name("study").get(study.name, [])
     named = study.path is None or any(path.resolve() == study.path.resolve() for path in found[:1])
     return study.name if named else str(study.path)
 
 
 def failure_command(cell: Cell, reason: Reason | None, study: str, given: Mapping[str, Any] | None = None) -> str:
-    """Return the command that repeats a failure: within the study where a limit was the reason,
-    otherwise alone.
-    """
+    """Return the command that repeats a failure, within the study where a limit caused it."""
     limited = cell.budget.memory_limit_mb is not None or cell.budget.cpu_limit_s is not None
     if reason is not None and (reason.kind in UNDER_LIMITS or limited):
         return rerun_command(cell, study)
@@ -69,9 +65,7 @@ def failure_command(cell: Cell, reason: Reason | None, study: str, given: Mappin
 
 
 def non_default_params(cell: Cell) -> Mapping[str, Any]:
-    """Return parameters that differ from the solver's defaults; all of them if the solver cannot be
-    imported any more.
-    """
+    """Return parameters that are not the defaults; all if the solver cannot be imported."""
     try:
         cls = load_class("solver", cell.solver)
     except OptbenchError:

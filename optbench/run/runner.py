@@ -184,9 +184,7 @@ def job_of(cell: Cell, store: Store, folder: Path) -> Job:
 
 
 def keep_plan(planned: Plan, store: Store) -> Path:
-    """Write the plan of the study for reports and tracking; the latest plan of a study is named
-    beside it.
-    """
+    """Write the plan of the study for reports and tracking, and name it as the latest."""
     folder = store.study_folder(planned.study.name)
     path = folder / f"{planned.study.config_hash[:16]}.json"
     with store.writing():

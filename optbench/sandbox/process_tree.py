@@ -75,9 +75,7 @@ def _children(pid: int) -> list[int]:
 
 
 def descendants_by_table(root: int) -> list[int]:
-    """Return the descendants by the parent that every process names and by the groups that they
-    lead, where the kernel does not list children.
-    """
+    """Return the descendants by parent, and by the groups that they lead, from psutil."""
     parents, groups = _parents(), dict[int, int]()
     for pid in parents:
         with suppress(OSError):  # it has ended
@@ -112,9 +110,7 @@ def read_proc(path: str) -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Return the fields of /proc/pid/stat from the state on: the name before it may contain blanks
-    and brackets.
-    """
+    """Return the fields of /proc/pid/stat after the name, which may contain blanks, brackets."""
     try:
         return read_proc(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except OSError:
@@ -122,9 +118,7 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def usage(pid: int) -> ProcessUsage | None:
-    """Return what a process uses, None when it has ended; its processor time includes reaped
-    children.
-    """
+    """Return what a process and its reaped children have used; None when it has ended."""
     if not IS_LINUX:
         return usage_by_psutil(pid)
     fields = _stat(pid)
@@ -147,22 +141,17 @@ def usage_by_psutil(pid: int) -> ProcessUsage | None:
 
 
 def own_memory_mb(pid: int) -> float:
-    """Return the memory of a process that is not backed by a file, shared or not; 0 when it has
-    ended.
-    """
+    """Return a process's memory that is not backed by a file; 0 when it has ended."""
     return _sum_mb(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
 
 
 def shared_out_mb(pid: int) -> float:
-    """Return the same memory with every page divided among the processes that share it: exact over
-    a tree, and slow for gigabytes.
-    """
+    """Return the same with shared pages divided among processes: exact over a tree, slow."""
     return _sum_mb(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:"))
 
 
 def data_size_mb(pid: int) -> float:
-    """Return the private memory that a process has allocated, used or not; RLIMIT_DATA limits it.
-    """
+    """Return the allocated private memory, used or not, which RLIMIT_DATA limits."""
     return _sum_mb(f"/proc/{pid}/status", ("VmData:",))
 
 

@@ -1,6 +1,4 @@
-"""Import a user's plug-ins first in a subprocess, because an import may end the process or never
-return.
-"""
+"""Import a user's plug-ins first in a subprocess: an import may end it or never return."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solv
 
 
 def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> None:
-    """Raise for the first plug-in of a study file whose import ends the process or hangs. Other
-    errors are raised by the import itself.
-    """
+    """Raise for the first plug-in of a study file whose import ends the process or hangs."""
     wanted = [
         (kind, name)
         for kind, name in dict.fromkeys(users_plugins(table))
@@ -63,9 +59,7 @@ def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process with its parent, so that an import that hangs does not outlive the process
-    that waits for it.
-    """
+    """End this process with its parent, so that no hanging import outlives it."""
     if IS_LINUX:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

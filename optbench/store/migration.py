@@ -72,9 +72,7 @@ def is_current(folder: Path) -> bool:
 
 
 def migrate(folder: Path) -> Migrated:
-    """Migrate a store; the caller holds its lock. After a crash the old records are still there and
-    the migration starts again.
-    """
+    """Migrate a store under its lock; after a crash the migration starts again."""
     done = Migrated()
     new_hash = dict(_instances(folder, done))
     lines: list[bytes] = []
@@ -107,9 +105,7 @@ def mark_current(folder: Path) -> None:
 
 
 def current_instance(old: Instance) -> Instance:
-    """Convert an instance unpickled from an earlier store, a version 1 object, to the current
-    class.
-    """
+    """Convert an instance unpickled from a version 1 store to the current class."""
     domain = vars(old).get("domain")
     if domain is None:
         return old
@@ -151,9 +147,7 @@ def _without_domain(old: Instance) -> Instance:
 
 
 def _instances(folder: Path, done: Migrated) -> Iterator[tuple[str, Instance]]:
-    """Yield the old hash and the new instance of every stored one; the new file is written beside
-    the old one until the migration is complete.
-    """
+    """Yield the old hash and the new instance of every stored one; both files stay for now."""
     for path in sorted((folder / "instances").glob("*.pickle")):
         try:
             instance = current_instance(pickle.loads(path.read_bytes()))
@@ -208,9 +202,7 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
 
 
 def _move_files(folder: Path, key: str, *, moved: bool) -> None:
-    """Copy the files of a cell to its new key, or keep them aside, since they cannot be produced
-    again.
-    """
+    """Remove a cell's files that were copied to its new key; keep others aside."""
     files, kept = folder / "cells" / key, folder / OLD_CELLS / key
     if moved or kept.exists():
         shutil.rmtree(files, ignore_errors=True)
@@ -228,9 +220,7 @@ def _verified(path: Path, instance: Instance) -> Repaired | None:
 
 
 def _scored(record: Record, instance: Instance, made: Repaired) -> Record:
-    """Compute objective, metrics and gap again. Bounds had no certificate: they remain as claims of
-    their solver where they are consistent.
-    """
+    """Compute objective, metrics and gap again; bounds remain as claims where consistent."""
     values = made.verdict.objectives
     bounds = [dict(bound) | {"proof": "solver"} for bound in record.bounds]
     bounds = [each for each in bounds if not contradicts(values[each.get("level", 0)], each["value"])]
@@ -244,9 +234,7 @@ def _scored(record: Record, instance: Instance, made: Repaired) -> Record:
 
 
 def current_cell(old: Cell, instance: Instance) -> Cell:
-    """Return the cell with the current hash of its instance and of its solver's code; its schedule
-    has been verified.
-    """
+    """Return the cell with the current hashes of its instance and of its solver's code."""
     code = old.code
     if old.kind == "solve":
         try:

@@ -1,6 +1,4 @@
-"""Records: the result of a cell. The store has one JSON object per line; a failed cell has a
-reason.
-"""
+"""Records: the result of a cell, one JSON object per line; a failed cell has a reason."""
 
 from __future__ import annotations
 
@@ -96,9 +94,7 @@ class Record:
 
     @property
     def overrun_s(self) -> float:
-        """Return how much longer than its time limit the process ran, by the runner's clock; 0
-        within the allowance for starting and checks.
-        """
+        """Return the process's time beyond its limit and the allowance; 0 within them."""
         limit = self.cell.budget.time_limit_s
         over = 0.0 if limit is None else self.total_s - limit
         return over if limit is not None and over > OVERRUN_S + OVERRUN_SHARE * limit else 0.0
@@ -149,8 +145,7 @@ def _version(name: str) -> str | None:
 
 @cache
 def code_version() -> str:
-    """Return optbench's version and, in a source tree, the commit and whether files differ from it.
-    """
+    """Return optbench's version and, in a source tree, the commit and whether files differ."""
     root = checkout()
     if root is None:
         return __version__

@@ -53,9 +53,7 @@ class Store:
         self._is_current = False
 
     def make(self) -> Store:
-        """Create missing folders; files that a killed runner was replacing are restored or
-        completed.
-        """
+        """Create missing folders; complete or undo what a killed runner was replacing."""
         with self.writing():
             for name in (CELLS, INSTANCES, STUDIES, WORK, ASIDE):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -67,9 +65,7 @@ class Store:
         return self
 
     def records(self) -> Records:
-        """Return every record by its key, the last one where a cell was run again, including lines
-        appended since the last call.
-        """
+        """Return the last record of every key, including lines appended since the last call."""
         self._bring_up_to_date()
         self._records.refresh()
         return self._records
@@ -125,14 +121,11 @@ class Store:
         return work_folder(self.folder / WORK, self._lock)
 
     def instance_file(self, instance_hash: str) -> Path:
-        """Return the pickle of an instance. Only trusted processes write it; cells may read but not
-        write it.
-        """
+        """Return the pickle of an instance, which cells may read but not write."""
         return self.folder / INSTANCES / f"{instance_hash}.pickle"
 
     def add_instance(self, instance: Instance) -> Path:
-        """Store an instance; a damaged file or one of another version of optbench is written again.
-        """
+        """Store an instance; a damaged or older file is written again."""
         path = self.instance_file(instance.hash)
         content = pickle.dumps(instance, protocol=5)
         if not path.exists() or path.read_bytes() != content:
@@ -151,9 +144,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Turn errors of a full or read-only disk into one message: stored data is complete, and
-        the same command continues from it.
-        """
+        """Turn errors of a full or read-only disk into one message with the remedy."""
         try:
             yield
         except OSError as error:
@@ -164,9 +155,7 @@ class Store:
             ) from None
 
     def _place(self, key: str, files: Mapping[str, bytes], known: Record | None) -> Path:
-        """Move a cell's files into place; return the folder that keeps those of its known record
-        until it is replaced.
-        """
+        """Move a cell's files into place; return the folder that keeps those they replace."""
         new = self.folder / ASIDE / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()

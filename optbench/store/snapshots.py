@@ -1,6 +1,4 @@
-"""Stored plans of studies as they were last run, for commands that read results without planning
-again.
-"""
+"""Stored plans of studies as last run, for commands that read results without planning again."""
 
 from __future__ import annotations
 
@@ -85,9 +83,7 @@ def _folder(store: Store | None) -> Path:
 
 
 def _source(plan: Plan, name: str) -> str | Path:
-    """Return the file that was run, or the study of that name if the file no longer exists, as in a
-    workspace that was moved.
-    """
+    """Return the file that was run, or the study's name if the file no longer exists."""
     path = plan.study.path
     return name if path is None or (not path.is_file() and name in names("study")) else path
 

@@ -1,6 +1,4 @@
-"""The files of a run: the stored files of a cell, the chart and the power over time of its
-schedule, the study's page.
-"""
+"""The files of a run: the cell's own, charts of its schedule and power, the study's page."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The runner's side of tracking: a process of low priority follows the store, so that no cell waits
-for MLflow.
-"""
+"""The runner's side of tracking: a process follows the store, so that no cell waits for MLflow."""
 
 from __future__ import annotations
 

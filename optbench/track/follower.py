@@ -110,9 +110,7 @@ class Follower:
         print_state(done=len(children), total=len(children), trouble="")
 
     def _counting(self, children: list[TrackedRun]) -> OnSent:
-        """Return a callback that reports how many children have arrived in their current state,
-        including earlier passes.
-        """
+        """Return a callback that reports how many children have arrived, also in earlier passes."""
         described = [(child.cell, child.content) for child in children]
         self.arrived &= set(described)
         print_state(done=len(self.arrived), total=len(children))

@@ -67,9 +67,7 @@ class KnownRun:
         return self.content == run.content and self.status == run.status and self.tags.get(PARENT) == parent_run_id
 
     def contradicts(self, run: TrackedRun) -> bool:
-        """Whether a new run has to replace this one: MLflow changes no parameter and removes no
-        metric.
-        """
+        """Whether a new run must replace this one: MLflow keeps parameters and metrics."""
         params = run.all_params()
         changed = any(params.get(key, value) != value for key, value in self.params.items())
         drawn = {name for _, name, _ in run.all_points()}

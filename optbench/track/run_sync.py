@@ -1,6 +1,4 @@
-"""One synchronisation: the runs of one parent are compared with what the store holds and sent where
-they differ.
-"""
+"""Compare the runs of one parent with what the tracking store holds and send the differences."""
 
 from __future__ import annotations
 
@@ -88,9 +86,7 @@ class RunSender:
         self.client.delete_run(seen.run_id)
 
     def send(self, run: TrackedRun, parent_run_id: str | None) -> str:
-        """Make the store hold ``run`` and return its id there. A failed request is looked up and
-        tried again.
-        """
+        """Make the store hold ``run`` and return its id; a failed request is tried again."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -138,9 +134,7 @@ class RunSender:
         return what, seen.run_id
 
     def _leftover(self, seen: KnownRun, files: Path) -> bool:
-        """Whether files of an earlier state exist that the new one does not have: MLflow's client
-        cannot remove them.
-        """
+        """Whether files exist that the new state lacks: MLflow's client cannot remove them."""
         names = {path.name for path in files.iterdir()}
         if not names or not seen.files:
             return False
@@ -156,9 +150,7 @@ class RunSender:
         return seen
 
     def _fill(self, seen: KnownRun, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
-        """Send everything that is missing or different; the hash of the content after all else, the
-        status at the end.
-        """
+        """Send all that differs, the hash of the content after all else, the status last."""
         from mlflow.entities import Metric, Param, RunTag
 
         if any(files.iterdir()):

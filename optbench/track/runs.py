@@ -35,9 +35,7 @@ NOT_IN_NAMES = re.compile(r"[^\w\-. :/]")
 
 
 class TrackingError(OptbenchError):
-    """The tracking store cannot be used, or not now. Nothing is lost: the local store has all
-    results.
-    """
+    """The tracking store cannot be used now; the local store has all results."""
 
 
 @dataclass(frozen=True)

@@ -54,9 +54,7 @@ def server_words(place: TrackingAddress, host: str, port: int) -> list[str]:
 
 
 def server_environment() -> dict[str, str]:
-    """Return this process's environment without the tracking address, which the server itself would
-    use.
-    """
+    """Return the environment without the tracking address, which the server would use."""
     return {**{key: value for key, value in os.environ.items() if key != VARIABLE}, **SETTINGS}
 
 

@@ -1,5 +1,4 @@
-"""Convert a study's plan and records to MLflow runs: one per configuration, and one child per cell.
-"""
+"""Convert a study's plan and records to MLflow runs: one parent, and a child per cell."""
 
 from __future__ import annotations
 
@@ -178,9 +177,7 @@ class StudyRuns:
 
 
 def span_ms(record: Record) -> tuple[int, int]:
-    """Return when a cell began and ended, from its record, so that a repeated request has the same
-    times.
-    """
+    """Return when a cell began and ended, the same in repeated requests."""
     began = datetime.fromisoformat(record.began_at).timestamp() * 1000 if record.began_at else 0.0
     return round(began), round(began + record.total_s * 1000)
 

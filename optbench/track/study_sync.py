@@ -1,6 +1,4 @@
-"""Send the stored results of a study: all configurations of it that were ever run, each only if
-something is new.
-"""
+"""Send the stored results of every configuration of a study that has anything new."""
 
 from __future__ import annotations
 
@@ -85,9 +83,7 @@ class Snapshot:
 
 
 def snapshots(study: str, store: Store) -> list[Snapshot]:
-    """Return all plans of a study, the latest one last; an unreadable one is skipped with a
-    warning.
-    """
+    """Return all readable plans of a study, the latest one last; warn of others."""
     found = []
     for path in sorted((store.folder / STUDIES / study).glob(PLANS)):
         try:

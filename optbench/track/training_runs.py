@@ -1,6 +1,4 @@
-"""Track a training in MLflow: parameters, curves step by step (rewards, latency, multipliers),
-provenance, the file.
-"""
+"""Track a training in MLflow: parameters, curves step by step, provenance, the file."""
 
 from __future__ import annotations
 

@@ -150,21 +150,6 @@ def remedy(file: DataFile) -> str:
     return f"fetch it with `optbench data fetch {file.name}`, or set OPTBENCH_DATA to a folder that holds it"
 
 
-def best_known(name: str) -> tuple[int, int] | None:
-    """Best known lower and upper bound of an instance (``ft06`` or ``jobshop/ft06``); None where no table at hand has it."""
-    parts = name.split("/")
-    stem = parts[-1].rsplit(".", 1)[0]
-    for entry in data_sets().values():
-        if len(parts) > 1 and parts[0] != entry.name:
-            continue
-        for file in entry.files:
-            if file.path == f"{entry.name}/bounds.json":
-                row = bounds_table(file).get(stem)
-                if row is not None:
-                    return row
-    return None
-
-
 def bounds_table(file: DataFile) -> dict[str, tuple[int, int]]:
     """Lower and upper bound per instance; empty where the table is not here."""
     state, path = locate(file)

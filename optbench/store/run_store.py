@@ -19,10 +19,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from optbench.errors import OptbenchError
-from optbench.files import write_whole
+from optbench.files import end_of_whole_lines, write_whole
 from optbench.model.files.instance_json import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
@@ -170,7 +169,7 @@ class Store:
     def _append(self, record: Record) -> None:
         line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
         with self.file.open("r+b", buffering=0) as file:
-            end = _end_of_whole_lines(file)
+            end = end_of_whole_lines(file)
             file.seek(end)
             file.truncate()
             try:
@@ -206,16 +205,3 @@ def read_foreign_instance(path: Path) -> Instance:
 
 def _aside_name(key: str, began_at: str) -> str:
     return f"{key}~{began_at.replace(':', '')}"
-
-
-def _end_of_whole_lines(file: Any, chunk: int = 1 << 16) -> int:
-    """Return the offset at which the last complete line ends."""
-    end: int = file.seek(0, os.SEEK_END)
-    while end > 0:
-        begin = max(0, end - chunk)
-        file.seek(begin)
-        found: int = file.read(end - begin).rfind(b"\n") + 1
-        if found > 0:
-            return begin + found
-        end = begin
-    return 0

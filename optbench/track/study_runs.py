@@ -15,7 +15,7 @@ from optbench.evaluate.scores import ranked
 from optbench.evaluate.summaries import Summary
 from optbench.evaluate.trajectories import primal_integral_s
 from optbench.model.measures import Value
-from optbench.run.solve_command import solve_command
+from optbench.run.repeat_command import command_of
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.study.cells import Cell
@@ -161,7 +161,7 @@ class StudyRuns:
             tags |= {"reason": record.reason.kind, "message": record.reason.message}
         out = {f"{PREFIX}{key}": value for key, value in tags.items()}
         if cell.kind == "solve":
-            out["mlflow.note.content"] = f"To repeat it: `{_command(cell)}`"
+            out["mlflow.note.content"] = f"To repeat it: `{command_of(cell, cell.params)}`"
         assert CELL not in out
         return out
 
@@ -215,17 +215,3 @@ def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:
             yield key, float(estimate.value)
     if summary.rank is not None:
         yield "rank", summary.rank
-
-
-def _command(cell: Cell) -> str:
-    budget = cell.budget
-    return solve_command(
-        cell.target,
-        cell.solver,
-        cell.params,
-        seed=cell.seed,
-        instance_seed=cell.instance_seed,
-        time_limit_s=budget.time_limit_s,
-        work_limit=budget.work_limit,
-        threads=budget.threads,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
@@ -10,7 +10,7 @@ from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length,
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
     from optbench.model.instance import Instance
-    from optbench.model.result import Bound, Result
+    from optbench.model.result import Result
 
 # Metrics in the order shown; those that are zero and not part of the objective are left out.
 ORDER = (
@@ -106,12 +106,13 @@ def infeasible_words(result: Result) -> str:
 
 def objective_table(instance: Instance, result: Result) -> Any:
     """One row per level of the objective."""
+    from optbench.outcome import best_by_level
+
     objective = instance.objective
-    best = best_bounds(result.bounds)
+    best = best_by_level(result.bounds, objective.num_levels)
     values, gaps = _levels(result.objective, objective.num_levels), _levels(result.gap, objective.num_levels)
     rows = []
-    for k in range(objective.num_levels):
-        bound = best.get(k)
+    for k, bound in enumerate(best):
         rows.append(
             (
                 objective.level(k).label,
@@ -124,15 +125,6 @@ def objective_table(instance: Instance, result: Result) -> Any:
         )
     columns = ("objective", "value", "bound", "gap", "bound from", "proof")
     return table(columns, rows, right=("value", "bound", "gap"))
-
-
-def best_bounds(bounds: Sequence[Bound]) -> dict[int, Bound]:
-    """The best bound of each level."""
-    best: dict[int, Bound] = {}
-    for bound in bounds:
-        if bound.level not in best or bound.value > best[bound.level].value:
-            best[bound.level] = bound
-    return best
 
 
 def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and a file on stdout (-), or two of them, would mix; give one of them a path")
     options = options_of(args)
     tell = no_progress if args.quiet or args.json else print_step
-    done = interruptible(lambda _: audit(args.log, options, tell), keeps=False)
+    done = interruptible(partial(audit, args.log, options, tell), keeps=False)
     if isinstance(done, AuditRecord):
         if args.json:
             emit_json(refused(done))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits
@@ -15,7 +15,6 @@ from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.bounds.bank.bank_entries import Recheck
-    from optbench.model.result import Bound
 
 DESCRIPTION = "Lower bounds on the objective that no schedule can beat, each with its source and how it is proved."
 EXAMPLES = (
@@ -52,7 +51,7 @@ def _recheck(args: argparse.Namespace) -> int:
     if not path.is_file():
         raise OptbenchError(f"{path}: there is no bank; `optbench solve TARGET --bank` creates one")
 
-    def work(_: threading.Event) -> tuple[list[Recheck], list[str]]:
+    def work() -> tuple[list[Recheck], list[str]]:
         with BoundBank(path) as bank:
             notices = list(bank.notices)
             return list(bank.recheck_all()), notices
@@ -73,20 +72,17 @@ def _recheck(args: argparse.Namespace) -> int:
 
 def _bound(args: argparse.Namespace) -> int:
     from optbench import api
-    from optbench.cli.terminal.result_lines import best_bounds
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
+    from optbench.outcome import best_by_level
 
     instance = instance_of(args.target, args.format, args.seed)
 
-    def work(_: threading.Event) -> list[Bound]:
-        return api.bound(instance, args.method, time_limit_s=args.time_limit, seed=args.seed, threads=args.threads)
-
-    found = interruptible(work, keeps=False)
-    best = best_bounds(found)
-    levels = range(instance.objective.num_levels)
+    settings = {"time_limit_s": args.time_limit, "seed": args.seed, "threads": args.threads}
+    found = interruptible(partial(api.bound, instance, args.method, **settings), keeps=False)
+    best = best_by_level(found, instance.objective.num_levels)
     if args.json:
-        values = [best[k].value if k in best else None for k in levels]
+        values = [None if bound is None else bound.value for bound in best]
         emit_json(
             {
                 "instance": instance.name,
@@ -99,11 +95,11 @@ def _bound(args: argparse.Namespace) -> int:
         )
     else:
         rows = []
-        for k in levels:
+        for k in range(len(best)):
             ranked = sorted((b for b in found if b.level == k), key=lambda b: -b.value)
             rows += [
                 (instance.objective.level(k).label if b is ranked[0] else "", figure(b.value), b.source, b.proof) for b in ranked
             ]
         show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{instance.num_tasks:,} tasks[/]")
         show("", table(("no schedule has an objective below", "value", "source", "proof"), rows, right=("value",)))
-    return exits.DONE if all(k in best for k in levels) else exits.NO_SOLUTION
+    return exits.NO_SOLUTION if None in best else exits.DONE

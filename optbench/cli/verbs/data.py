@@ -13,7 +13,7 @@ from optbench.cli.terminal.output import BAD, GOOD, emit, emit_json, escape, sho
 from optbench.cli.terminal.parser import Parser, add_json
 
 if TYPE_CHECKING:
-    from optbench.data import DataFile, DataSet
+    from optbench.data.registry import DataFile, DataSet
 
 DESCRIPTION = (
     "Public instances with checksums: those below $OPTBENCH_DATA where it is set, otherwise fetched once into a cache\n"
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from optbench.data import data_sets
+    from optbench.data.registry import data_sets
     from optbench.errors import UnknownNameError
 
     known = data_sets()
@@ -73,13 +73,13 @@ def _list(args: argparse.Namespace) -> int:
 
 def _here(entry: DataSet) -> str:
     """The number of files that are present and intact."""
-    from optbench.data import locate
+    from optbench.data.registry import locate
 
     return str(sum(locate(file)[0] in ("data", "cache") for file in entry.files))
 
 
 def _as_json(entry: DataSet, with_files: bool) -> dict[str, Any]:
-    from optbench.data import locate
+    from optbench.data.registry import locate
 
     out: dict[str, Any] = {"name": entry.name, "summary": entry.summary, "licence": entry.licence}
     out |= {"num_files": len(entry.files), "here": int(_here(entry))}
@@ -93,14 +93,14 @@ def _as_json(entry: DataSet, with_files: bool) -> dict[str, Any]:
 
 
 def _show_files(entry: DataSet) -> None:
-    from optbench.data import locate
+    from optbench.data.registry import locate
 
     rows = [(escape(file.name), f"{file.size:,}", STATES[locate(file)[0]]) for file in entry.files]
     show(f"\n[bold]{escape(entry.name)}[/]: {escape(entry.summary)}", table(("file", "bytes", "where"), rows, right=("bytes",)))
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    from optbench.data import fetch, unfetchable
+    from optbench.data.fetch import fetch, unfetchable
 
     def progress(file: DataFile, size: int) -> None:
         if not args.json and size >= file.size:
@@ -129,6 +129,7 @@ def _path(args: argparse.Namespace) -> int:
 
 def _paths(names: Sequence[str]) -> list[Path]:
     """The path of a file, or the paths of all files of a set."""
-    from optbench.data import data_path, select
+    from optbench.data.fetch import select
+    from optbench.data.registry import data_path
 
     return [data_path(file.path) for file in select(names)]

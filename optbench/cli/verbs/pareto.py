@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import threading
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.live_line import LiveLine, Step
@@ -72,26 +72,13 @@ def _front(args: argparse.Namespace) -> Front:
     from optbench.fronts.front_search import pareto
 
     instance = instance_of(args.target, args.format, args.seed)
+    names = ("x", "y", "points", "seed", "threads", "asleep")
+    settings = {name: getattr(args, name) for name in names}
+    settings |= {"time_limit_s": args.time_limit, "horizon_s": args.horizon}
+    params: dict[str, Any] = settings_of(args.param)
     with FrontLine(args.solver, quiet=args.quiet or args.json) as progress:
-
-        def work(stop: threading.Event) -> Front:
-            return pareto(
-                instance,
-                args.solver,
-                x=args.x,
-                y=args.y,
-                points=args.points,
-                time_limit_s=args.time_limit,
-                seed=args.seed,
-                threads=args.threads,
-                horizon_s=args.horizon,
-                asleep=args.asleep,
-                on_progress=progress,
-                stop=stop,
-                **settings_of(args.param),
-            )
-
-        return interruptible(work)
+        settings["on_progress"] = progress
+        return interruptible(partial(pareto, instance, args.solver, **settings, **params))
 
 
 class FrontLine(LiveLine):

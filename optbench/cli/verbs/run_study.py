@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal.output import emit_json
@@ -14,7 +13,6 @@ from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.run.runner import StudyRun
-    from optbench.study.cells import Cell
     from optbench.study.declared import Study
 
 DESCRIPTION = (
@@ -88,15 +86,10 @@ def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     from optbench.run.runner import run_study
     from optbench.run.study_progress import StudyWatch
 
-    def only(cells: Sequence[Cell]) -> Sequence[Cell]:
-        return select(cells, args.only)
-
-    with StudyProgress(study.name, StudyWatch(args.jobs), quiet=args.quiet or args.json) as progress:
-
-        def work(stop: threading.Event) -> StudyRun:
-            return run_study(
-                study, jobs=args.jobs, force=args.force, retry=args.retry, only=only, on_progress=progress, stop=stop
-            )
-
+    settings = {"jobs": args.jobs, "force": args.force, "retry": args.retry}
+    only = partial(select, filters=args.only)
+    watch = StudyWatch(args.jobs)
+    with StudyProgress(study.name, watch, quiet=args.quiet or args.json) as progress:
+        work = partial(run_study, study, only=only, on_progress=progress, **settings)
         return interruptible(work, patience=PATIENCE)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
@@ -45,11 +45,8 @@ def run(args: argparse.Namespace) -> int:
     from optbench.simulation import simulate
 
     instance = instance_with(args)
-    params: dict[str, Any] = settings_of(args.param)
-
-    def work(_: threading.Event) -> Simulation:
-        return simulate(instance, args.policy, seed=args.seed, threads=args.threads, horizon_s=args.horizon, params=params)
-
+    settings = {"seed": args.seed, "threads": args.threads, "horizon_s": args.horizon}
+    work = partial(simulate, instance, args.policy, params=settings_of(args.param), **settings)
     done = replace(interruptible(work, keeps=False), compile_s=round(compiled_s(), 3))
     if args.json:
         emit_json(document(done))

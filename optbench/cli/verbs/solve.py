@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
@@ -89,21 +89,18 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     start = read_schedule(args.warm_start, instance) if args.warm_start else None
     levels = tuple(instance.objective.level(k).label for k in range(instance.objective.num_levels))
     with SolveProgress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
-
-        def work(stop: threading.Event) -> Result:
-            return api.solve(
-                instance,
-                solver,
-                time_limit_s=args.time_limit,
-                work_limit=args.work_limit,
-                seed=args.seed,
-                threads=args.threads,
-                warm_start=start,
-                on_progress=progress,
-                stop=stop,
-                bank=bank_file() if args.bank else None,
-            )
-
+        work = partial(
+            api.solve,
+            instance,
+            solver,
+            time_limit_s=args.time_limit,
+            work_limit=args.work_limit,
+            seed=args.seed,
+            threads=args.threads,
+            warm_start=start,
+            on_progress=progress,
+            bank=bank_file() if args.bank else None,
+        )
         # Making the instance may also have compiled code.
         return replace(interruptible(work), solver=name, compile_s=round(compiled_s(), 3))
 
@@ -130,7 +127,7 @@ def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Ex
     if not (args.quiet or args.json):
         sys.stderr.write(f"explaining the gap (up to {EXPLAIN_S:g} s)\n")
     try:
-        return interruptible(lambda _: explain(instance, schedule, time_limit_s=EXPLAIN_S, best_bound=bound))
+        return interruptible(lambda stop: explain(instance, schedule, time_limit_s=EXPLAIN_S, best_bound=bound))
     except UnsupportedError as error:
         sys.stderr.write(f"optbench: {error}\n")
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
@@ -52,20 +52,10 @@ def _search(args: argparse.Namespace) -> TuneRun:
     from optbench.tune.search import run_tune
 
     study = load_study(args.study)
-    with SearchProgress(study.name, quiet=args.quiet or args.json) as display:
-
-        def work(stop: threading.Event) -> TuneRun:
-            return run_tune(
-                study,
-                trials=args.trials,
-                jobs=args.jobs,
-                storage=args.storage,
-                track=not args.no_track,
-                on_progress=display,
-                stop=stop,
-            )
-
-        return interruptible(work, patience=PATIENCE)
+    settings = {"trials": args.trials, "jobs": args.jobs, "storage": args.storage}
+    with SearchProgress(study.name, quiet=args.quiet or args.json) as progress:
+        search = partial(run_tune, study, track=not args.no_track, on_progress=progress, **settings)
+        return interruptible(search, patience=PATIENCE)
 
 
 def exit_code(done: TuneRun) -> int:

@@ -19,9 +19,9 @@ from optbench.bounds.proving import labelled, prove_infeasible
 from optbench.errors import ContradictionError, FileFormatError
 from optbench.execute.base import JobOutcome
 from optbench.execute.validate_answer import (
-    InvalidAnswer,
     SolveAnswer,
     clean,
+    listed,
     read_bounds,
     read_refusal,
     read_solve,
@@ -67,7 +67,7 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
         return _without_answer(base, outcome.reason)
     try:
         record = _judge_answer(base, outcome.answer, instance)
-    except InvalidAnswer as error:
+    except FileFormatError as error:
         return replace(base, reason=Reason("nonsense", str(error)))
     except ContradictionError as error:
         return replace(base, reason=Reason("false_bound", str(error)))
@@ -104,8 +104,8 @@ def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
 
 def _trajectory(result: Mapping[str, Any], total_s: float) -> list[Any] | None:
     try:
-        return list(read_trajectory(result, ANY_LEVELS, total_s))
-    except InvalidAnswer:
+        return list(read_trajectory(listed(result.get("trajectory"), "trajectory"), ANY_LEVELS, total_s))
+    except FileFormatError:
         return None
 
 
@@ -116,7 +116,7 @@ def _without_answer(base: Record, reason: Reason) -> Record:
 
 def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
     if not isinstance(answer, Mapping):
-        raise InvalidAnswer(f"the answer is {type(answer).__name__}; it must be an object")
+        raise FileFormatError(f"the answer is {type(answer).__name__}; it must be an object")
     refusal = read_refusal(answer)
     if refusal is not None:
         return _without_answer(base, Reason(*refusal))
@@ -216,7 +216,7 @@ def _without_schedule(record: Record, claimed: SolveAnswer) -> Record:
     if claimed.violations:
         return as_failed(record, _infeasible_reason(claimed.violations))
     if claimed.status in ("optimal", "feasible") or claimed.objective is not None:
-        raise InvalidAnswer(f"status is {claimed.status!r}, objective {claimed.objective}, and there is no schedule")
+        raise FileFormatError(f"status is {claimed.status!r}, objective {claimed.objective}, and there is no schedule")
     return record
 
 
@@ -229,18 +229,18 @@ def _verdict_of(schedule: Any, instance: Instance) -> Verdict:
         with np.errstate(all="ignore"):
             return verify(instance, schedule_from_dict(schedule, instance))
     except UNREADABLE as error:
-        raise InvalidAnswer(f"the schedule: {error}") from None
+        raise FileFormatError(f"the schedule: {error}") from None
 
 
 def _compare(claimed: SolveAnswer, verdict: Verdict) -> None:
     """Compare the claimed objective, status and trajectory with the verified result."""
     if claimed.objective != verdict.objectives:
         found = f"the verifier computes {verdict.objectives}"
-        raise InvalidAnswer(f"the process reports the objective {claimed.objective}, but {found}")
+        raise FileFormatError(f"the process reports the objective {claimed.objective}, but {found}")
     if claimed.status in ("infeasible", "unbounded"):
-        raise InvalidAnswer(f"status is {claimed.status!r}, but the schedule is feasible")
+        raise FileFormatError(f"status is {claimed.status!r}, but the schedule is feasible")
     last = len(verdict.objectives) - 1
     values = [row["objective"] for row in claimed.trajectory if row["level"] == last and row["objective"] is not None]
     if values and min(values) < verdict.objectives[last]:
         found = f"the verifier computes {verdict.objectives[last]!r}"
-        raise InvalidAnswer(f"the trajectory has an objective of {min(values)!r}, but {found}")
+        raise FileFormatError(f"the trajectory has an objective of {min(values)!r}, but {found}")

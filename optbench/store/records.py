@@ -132,11 +132,11 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         "python": platform.python_version(),
         "optbench": __version__,
-        **{name: version for name in LIBRARIES if (version := _version(name)) is not None},
+        **{name: version for name in LIBRARIES if (version := installed_version(name)) is not None},
     }
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -21,17 +21,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from optbench.bounds.streams.stream_bound import path_metrics
+import numpy as np
+
 from optbench.errors import OptbenchError
 from optbench.files import write_whole
 from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
 from optbench.model.instance import Instance
-from optbench.model.measures import contradicts, gap
+from optbench.model.measures import contradicts
 from optbench.model.repair import Repaired, verified_or_repaired
-from optbench.model.result import OPTIMAL_GAP
+from optbench.model.result import OPTIMAL_GAP, Bound
 from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.validate import validate
+from optbench.outcome import outcome_of
 from optbench.store.records import Record
 from optbench.study.cells import Cell
 from optbench.study.code_version import code_hash, contents_of
@@ -133,10 +135,13 @@ def _stream(stream: Any) -> dict[str, Any]:
     ways = [[way if way != float("inf") else None for way in row] for row in stream.latency_s.tolist()]
     outages = {name: getattr(stream.outages, name).tolist() for name in ("time", "pool", "devices", "announced")}
     return {
-        "ingress_names": list(stream.ingress_names), "latency_s": ways, "ingress": stream.ingress.tolist(),
-        "sent_to": stream.sent_to.tolist(), "opens": None if stream.opens is None else float(stream.opens),
+        "ingress_names": list(stream.ingress_names),
+        "latency_s": ways,
+        "ingress": stream.ingress.tolist(),
+        "sent_to": stream.sent_to.tolist(),
+        "opens": None if stream.opens is None else float(stream.opens),
         "outages": outages if outages["time"] else None,
-    }  # fmt: skip
+    }
 
 
 def _without_domain(old: Instance) -> Instance:
@@ -194,7 +199,8 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
     if made is not None:
         write_whole(target / "schedule.json", json.dumps(schedule_to_dict(made.schedule, instance)).encode())
         record = _scored(record, instance, made)
-        if not _same(old.objective, record.objective):
+        values = np.array(old.objective), np.array(record.objective)
+        if not np.allclose(*values, rtol=RELATIVE_TOLERANCE, atol=0.0):
             done.changed.append(f"{cell.title}: objective {old.objective} is now {record.objective}")
     done.kept += 1
     done.moved.add(old.key)
@@ -222,15 +228,19 @@ def _verified(path: Path, instance: Instance) -> Repaired | None:
 def _scored(record: Record, instance: Instance, made: Repaired) -> Record:
     """Compute objective, metrics and gap again; bounds remain as claims where consistent."""
     values = made.verdict.objectives
-    bounds = [dict(bound) | {"proof": "solver"} for bound in record.bounds]
-    bounds = [each for each in bounds if not contradicts(values[each.get("level", 0)], each["value"])]
-    lows = [max((each["value"] for each in bounds if each.get("level", 0) == k), default=None) for k in range(len(values))]
-    gaps = [gap(value, low) for value, low in zip(values, lows, strict=True)]
-    closed = all(each is not None and each <= OPTIMAL_GAP for each in gaps)
+    claims = (Bound(**{**bound, "proof": "solver"}) for bound in record.bounds)
+    bounds = [each for each in claims if not contradicts(values[each.level], each.value)]
+    found = outcome_of(instance, made.verdict, bounds)
+    closed = all(each is not None and each <= OPTIMAL_GAP for each in found.gaps)
     return replace(
-        record, objective=_value(values), bounds=tuple(bounds), bound=_value(lows), gap=_value(gaps),
-        status="optimal" if closed else "feasible", metrics=made.verdict.metrics | path_metrics(instance, made.verdict.metrics),
-    )  # fmt: skip
+        record,
+        objective=found.objective,
+        bounds=tuple(bound.to_dict() for bound in bounds),
+        bound=found.bound,
+        gap=found.gap,
+        status="optimal" if closed else "feasible",
+        metrics=found.metrics,
+    )
 
 
 def current_cell(old: Cell, instance: Instance) -> Cell:
@@ -269,20 +279,3 @@ def _source(path: Path, instances: Mapping[str, Instance]) -> None:
         path.unlink(missing_ok=True)
         return
     write_whole(path, json.dumps(data).encode())
-
-
-def _same(old: Any, new: Any) -> bool:
-    pairs = zip(_levels(old), _levels(new), strict=True)
-    return all(abs(a - b) <= RELATIVE_TOLERANCE * max(abs(a), abs(b)) for a, b in pairs)
-
-
-def _levels(value: Any) -> tuple[float, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def _value(values: Any) -> Any:
-    """Return a number for one level, a tuple for several, None when any is missing."""
-    known = tuple(values)
-    if any(value is None for value in known):
-        return None
-    return known[0] if len(known) == 1 else known

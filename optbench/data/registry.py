@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -89,6 +90,14 @@ def find(name: str) -> DataFile:
         in_set = [file.name for file in data_sets()[folder].files] if folder in data_sets() else known
         raise UnknownNameError("data file", name, in_set)
     return matches[0]
+
+
+def select(names: Sequence[str]) -> list[DataFile]:
+    """Files of the named sets and files."""
+    out = []
+    for name in names:
+        out += list(data_sets()[name].files) if name in data_sets() else [find(name)]
+    return list(dict.fromkeys(out))
 
 
 def data_root() -> Path | None:

@@ -111,12 +111,10 @@ def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
         if name.startswith("optbench.") and (source := _source(name)) is not None:
             package = name if source.name == "__init__.py" else name.rpartition(".")[0]
             is_plugin = name.startswith("optbench.plugins.")
-            waiting += [each for each, inside in _imports(source, package) if is_plugin or not inside or not _is_late(each)]
+            for each, nested in _imports(source, package):
+                if is_plugin or not nested or each.partition(".")[0] not in LATE:
+                    waiting.append(each)
     return [name for name in found if name != "optbench"]
-
-
-def _is_late(name: str) -> bool:
-    return name.partition(".")[0] in LATE
 
 
 def _imports(file: Path, package: str) -> Iterator[tuple[str, bool]]:

@@ -62,11 +62,12 @@ class Slot:
             if messages is None or os.getppid() != self.zygote:
                 return False
             return self.channel.send({"stopped": job["key"]})
+        used, allowed = outcome["peak_memory_mb"], job["limits"]["memory_mb"]
         return self.channel.send(
             {
                 "key": job["key"],
                 **outcome,
-                "memory": _memory(outcome, job),
+                "memory": f"{used:.0f} MB were used, {allowed:.0f} MB are allowed",
                 "sandbox": enforced_protections(job["landlock"]),
             }
         )
@@ -93,10 +94,6 @@ class Slot:
         if child == 0:
             run_cell_process({**job, "user_threads": self.user_threads}, output, me)
         return LimitWatch(child, folder, output, ProcessLimits(**job["limits"]), baseline, [self.channel.fileno()])
-
-
-def _memory(outcome: dict[str, Any], job: dict[str, Any]) -> str:
-    return f"{outcome['peak_memory_mb']:.0f} MB were used, {job['limits']['memory_mb']:.0f} MB are allowed"
 
 
 def _fresh(folder: Path) -> int:

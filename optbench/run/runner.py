@@ -19,6 +19,7 @@ from optbench.run.judge import judge, kept_files
 from optbench.sandbox.job_folder import remove_folder
 from optbench.store.records import Record
 from optbench.store.run_store import Store
+from optbench.store.snapshots import LATEST, snapshot_of
 from optbench.study.cells import Cell
 from optbench.study.declared import Study
 from optbench.study.instance_sources import MadeInstance
@@ -100,7 +101,8 @@ def run_study(
     Only the cells that ``only`` returns are run. A study has one runner at a time; runners of other
     studies in the same store share finished cells.
     """
-    store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
+    store, stop = (store or Store()).make(), stop or threading.Event()
+    tell = on_progress or (lambda _: None)
     began, compile_s = time.monotonic(), list[float]()
     executor = executor or LocalExecutor.for_study(
         study, jobs, lambda report: compile_s.append(report.compile_s)
@@ -186,10 +188,10 @@ def job_of(cell: Cell, store: Store, folder: Path) -> Job:
 def keep_plan(planned: Plan, store: Store) -> Path:
     """Write the plan of the study for reports and tracking, and name it as the latest."""
     folder = store.study_folder(planned.study.name)
-    path = folder / f"{planned.study.config_hash[:16]}.json"
+    path = folder / snapshot_of(planned.study)
     with store.writing():
         write_whole(path, json.dumps(planned.to_dict(), default=str).encode())
-        write_whole(folder / "latest", path.name.encode())
+        write_whole(folder / LATEST, path.name.encode())
     return path
 
 
@@ -207,7 +209,3 @@ def _instance_reporter(tell: OnProgress) -> Callable[[MadeInstance, int], None]:
         tell(RunProgress("instance", done, total, made=made))
 
     return on_made
-
-
-def _ignore_progress(progress: RunProgress) -> None:
-    """No-op progress callback."""

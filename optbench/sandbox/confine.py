@@ -115,6 +115,6 @@ def environment(folder: Path, threads: int) -> Mapping[str, str]:
     return out
 
 
-def close_inherited(keep: int = 3) -> None:
+def close_inherited() -> None:
     """Close the parent's sockets and files in the child."""
-    os.closerange(keep, 1 << 20 if sys.platform == "linux" else 4096)
+    os.closerange(3, 1 << 20 if sys.platform == "linux" else 4096)

@@ -47,7 +47,11 @@ class StudyRuns:
     def runs(self, records: Mapping[str, Record], running: bool = False) -> tuple[TrackedRun, list[TrackedRun]]:
         """Return the parent and its children: one for every cell that has a record."""
         joined = table(self.plan, records)
-        bounding = [self._bound(cell, records[cell.key]) for cell in self.plan.bounding.values() if cell.key in records]
+        bounding = [
+            self._run(cell, record, record.status, {"gap": None}, [record.began_at])
+            for cell in self.plan.bounding.values()
+            if (record := records.get(cell.key)) is not None
+        ]
         solving = [self._solve(row, row.record, joined) for row in joined.rows if row.record is not None]
         return self._parent(joined, records, running), [*bounding, *solving]
 
@@ -94,10 +98,6 @@ class StudyRuns:
                 out |= {f"{key}/{summary.label}": value for key, value in _of_solver(summary)}
         return out
 
-    def _bound(self, cell: Cell, record: Record) -> TrackedRun:
-        """Return the run of an instance's bounding, which can fail like any other."""
-        return self._run(cell, record, record.status, {"gap": None}, digest([FILES_VERSION, record.began_at]), None)
-
     def _solve(self, row: Row, record: Record, joined: Table) -> TrackedRun:
         own = {
             "gap": row.gap,
@@ -108,24 +108,21 @@ class StudyRuns:
             "primal_integral": self._primal_integral(row, record, joined),
         }
         # The chart shows the bound and the violations.
-        version = digest([FILES_VERSION, record.began_at, record.bound, row.low, str(record.reason)])
-        return self._run(row.cell, record, "error" if row.failed else row.state, own, version, row)
+        drawn = [record.began_at, record.bound, row.low, str(record.reason)]
+        return self._run(row.cell, record, "error" if row.failed else row.state, own, drawn)
 
     def _run(
-        self, cell: Cell, record: Record, status: str, own: Mapping[str, float | None], version: str, row: Row | None
+        self, cell: Cell, record: Record, status: str, own: Mapping[str, float | None], drawn: list[Any]
     ) -> TrackedRun:
+        """Return the run of a cell; its files are sent again where ``drawn`` has changed."""
         began, ended = span_ms(record)
-        timed = {
-            "wall_s": record.wall_s,
-            "total_s": record.total_s,
-            "cpu_s": record.cpu_s,
-            "time_to_first_s": record.time_to_first_s,
-            "peak_memory_mb": record.peak_memory_mb,
-        }
-        values = {**dict(_levels("objective", record.objective)), **dict(_levels("bound", record.bound)), **own, **timed}
+        used = ("wall_s", "total_s", "cpu_s", "time_to_first_s", "peak_memory_mb")
+        values: dict[str, float | None] = {**own, **{name: getattr(record, name) for name in used}}
+        values |= _levels("objective", record.objective) | _levels("bound", record.bound)
         if isinstance(record.gap, tuple):
-            values |= dict(_levels("gap", record.gap))
-        metrics = dict(record.metrics) | {key: value for key, value in values.items() if value is not None}
+            values |= _levels("gap", record.gap)
+        known = {key: value for key, value in values.items() if value is not None}
+        metrics = {**record.metrics, **known}
         return TrackedRun(
             f"{self.short_hash}-{cell.key}",
             cell.title,
@@ -136,7 +133,7 @@ class StudyRuns:
             ended_ms=ended,
             status="FAILED" if record.failed else "FINISHED",
             artifacts=partial(cell_files, replace(record, cell=cell), self.store),
-            files_version=version,
+            files_version=digest([FILES_VERSION, *drawn]),
         )
 
     def _tags(self, cell: Cell, record: Record, status: str) -> dict[str, str]:
@@ -186,25 +183,20 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _levels(name: str, value: Value | None) -> Iterator[tuple[str, float]]:
-    """Yield ``name``, or ``name_0`` and so on for lexicographic objectives."""
+def _levels(name: str, value: Value | None) -> dict[str, float]:
+    """Return ``name``, or ``name_0`` and so on for lexicographic objectives."""
     if isinstance(value, tuple):
-        yield from ((f"{name}_{level}", each) for level, each in enumerate(value))
-    elif value is not None:
-        yield name, value
+        return {f"{name}_{level}": each for level, each in enumerate(value)}
+    return {} if value is None else {name: value}
 
 
 def _params(cell: Cell) -> dict[str, str]:
     """Return the parameters of a cell's key: MLflow does not allow a parameter to change."""
     budget = cell.budget
-    limits = {
-        "time_limit_s": budget.time_limit_s,
-        "work_limit": budget.work_limit,
-        "cpu_limit_s": budget.cpu_limit_s,
-        "memory_limit_mb": budget.memory_limit_mb,
-    }
-    stated = {key: f"{value:g}" for key, value in limits.items() if value is not None}
-    return {**{key: str(value) for key, value in cell.params.items()}, **stated, "threads": str(budget.threads)}
+    limits = ("time_limit_s", "work_limit", "cpu_limit_s", "memory_limit_mb")
+    given = {name: value for name in limits if (value := getattr(budget, name)) is not None}
+    params = {key: str(value) for key, value in cell.params.items()}
+    return params | {key: f"{value:g}" for key, value in given.items()} | {"threads": str(budget.threads)}
 
 
 def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:

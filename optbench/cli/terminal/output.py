@@ -45,6 +45,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def attributes(thing: object, *names: str) -> dict[str, Any]:
+    """Return attributes under their own names, as a part of a JSON object."""
+    return {name: getattr(thing, name) for name in names}
+
+
 def show(*parts: Any) -> None:
     """Print rich renderables and markup to stdout, with colours on a terminal."""
     console = console_for(sys.stdout)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, length, percent, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, length, percent, show, table
 
 if TYPE_CHECKING:
     from optbench.evaluate.rows import Row, Table
@@ -209,9 +209,7 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "solver": summary.label,
         "cells": summary.planned,
-        "ran": summary.ran,
-        "failed": summary.failed,
-        "missing_gaps": summary.missing_gaps,
+        **attributes(summary, "ran", "failed", "missing_gaps"),
         "score": None if summary.score is None else summary.score.value,
         "mean_study_gap": None if summary.study_gap is None else summary.study_gap.value,
         "mean_gap": None if summary.gap is None else summary.gap.value,

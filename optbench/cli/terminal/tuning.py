@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, figure, length, show, table
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneProgress, TuneRun
@@ -41,9 +41,7 @@ def document(done: TuneRun) -> dict[str, Any]:
         "done": done.done,
         "complete": states.count("COMPLETE"),
         "pruned": states.count("PRUNED"),
-        "ran": done.ran,
-        "deaths": done.deaths,
-        "interrupted": done.interrupted,
+        **attributes(done, "ran", "deaths", "interrupted"),
         "goals": [("maximize " if goal.maximize else "minimize ") + goal.expression for goal in done.task.section.goals],
         "defaults": dict(done.task.defaults),
         "best": None if found is None or found.chosen is None else _trial(found.chosen),
@@ -61,19 +59,11 @@ def _trial(trial: Any) -> dict[str, Any]:
 
 def _validation(found: Validation) -> dict[str, Any]:
     return {
-        "instances": found.instances,
-        "seen": found.seen,
-        "broken": list(found.broken),
-        "broken_defaults": list(found.broken_defaults),
-        "failed": found.failed,
-        "failed_defaults": found.failed_defaults,
-        "wall_s": found.wall_s,
-        "wall_defaults_s": found.wall_defaults_s,
+        **attributes(found, "instances", "seen", "broken", "broken_defaults"),
+        **attributes(found, "failed", "failed_defaults", "wall_s", "wall_defaults_s"),
         "goals": [
             {
-                "goal": each.goal,
-                "defaults": each.defaults,
-                "tuned": each.tuned,
+                **attributes(each, "goal", "defaults", "tuned"),
                 "change": each.natural.value,
                 "low": each.natural.low,
                 "high": each.natural.high,

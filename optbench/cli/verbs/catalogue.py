@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, show, table
+from optbench.cli.terminal.output import BAD, DIM, attributes, emit_json, escape, show, table
 from optbench.cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
@@ -57,16 +57,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _as_json(entry: Entry) -> dict[str, Any]:
     return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "summary": entry.summary,
+        **attributes(entry, "name", "kind", "summary"),
         "parameters": [{"name": p.name, "type": p.type, "default": p.default} for p in entry.parameters],
-        "available": entry.available,
-        "reason": entry.reason,
-        "shadows": entry.shadows,
-        "path": entry.path,
-        "supports": list(entry.supports),
-        "clairvoyant": entry.clairvoyant,
+        **attributes(entry, "available", "reason", "shadows", "path", "supports", "clairvoyant"),
     }
 
 

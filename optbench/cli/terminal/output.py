@@ -6,12 +6,13 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+T = TypeVar("T")
 UNITS = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
 # Below this a gap is rounding (OPTIMAL_GAP of model/measures.py, not imported to keep `--help` fast).
 NO_GAP = 1e-6
@@ -79,6 +80,19 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
     for row in rows:
         out.add_row(*row)
     return out
+
+
+def table_of(
+    things: Iterable[T], columns: Mapping[str, Callable[[T], str]], left: Iterable[str] = ()
+) -> Any:
+    """A table with a row per thing; ``columns`` says how each cell is written, ``left`` which are text."""
+    rows = [[cell(each) for cell in columns.values()] for each in things]
+    return table(list(columns), rows, right=set(columns).difference(left))
+
+
+def joined(*parts: str | float | None) -> str:
+    """The parts that are not empty, with commas."""
+    return ", ".join(str(part) for part in parts if part)
 
 
 def escape(text: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, length, percent, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, length, percent, show, table_of
 
 if TYPE_CHECKING:
     from optbench.evaluate.rows import Row, Table
@@ -187,21 +187,23 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
 
 def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
     """The table of solvers; ``rank`` is the ranking formula, empty for the gap."""
-    columns = ("solver", *([rank] if rank else []), "cells", "failed", "no gap", "study gap", "optimal", "time")
-    rows = [
-        (
-            escape(each["solver"]),
-            *([_scored(each["score"], rank)] if rank else []),
-            f"{each['ran']:,}" if each["ran"] == each["cells"] else f"{each['ran']:,} of {each['cells']:,}",
-            str(each["failed"] or "-"),
-            str(each["missing_gaps"] or "-"),
-            percent(each["mean_study_gap"]),
-            str(each["optimal"] or "-"),
-            "-" if each["median_wall_s"] is None else length(each["median_wall_s"]),
-        )
-        for each in solvers
-    ]
-    return table(columns, rows, right=columns[1:])
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "solver": lambda row: escape(row["solver"]),
+        rank: lambda row: _scored(row["score"], rank),
+        "cells": lambda row: _done(row["ran"], row["cells"]),
+        "failed": lambda row: str(row["failed"] or "-"),
+        "no gap": lambda row: str(row["missing_gaps"] or "-"),
+        "study gap": lambda row: percent(row["mean_study_gap"]),
+        "optimal": lambda row: str(row["optimal"] or "-"),
+        "time": lambda row: "-" if row["median_wall_s"] is None else length(row["median_wall_s"]),
+    }
+    if not rank:
+        del columns[rank]
+    return table_of(solvers, columns, left=("solver",))
+
+
+def _done(done: int, total: int) -> str:
+    return f"{total:,}" if done == total else f"{done:,} of {total:,}"
 
 
 def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:

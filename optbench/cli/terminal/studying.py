@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Self
 
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import length, percent
+from optbench.cli.terminal.output import joined, length, percent
 
 if TYPE_CHECKING:
     from optbench.run.runner import RunProgress
@@ -82,13 +82,16 @@ class StudyProgress(LiveLine):
         watch = self.watch
         if not watch.total:
             return Step(self.instances or "making instances", watch.done)
-        parts = [f"{watch.done} of {watch.total} cells"]
-        parts += [f"{watch.failed} failed"] if watch.failed else []
-        parts += [f"{watch.proved} optimal"] if watch.proved else []
-        parts += [f"best gap {percent(watch.best_gap)} ({watch.best_title})"] if watch.best_gap is not None else []
-        left = watch.remaining_s()
-        parts += [f"about {length(left)} left"] if left is not None and watch.done < watch.total else []
-        return Step(", ".join(parts), watch.done, watch.total)
+        left_s = watch.remaining_s() if watch.done < watch.total else None
+        best = f"best gap {percent(watch.best_gap)} ({watch.best_title})"
+        words = joined(
+            f"{watch.done} of {watch.total} cells",
+            watch.failed and f"{watch.failed} failed",
+            watch.proved and f"{watch.proved} optimal",
+            watch.best_gap is not None and best,
+            left_s is not None and f"about {length(left_s)} left",
+        )
+        return Step(words, watch.done, watch.total)
 
 
 class Sending:

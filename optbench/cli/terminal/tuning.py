@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, figure, length, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, figure, joined, length, show, table, table_of
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneProgress, TuneRun
@@ -19,12 +20,15 @@ class SearchProgress(LiveLine):
 
     def describe(self, now: TuneProgress) -> Step:
         """``12 of 100 trials, 2 at work, best -7.4 % against the defaults, about 35.0 s left``."""
-        parts = [f"{now.done} of {now.total} trials"]
-        parts += [f"{now.running} at work"] if now.running else []
-        parts += [f"best {signed(now.best)} against the defaults"] if now.best is not None else []
-        parts += [f"{now.front} on the front"] if now.front is not None else []
-        parts += [f"about {length(now.eta_s)} left"] if now.eta_s is not None and now.done < now.total else []
-        return Step(", ".join(parts), now.done, now.total)
+        left_s = now.eta_s if now.done < now.total else None
+        words = joined(
+            f"{now.done} of {now.total} trials",
+            now.running and f"{now.running} at work",
+            now.best is not None and f"best {signed(now.best)} against the defaults",
+            now.front is not None and f"{now.front} on the front",
+            left_s is not None and f"about {length(left_s)} left",
+        )
+        return Step(words, now.done, now.total)
 
 
 def document(done: TuneRun) -> dict[str, Any]:
@@ -129,7 +133,7 @@ def where(found: Validation) -> str:
 
 def _sentence(each: TunedComparison, unseen: str) -> str:
     natural = each.natural
-    change, interval = signed(natural.value), f"95 % interval {signed(natural.low)} to {signed(natural.high)}"
+    change, interval = signed(natural.value), f"95 % interval {_interval(each)}"
     if each.verdict == "better":
         return f"{each.goal}: better than the defaults {unseen}, {change} ({interval})."
     if each.verdict == "worse":
@@ -140,18 +144,18 @@ def _sentence(each: TunedComparison, unseen: str) -> str:
 
 def _comparison_table(found: Validation) -> Any:
     colour = {"better": GOOD, "worse": BAD, "level": DIM}
-    rows = [
-        (
-            escape(each.goal),
-            figure(each.defaults),
-            figure(each.tuned),
-            f"[{colour[each.verdict]}]{signed(each.natural.value)}[/]",
-            f"{signed(each.natural.low)} to {signed(each.natural.high)}" if each.natural.known else "-",
-        )
-        for each in found.comparisons
-    ]
-    columns = ("goal, unseen seeds", "defaults", "tuned", "change", "95 % interval")
-    return table(columns, rows, right=columns[1:])
+    columns: dict[str, Callable[[TunedComparison], str]] = {
+        "goal, unseen seeds": lambda each: escape(each.goal),
+        "defaults": lambda each: figure(each.defaults),
+        "tuned": lambda each: figure(each.tuned),
+        "change": lambda each: f"[{colour[each.verdict]}]{signed(each.natural.value)}[/]",
+        "95 % interval": lambda each: _interval(each) if each.natural.known else "-",
+    }
+    return table_of(found.comparisons, columns, left=("goal, unseen seeds",))
+
+
+def _interval(each: TunedComparison) -> str:
+    return f"{signed(each.natural.low)} to {signed(each.natural.high)}"
 
 
 def _front_table(done: TuneRun) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
-from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table, table_of
 from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
 from optbench.cli.verbs.convert import add_counts, counts_of
 
@@ -175,12 +176,15 @@ def show_audit(done: Audit, written: str | None) -> None:
     )
     causes = [(name, amount(value, "J"), f"{100 * value / record.energy_j:.1f} %") for name, value in done.causes.items()]
     show("", table(("excess by", "energy", "of the record"), causes, right=("energy", "of the record")))
-    rows = [
-        (escape(row.played.label.replace(",", ", ")), row.energy, row.share, row.mean, row.gap, escape(row.note))
-        for row in rows_of(done)
-    ]
-    heads = ("policy", "energy", "of the record", "mean time", "gap at that time", "")
-    show("", table(heads, rows, right=heads[1:5]))
+    columns: dict[str, Callable[[Any], str]] = {
+        "policy": lambda row: escape(row.played.label.replace(",", ", ")),
+        "energy": lambda row: row.energy,
+        "of the record": lambda row: row.share,
+        "mean time": lambda row: row.mean,
+        "gap at that time": lambda row: row.gap,
+        "": lambda row: escape(row.note),
+    }
+    show("", table_of(rows_of(done), columns, left=("policy", "")))
     if any("(" in row.share for row in rows_of(done)):
         show(f"[{DIM}]in brackets: without GPUs that rest after the record's end[/]")
     worth = [

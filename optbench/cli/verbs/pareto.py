@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table_of
 from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
 
@@ -138,15 +139,17 @@ def show_front(front: Front, written: list[str]) -> None:
         reason = "proven infeasible" if front.infeasible else "no schedule found in time; give it more (--time-limit)"
         show(f"[{BAD}]no front[/]: {reason}")
         return
-    columns = (f"{front.x} ≤", front.x, front.y, "bound", "gap", "above constant", "bound from", "time")
-    show("", table(columns, [_row(point) for point in front.points], right=(*columns[:6], "time")), "")
+    columns: dict[str, Callable[[FrontPoint], str]] = {
+        f"{front.x} ≤": lambda point: figure(point.limit),
+        front.x: lambda point: figure(point.x),
+        front.y: lambda point: figure(point.y),
+        "bound": lambda point: figure(point.bound),
+        "gap": lambda point: f"[{GOOD}]proven[/]" if point.proven else percent(point.gap),
+        "above constant": lambda point: percent(0.0 if point.proven else point.gap_above),
+        "bound from": lambda point: escape(point.bound_source or "-"),
+        "time": lambda point: length(point.wall_s),
+    }
+    show("", table_of(front.points, columns, left=("bound from",)), "")
     show(escape(verdict(front)))
     for path in written:
         show(f"written to [bold]{escape(path)}[/]")
-
-
-def _row(point: FrontPoint) -> tuple[str, ...]:
-    proven = f"[{GOOD}]proven[/]" if point.proven else percent(point.gap)
-    above = percent(0.0 if point.proven else point.gap_above)
-    numbers = tuple(figure(value) for value in (point.limit, point.x, point.y, point.bound))
-    return (*numbers, proven, above, escape(point.bound_source or "-"), length(point.wall_s))

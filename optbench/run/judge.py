@@ -32,7 +32,7 @@ from optbench.model.files.schedule_json import schedule_from_dict
 from optbench.model.instance import Instance
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict, verify
-from optbench.outcome import best_by_level, level_of, outcome_of, value_of
+from optbench.outcome import level_of, outcome_of
 from optbench.store.records import Reason, Record, code_version, machine
 from optbench.study.cells import Cell
 
@@ -126,28 +126,18 @@ def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
         # was proved there.
         claimed, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
         bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in claimed)
-        lows = [None if best is None else best.value for best in best_by_level(bounds, levels)]
-        return replace(
-            base,
-            status="unknown",
-            termination="finished",
-            bounds=tuple(bound.to_dict() for bound in bounds),
-            bound=value_of(lows),
-            wall_s=min(wall_s, base.total_s),
-        )
+        record = replace(base, status="unknown", termination="finished")
+        return replace(_bounded(record, bounds, instance), wall_s=min(wall_s, base.total_s))
     return _judge_solve(base, read_solve(answer, levels, base.total_s), instance)
 
 
 def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:
     verdict = None if claimed.schedule is None or claimed.status == "error" else _verdict_of(claimed.schedule, instance)
     bounds = labelled_bounds(claimed.bounds, instance, () if verdict is None else verdict.objectives)
-    lows = [None if best is None else best.value for best in best_by_level(bounds, instance.objective.num_levels)]
     record = replace(
-        base,
+        _bounded(base, bounds, instance),
         status=claimed.status,
         termination=claimed.termination,
-        bound=value_of(lows),
-        bounds=tuple(bound.to_dict() for bound in bounds),
         infeasibility=_infeasibility(claimed, instance),
         violations=claimed.violations,
         wall_s=claimed.wall_s,
@@ -173,6 +163,12 @@ def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Reco
         violations=(),
         metrics=found.metrics,
     )
+
+
+def _bounded(record: Record, bounds: tuple[Bound, ...], instance: Instance) -> Record:
+    """Return the record with its bounds and the best of them."""
+    low = outcome_of(instance, None, bounds).bound
+    return replace(record, bound=low, bounds=tuple(bound.to_dict() for bound in bounds))
 
 
 def labelled_bounds(

@@ -87,7 +87,8 @@ class LocalExecutor:
         landlock: bool = True,
         sharing: int | None = None,
     ) -> None:
-        self.jobs, self.solvers, self.problems, self.on_loaded = jobs, sorted({*solvers}), sorted({*problems}), on_loaded
+        self.jobs, self.on_loaded = jobs, on_loaded
+        self.solvers, self.problems = sorted({*solvers}), sorted({*problems})
         self.landlock, self.sharing = landlock, max(jobs, sharing or 1)
         self.loaded: PreloadReport | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -97,12 +98,10 @@ class LocalExecutor:
         self.names = iter(range(1 << 62))
 
     @classmethod
-    def for_study(
-        cls, study: Study, jobs: int = 1, on_loaded: Callable[[PreloadReport], None] | None = None, sharing: int | None = None
-    ) -> LocalExecutor:
+    def for_study(cls, study: Study, jobs: int = 1, **options: Any) -> LocalExecutor:
         """Create an executor that loads what the plug-ins of a study need."""
-        problems = set(map(name_of, study.problems))
-        return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
+        solvers = {entry.name for entry in study.solvers}
+        return cls(jobs, solvers, set(map(name_of, study.problems)), **options)
 
     def __enter__(self) -> LocalExecutor:
         return self
@@ -169,8 +168,10 @@ class LocalExecutor:
         mine, its = socket.socketpair()
         slot = _SlotHandle(next(self.names), MessageChannel(mine))
         self.slots[slot.name] = slot
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError), its:  # a dead slot is noticed in the next read
-            socket.send_fds(self.control.socket, [json.dumps({"slot": slot.name}).encode() + b"\n"], [its.fileno()])
+        line = json.dumps({"slot": slot.name}).encode() + b"\n"
+        # A dead slot is noticed in the next read.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError), its:
+            socket.send_fds(self.control.socket, [line], [its.fileno()])
         return slot
 
     def _end(self) -> None:
@@ -193,9 +194,14 @@ class LocalExecutor:
 
     def _send(self, slot: _SlotHandle, job: Job) -> None:
         budget = job.budget
-        memory_mb = machine_mb() * MEMORY_SHARE / self.sharing if budget.memory_limit_mb is None else budget.memory_limit_mb
-        cpu_s = budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S if budget.cpu_limit_s is None else budget.cpu_limit_s
-        limits = {"wall_s": budget.hard_wall_s, "cpu_s": cpu_s, "memory_mb": memory_mb, "processes": budget.max_processes}
+        limits = {
+            "wall_s": budget.hard_wall_s,
+            "cpu_s": budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S,
+            "memory_mb": machine_mb() * MEMORY_SHARE / self.sharing,
+            "processes": budget.max_processes,
+        }
+        given = {"cpu_s": budget.cpu_limit_s, "memory_mb": budget.memory_limit_mb}
+        limits |= {name: limit for name, limit in given.items() if limit is not None}
         message = {
             "key": job.key,
             "kind": job.kind,

@@ -105,7 +105,7 @@ def run_study(
     tell = on_progress or (lambda _: None)
     began, compile_s = time.monotonic(), list[float]()
     executor = executor or LocalExecutor.for_study(
-        study, jobs, lambda report: compile_s.append(report.compile_s)
+        study, jobs, on_loaded=lambda report: compile_s.append(report.compile_s)
     )
     with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))

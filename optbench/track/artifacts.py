@@ -110,5 +110,7 @@ def study_files(joined: Table, store: Store, folder: Path) -> None:
         for each in ranked(joined):
             found = each.study_gap
             ends = (found.low, found.high) if found is not None and found.known else ("", "")
-            gap = ("" if found is None else found.value, *ends, "" if each.gap is None else each.gap.value)
-            writer.writerow([each.label, each.planned, each.ran, each.failed, each.optimal_share, *gap, each.rank])
+            gap = "" if each.gap is None else each.gap.value
+            study_gap = "" if found is None else found.value
+            counts = (each.planned, each.ran, each.failed, each.optimal_share)
+            writer.writerow([each.label, *counts, study_gap, *ends, gap, each.rank])

@@ -52,7 +52,8 @@ def show_result(
     show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
     show(outcome(result))
     if result.compile_s >= FELT_S:
-        show(f"[{DIM}]compiled for {length(result.compile_s)} before the clock started, once per machine[/]")
+        compiled = f"compiled for {length(result.compile_s)} before the clock started"
+        show(f"[{DIM}]{compiled}, once per machine[/]")
     show("", objective_table(instance, result), "")
     if result.metrics:
         show(metrics_table(instance, result.metrics), "")

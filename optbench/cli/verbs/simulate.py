@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ EXAMPLES = (
     "optbench simulate gpu_dag:tasks=40 --policy fcfs",
     "optbench simulate gpu_dag:tasks=40 --policy fcfs --horizon 10m --json",
 )
+COUNTS = ("arrivals", "completed", "in_progress", "queue_end")
 # Keys of ``--json`` for every family; they are null where a family has no such value.
 ELSEWHERE = ("reference", "regret")
 # Shorter waits are not mentioned.
@@ -105,35 +107,39 @@ ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dea
 
 def show_simulation(done: Simulation, num_tasks: int) -> None:
     """Show a simulation in tables."""
-    compiled = f", compiled for {length(done.compile_s)} before, once per machine" if done.compile_s >= FELT_S else ""
+    compiled = f", compiled for {length(done.compile_s)} before, once per machine"
     show(
         f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, {escape(done.policy)}, seed {done.seed}[/]",
-        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled}",
+        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled * (done.compile_s >= FELT_S)}",
     )
     for violation in done.violations:
         show(f"[{BAD}]violates[/] {escape(violation)}")
     if done.objective is not None or done.bound is not None:
         row = (done.objective_name, figure(done.objective), figure(done.bound), percent(done.gap))
         show("", table(("objective", "value", "bound", "gap"), [row], right=("value", "bound", "gap")))
-    counts = [
-        (name.replace("_", " "), figure(getattr(done, name)), "")
-        for name in ("arrivals", "completed", "in_progress", "queue_end")
-    ]
-    energy = [("energy", figure(done.energy_j), "J"), ("energy per unit of work", figure(done.j_per_unit), "J")]
+    show("", table(("", "value", "unit"), value_rows(done), right=("value",)))
+
+
+def value_rows(done: Simulation) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and unit of what a simulation measured."""
+    for name in COUNTS:
+        yield name.replace("_", " "), figure(getattr(done, name)), ""
+    yield "energy", figure(done.energy_j), "J"
+    yield "energy per unit of work", figure(done.j_per_unit), "J"
     if done.lost_j:
-        energy.append(("energy of lost work", figure(done.lost_j), "J"))
-    times = [(f"{what} {name}", figure(value), "s") for what, spread in done.latency_s.items() for name, value in spread.items()]
-    metrics = [
-        (name, percent(value), "") if name.startswith("gap_") else (name, figure(value), metric_unit(name))
-        for name, value in done.metrics.items()
-        if not is_shown_above(name)
-    ]
-    think = [(f"decision {name}", figure(value), "ms") for name, value in (done.decision_ms or {}).items()]
-    show("", table(("", "value", "unit"), counts + energy + times + metrics + think, right=("value",)))
+        yield "energy of lost work", figure(done.lost_j), "J"
+    for what, spread in done.latency_s.items():
+        yield from ((f"{what} {name}", figure(value), "s") for name, value in spread.items())
+    for name, value in done.metrics.items():
+        if not is_shown_above(name):
+            is_gap = name.startswith("gap_")
+            yield name, (percent if is_gap else figure)(value), "" if is_gap else metric_unit(name)
+    for name, value in (done.decision_ms or {}).items():
+        yield f"decision {name}", figure(value), "ms"
 
 
 def is_shown_above(metric: str) -> bool:
     """Whether the lines above the metrics already show this one."""
     first, _, rest = metric.partition("_")
-    told = ("arrivals", "completed", "in_progress", "queue_end", "energy_j", "j_per_unit", "makespan")
+    told = (*COUNTS, "energy_j", "j_per_unit", "makespan")
     return metric in told or (first in ("sojourn", "service") and rest != "censored_s")

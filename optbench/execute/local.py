@@ -256,7 +256,8 @@ class LocalExecutor:
                 announce(str(message["said"]))
             elif "slot" in message:
                 slot = self.slots[message["slot"]]
-                slot.pid, slot.sent_at = message["pid"], time.monotonic()  # a job sent earlier has waited for the libraries
+                slot.pid = message["pid"]
+                slot.sent_at = time.monotonic()  # a job sent earlier has waited for the libraries
             elif "gone" in message:
                 slot = self.slots.pop(message["gone"])
                 slot.channel.close()

@@ -184,7 +184,8 @@ def labelled_bounds(
     found, left = [], dict.fromkeys(range(len(levels)), MOST_PROOFS)
     for row in claimed:
         k = row["level"]
-        level, said = levels[k], Bound(row["value"], row["source"], row["proof"], k, row["certificate"])
+        level = levels[k]
+        said = Bound(row["value"], row["source"], row["proof"], k, row["certificate"])
         claims = said.proof != "solver" and said.certificate is not None
         if level is None or not claims or left[k] == 0:
             found.append(replace(said, proof="solver"))

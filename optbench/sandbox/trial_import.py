@@ -39,7 +39,8 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
-        output, manner = done.stdout, f"importing it ends the process ({exit_words(done.returncode)})"
+        output = done.stdout
+        manner = f"importing it ends the process ({exit_words(done.returncode)})"
     except subprocess.TimeoutExpired as error:
         output, manner = error.stdout or b"", f"importing it takes more than {patience_s:g} s"
     finished = output.splitlines()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
+from optbench.typed_values import is_number
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
@@ -74,7 +75,7 @@ def show_result(
 
 def figure_or_text(value: Any) -> str:
     """Format a value of a solver's own remarks."""
-    return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+    return figure(value) if is_number(value) else str(value)
 
 
 def threads(count: int) -> str:
@@ -111,7 +112,8 @@ def objective_table(instance: Instance, result: Result) -> Any:
 
     objective = instance.objective
     best = best_by_level(result.bounds, objective.num_levels)
-    values, gaps = _levels(result.objective, objective.num_levels), _levels(result.gap, objective.num_levels)
+    values = _levels(result.objective, objective.num_levels)
+    gaps = _levels(result.gap, objective.num_levels)
     rows = []
     for k, bound in enumerate(best):
         rows.append(

@@ -129,7 +129,8 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
     from optbench.model.formats.imported import ImportOptions
     from optbench.model.formats.slurm.node_map import map_of_pairs
 
-    per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
+    per_node = counts_of("--devices-per-node", args.devices_per_node)
+    counts = counts_of("--count", args.count)
     clocks = {}
     for kind, text in settings_of(args.clock, "--clock").items():
         try:
@@ -138,7 +139,8 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
             raise UsageError(
                 f"--clock {kind}={text}: {text!r} is not allowed; it takes a share of the top clock, as 0.8"
             ) from None
-    profiles, node_map = settings_of(args.profile, "--profile"), map_of_pairs(args.node_type, "--node-type")
+    profiles = settings_of(args.profile, "--profile")
+    node_map = map_of_pairs(args.node_type, "--node-type")
     if args.since is not None and args.until is not None and args.since >= args.until:
         raise UsageError("--since must be before --until")
     return AuditOptions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING
@@ -65,8 +66,10 @@ def _recheck(args: argparse.Namespace) -> int:
         value = f"{escape(each.instance)}  {figure(each.value)}  [{DIM}]{escape(each.source)}, {each.proof}[/]"
         shade = GOOD if each.outcome == "holds" else BAD
         show(f"  [{shade}]{each.outcome}[/]  {value}  {escape(each.why)}")
-    dropped, changed = (sum(each.outcome == word for each in found) for word in ("dropped", "changed"))
-    show(f"{len(found):,} entries of {escape(str(path))}: {dropped:,} dropped, {changed:,} changed to the value that they prove")
+    outcomes = Counter(each.outcome for each in found)
+    changed = f"{outcomes['changed']:,} changed to the value that they prove"
+    what = f"{len(found):,} entries of {escape(str(path))}"
+    show(f"{what}: {outcomes['dropped']:,} dropped, {changed}")
     return exits.DONE
 
 

@@ -134,7 +134,8 @@ def options_of(args: argparse.Namespace) -> ImportOptions | None:
     if not any(given):
         return None
     profiles = settings_of(args.profile, "--profile")
-    per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
+    per_node = counts_of("--devices-per-node", args.devices_per_node)
+    counts = counts_of("--count", args.count)
     return ImportOptions(profiles, args.work or ImportOptions.work, per_node, counts, args.by_node)
 
 

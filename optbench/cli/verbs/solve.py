@@ -57,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     # A time limit that ends before the work limit would make the result depend on the machine.
     if args.time_limit is None and args.work_limit is None:
         args.time_limit = DEFAULT_TIME_S
-    instance = instance_of(args.target, args.format, args.seed if args.instance_seed is None else args.instance_seed)
+    seed = args.seed if args.instance_seed is None else args.instance_seed
+    instance = instance_of(args.target, args.format, seed)
     result = _write_schedule(args, instance, _solve(args, instance))
     explanation = _explain(args, instance, result) if args.explain else None
     if args.html:
@@ -67,8 +68,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         from optbench.model.files.result_json import result_to_dict
 
-        why = {"explain": None if explanation is None else explanation.to_dict()} if args.explain else {}
-        emit_json(result_to_dict(result) | why)
+        document = result_to_dict(result)
+        if args.explain:
+            document["explain"] = None if explanation is None else explanation.to_dict()
+        emit_json(document)
     elif outputs.STDOUT not in (args.output, args.html):
         from optbench.cli.terminal.result_lines import show_result
 
@@ -111,7 +114,8 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
     from optbench.model.files.schedule_json import schedule_to_dict
     from optbench.model.files.strict_json import render
 
-    return replace(result, schedule_file=outputs.save(render(schedule_to_dict(result.schedule, instance)), args.output))
+    text = render(schedule_to_dict(result.schedule, instance))
+    return replace(result, schedule_file=outputs.save(text, args.output))
 
 
 def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Explanation | None:
@@ -120,14 +124,19 @@ def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Ex
     from optbench.cli.terminal.work import interruptible
     from optbench.errors import UnsupportedError
 
-    if result.schedule is None or not result.verified or result.termination == "interrupted":
-        sys.stderr.write("optbench: no verified schedule to explain\n" if result.schedule is None or not result.verified else "")
+    schedule = result.schedule
+    if schedule is None or not result.verified:
+        sys.stderr.write("optbench: no verified schedule to explain\n")
         return None
-    schedule, bound = result.schedule, result.bound[0] if isinstance(result.bound, tuple) else result.bound
+    if result.termination == "interrupted":
+        return None
+    bound = result.bound[0] if isinstance(result.bound, tuple) else result.bound
     if not (args.quiet or args.json):
         sys.stderr.write(f"explaining the gap (up to {EXPLAIN_S:g} s)\n")
     try:
-        return interruptible(lambda stop: explain(instance, schedule, time_limit_s=EXPLAIN_S, best_bound=bound))
+        return interruptible(
+            lambda stop: explain(instance, schedule, time_limit_s=EXPLAIN_S, best_bound=bound)
+        )
     except UnsupportedError as error:
         sys.stderr.write(f"optbench: {error}\n")
         return None

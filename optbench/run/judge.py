@@ -132,7 +132,8 @@ def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
 
 
 def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:
-    verdict = None if claimed.schedule is None or claimed.status == "error" else _verdict_of(claimed.schedule, instance)
+    schedule = None if claimed.status == "error" else claimed.schedule
+    verdict = None if schedule is None else _verdict_of(schedule, instance)
     bounds = labelled_bounds(claimed.bounds, instance, () if verdict is None else verdict.objectives)
     record = replace(
         _bounded(base, bounds, instance),

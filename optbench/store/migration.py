@@ -188,8 +188,11 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
     made = None
     if old.objective is not None:
         made = _verified(folder / "cells" / old.key / "schedule.json", instance)
-        if made is None or not made.verdict.feasible:
-            why = "its schedule cannot be read" if made is None else "; ".join(map(str, made.verdict.violations[:2]))
+        if made is None:
+            done.dropped.append(f"{old.cell.title}: its schedule cannot be read")
+            return None
+        if not made.verdict.feasible:
+            why = "; ".join(map(str, made.verdict.violations[:2]))
             done.dropped.append(f"{old.cell.title}: {why}")
             return None
     target = folder / "cells" / cell.key

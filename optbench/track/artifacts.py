@@ -73,7 +73,8 @@ def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result
     """Return a record as the result that the page takes."""
     cell = record.cell
     known = {field.name for field in fields(TrajectoryPoint)}
-    points = json.loads((folder / "trajectory.json").read_text()) if (folder / "trajectory.json").is_file() else []
+    trajectory = folder / "trajectory.json"
+    points = json.loads(trajectory.read_text()) if trajectory.is_file() else []
     values: dict[str, Any] = {field.name: getattr(record, field.name) for field in fields(Result) if hasattr(record, field.name)}
     values["infeasibility"] = None
     values |= {

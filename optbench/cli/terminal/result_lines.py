@@ -92,7 +92,8 @@ def outcome(result: Result) -> str:
         "unknown": f"[{BAD}]no schedule found[/]",
         "error": f"[{BAD}]the solver failed[/]",
     }[result.status]
-    first = f" (first schedule after {length(result.time_to_first_s)})" if result.time_to_first_s is not None else ""
+    first_s = result.time_to_first_s
+    first = "" if first_s is None else f" (first schedule after {length(first_s)})"
     message = f"\n{escape(result.message)}" if result.message else ""
     return f"{words}, {REASONS[result.termination]} after {length(result.wall_s)}{first}{message}"
 

@@ -105,7 +105,8 @@ class Account:
         if rows:
             study = self.run.plan.study
             by = f"ranked by {study.rank}, less first; " if study.rank else ""
-            also = f"; bounds of {', '.join(study.trust)} count for all, uncertified" if study.trust else ""
+            trusted = ", ".join(study.trust)
+            also = f"; bounds of {trusted} count for all, uncertified" if trusted else ""
             show("", solvers_table(rows, study.rank), f"[{DIM}]{escape(by)}{LEGEND}{escape(also)}[/]")
         self._show_failures()
         show_gates(self.gates)
@@ -117,7 +118,8 @@ class Account:
     def _line(self) -> str:
         run = self.run
         here = f" ({run.skipped:,} existed already)" if run.skipped else ""
-        bad = f"[{BAD}]{self.num_failed:,} failed[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
+        failed = f"{self.num_failed:,} failed"
+        bad = f"[{BAD}]{failed}[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
         state = "interrupted: " if run.interrupted else ""
         return f"{state}{run.done:,} of {len(run.cells):,} cells done{here}, {bad}{self._seconds()}"
 
@@ -150,8 +152,11 @@ class Account:
         from optbench.run.repeat_command import study_argument
 
         name = shlex.quote(study_argument(self.run.plan.study))
-        lines = [f"optbench run {name}  runs the rest"] if self.run.interrupted or not self.complete else []
-        lines += [f"optbench run {name} --retry  runs the failed cells again"] if self.failures else []
+        lines = []
+        if self.run.interrupted or not self.complete:
+            lines.append(f"optbench run {name}  runs the rest")
+        if self.failures:
+            lines.append(f"optbench run {name} --retry  runs the failed cells again")
         whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
         return [*lines, f"{whole}optbench ui  the runs in MLflow"]
 

@@ -100,7 +100,7 @@ def _import_orders() -> Finding:
 
 
 def _mlflow() -> Finding:
-    """A folder mlflow/ with an ``__init__.py`` in the source tree or here would be imported instead."""
+    """A folder mlflow/ with an ``__init__.py`` in the source tree or here would be imported."""
     spec = util.find_spec("mlflow")
     origin = spec.origin if spec is not None else None
     impostors = [root / "mlflow" for root in (checkout(), Path.cwd()) if root is not None]

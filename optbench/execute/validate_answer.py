@@ -166,11 +166,12 @@ def _level(row: Mapping[str, Any], levels: int) -> int:
 def read_trajectory(rows: Sequence[Any], levels: int, total_s: float) -> tuple[dict[str, Any], ...]:
     """Validate the points of a trajectory, each with all fields."""
     points = (table(row, "a point of the trajectory") for row in rows[:MAX_POINTS])
+    objective, bound = (partial(number, what=f"trajectory.{name}") for name in ("objective", "bound"))
     return tuple(
         {
             "t_s": min(seconds(row, "t_s"), total_s),
-            "objective": _optional(row.get("objective"), partial(number, what="trajectory.objective")),
-            "bound": _optional(row.get("bound"), partial(number, what="trajectory.bound")),
+            "objective": _optional(row.get("objective"), objective),
+            "bound": _optional(row.get("bound"), bound),
             "level": _level(row, levels),
         }
         for row in points

@@ -104,7 +104,8 @@ def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
 
 def _trajectory(result: Mapping[str, Any], total_s: float) -> list[Any] | None:
     try:
-        return list(read_trajectory(listed(result.get("trajectory"), "trajectory"), ANY_LEVELS, total_s))
+        rows = listed(result.get("trajectory"), "trajectory")
+        return list(read_trajectory(rows, ANY_LEVELS, total_s))
     except FileFormatError:
         return None
 
@@ -214,7 +215,8 @@ def _without_schedule(record: Record, claimed: SolveAnswer) -> Record:
     if claimed.violations:
         return as_failed(record, _infeasible_reason(claimed.violations))
     if claimed.status in ("optimal", "feasible") or claimed.objective is not None:
-        raise FileFormatError(f"status is {claimed.status!r}, objective {claimed.objective}, and there is no schedule")
+        found = f"status is {claimed.status!r}, objective {claimed.objective}"
+        raise FileFormatError(f"{found}, and there is no schedule")
     return record
 
 

@@ -3,8 +3,8 @@
 With this process a subreaper, every process that a child starts remains its descendant, even in a
 new session or orphaned.
 
-On Linux psutil is no substitute: measuring a cell of four processes takes 1.5 ms with it and 0.12 ms
-here, and it neither distinguishes private memory from files nor ends a tree that forks meanwhile.
+On Linux psutil is no substitute: measuring a cell of four processes takes 1.5 ms with it and 0.12
+ms here, and it neither distinguishes private memory from files nor ends a tree that forks meanwhile.
 Elsewhere psutil lists and measures the processes. There is no subreaper either: a process that left
 its parent is found by its group only, and one that also started a new session is not found.
 """
@@ -81,12 +81,12 @@ def descendants_by_table(root: int) -> list[int]:
         with suppress(OSError):  # it has ended
             groups[pid] = os.getpgid(pid)
     found: set[int] = set()
-    while new := [
+    while new := {
         pid
         for pid, parent in parents.items()
-        if pid not in found and pid != root and (parent in (root, *found) or groups.get(pid) in found)
-    ]:
-        found.update(new)
+        if parent == root or parent in found or groups.get(pid) in found
+    } - found - {root}:
+        found |= new
     return list(found)
 
 

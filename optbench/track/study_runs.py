@@ -196,7 +196,8 @@ def _params(cell: Cell) -> dict[str, str]:
     limits = ("time_limit_s", "work_limit", "cpu_limit_s", "memory_limit_mb")
     given = {name: value for name in limits if (value := getattr(budget, name)) is not None}
     params = {key: str(value) for key, value in cell.params.items()}
-    return params | {key: f"{value:g}" for key, value in given.items()} | {"threads": str(budget.threads)}
+    stated = {key: f"{value:g}" for key, value in given.items()}
+    return params | stated | {"threads": str(budget.threads)}
 
 
 def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:

@@ -85,7 +85,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
 def table_of(
     things: Iterable[T], columns: Mapping[str, Callable[[T], str]], left: Iterable[str] = ()
 ) -> Any:
-    """A table with a row per thing; ``columns`` says how each cell is written, ``left`` which are text."""
+    """A table with a row per thing. ``columns`` maps heads to functions that write a cell; those in
+    ``left`` are text, the others numbers.
+    """
     rows = [[cell(each) for cell in columns.values()] for each in things]
     return table(list(columns), rows, right=set(columns).difference(left))
 

@@ -24,8 +24,8 @@ ONE_PRESS_S = 1.0
 def interruptible(work: Callable[..., T], keeps: bool = True, patience: str = PATIENCE) -> T:
     """The result of ``work(stop=stop)``. A signal sets ``stop``; a second one exits at once.
 
-    Without ``keeps`` the work takes no ``stop``, and the first signal already exits at once. ``patience`` is the message printed
-    after the first signal.
+    Without ``keeps`` the work takes no ``stop``, and the first signal already exits at once.
+    ``patience`` is the message printed after the first signal.
 
     Native solvers block the thread that calls them, and Python runs signal handlers in the main
     thread only. If the solver ran there, Ctrl-C would have no effect until it ends.

@@ -32,15 +32,16 @@ EXAMPLES = (
 
 
 def configure(parser: Parser) -> None:
-    parser.positional("log", "a Slurm log: sacct --parsable2, with JobID, Eligible, Start, End, AllocTRES, NodeList")
+    fields = "JobID, Eligible, Start, End, AllocTRES, NodeList"
+    parser.positional("log", f"a Slurm log: sacct --parsable2, with {fields}")
     kinds = "profile of a type of GPU in the log (a shipped one, or a file)"
     parser.repeated("--profile TYPE=NAME", kinds, setting)
     laws = "kind of work whose law of clocks holds (default training)"
     parser.option("--work KIND", laws, default="training")
     ran_at = "the clock that a type ran at, as a share of its top clock (default 1)"
     parser.repeated("--clock TYPE=F", ran_at, setting)
-    fixed = "what no scheduler may change: clock, count, placement (type of GPU), idle (idle GPUs stay awake)"
-    parser.repeated("--keep WHAT", fixed)
+    fixed = "clock, count, placement (type of GPU), idle (idle GPUs stay awake)"
+    parser.repeated("--keep WHAT", f"what no scheduler may change: {fixed}")
     only = "simulate only these (default: all that support the instance)"
     parser.repeated("--policy -s --solver POLICY", only)
     add_seed(parser, "of the policies (default 0)")
@@ -48,9 +49,10 @@ def configure(parser: Parser) -> None:
     parser.option("--instance FILE", "write the runs as an instance for policies and solvers")
     parser.flag("-q --quiet", "no progress")
     parser.section("information that a log does not contain")
-    inventory = "the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model"
-    parser.option("--nodes FILE", inventory)
-    types = "type of the GPUs of nodes (gpu[01-24], gpu*, * for all others), for runs that name none"
+    printed = "as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model"
+    parser.option("--nodes FILE", f"the GPUs of each node, {printed}")
+    nodes = "gpu[01-24], gpu*, * for all others"
+    types = f"type of the GPUs of nodes ({nodes}), for runs that name none"
     parser.repeated("--node-type NODES=TYPE", types, node_type)
     for flags, what, side in (("--since -S", "from", "-S"), ("--until -E", "up to", "-E")):
         text = f"audit {what} this time (2026-03-01 or 2026-03-01T12:00:00): sacct's {side}; without it, as the log shows"

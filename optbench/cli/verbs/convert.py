@@ -38,18 +38,16 @@ def configure(parser: Parser) -> None:
     add_seed(parser, "of a generated instance (default 0)")
     parser.section("recorded runs (sacct, wfformat)")
     parser.option("--schedule FILE", "write the recorded schedule")
-    parser.repeated(
-        "--profile TYPE=NAME",
-        "profile of a type of device in the log (a shipped one, or a file); without it, recorded times and no power",
-        setting,
-    )
+    profile = "profile of a type of device in the log (a shipped one, or a file)"
+    without = "without it, recorded times and no power"
+    parser.repeated("--profile TYPE=NAME", f"{profile}; {without}", setting)
     parser.option("--work KIND", "kind of work whose law of clocks holds (default training)")
     add_counts(parser, "devices")
     parser.flag("--by-node", "a pool per node of a Slurm log, not per type of device")
 
 
 def add_counts(parser: Parser, devices: str) -> None:
-    """Add the options that state how many devices of a type there are, which a log only shows in part."""
+    """Add the options for the numbers of devices, which a log shows only in part."""
     for flag, what in (("--devices-per-node", "on one node"), ("--count", "in all")):
         text = f"{devices} of a type {what}; without it, the most in use at once"
         parser.repeated(f"{flag} TYPE=N", text, setting)

@@ -34,7 +34,8 @@ def configure(parser: Parser) -> None:
     parser.option("--y METRIC", "the metric that is minimised (default energy_j)", default="energy_j")
     parser.option("--points N", "points, both ends included (default 10)", number(int, 2), 10)
     add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
-    idle = "horizon of idle energy: 1h, or 'completion' (default: the time of every task's cheapest mode)"
+    cheapest = "the time of every task's cheapest mode"
+    idle = f"horizon of idle energy: 1h, or 'completion' (default: {cheapest})"
     parser.option("--horizon TIME", idle, horizon)
     parser.flag("--asleep", "devices that are not busy sleep, whatever their pool says")
     add_seed(parser, "of the generated instance and of the solver")

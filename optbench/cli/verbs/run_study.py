@@ -27,11 +27,9 @@ PATIENCE = "optbench: stopping; finished cells are kept, the same command runs t
 def configure(parser: Parser) -> None:
     parser.positional("study", "name of a study, or its file")
     parser.option("-n --jobs N", "cells at a time (default 1)", number(int, 1), 1)
-    parser.repeated(
-        "--only FILTER",
-        "part of the cells: solver=, target=, instance=, seed=, repetition=, the beginning of a key, or text in "
-        "`solver | instance | seed`; may repeat",
-    )
+    fields = "solver=, target=, instance=, seed=, repetition="
+    text = f"{fields}, the beginning of a key, or text in `solver | instance | seed`"
+    parser.repeated("--only FILTER", f"part of the cells: {text}; may repeat")
     parser.flag("--force", "run every cell again; the last record counts")
     parser.flag("--retry", "run failed cells again")
     parser.flag("--no-track", "send nothing to MLflow; `optbench sync` does it later")

@@ -108,9 +108,11 @@ ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dea
 def show_simulation(done: Simulation, num_tasks: int) -> None:
     """Show a simulation in tables."""
     compiled = f", compiled for {length(done.compile_s)} before, once per machine"
+    if done.compile_s < FELT_S:
+        compiled = ""
     show(
         f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, {escape(done.policy)}, seed {done.seed}[/]",
-        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled * (done.compile_s >= FELT_S)}",
+        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled}",
     )
     for violation in done.violations:
         show(f"[{BAD}]violates[/] {escape(violation)}")

@@ -17,9 +17,7 @@ TABLE = "bounds.json"
 
 @dataclass(frozen=True)
 class BestKnown:
-    """``by`` is the label of the solver that reached the value, or ``published``; ``low`` is the
-    best bound on the first level that counts for every solver of the study.
-    """
+    """``by`` is a solver's label or ``published``; ``low`` is the best bound for all solvers."""
 
     value: Value
     by: str

@@ -54,9 +54,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished cell. With a ``reason`` it failed: its objective is None even if it claimed one,
-    and its gap counts as 1.
-    """
+    """A finished cell. With a ``reason`` it failed: it has no objective and its gap counts as 1."""
 
     cell: Cell
     status: str

@@ -21,9 +21,7 @@ LOOK_S = 0.1
 
 
 class FollowerState:
-    """The reports of the follower so far; ``unsent`` is None until it is known. The runner sets
-    ``hurry`` to shorten the wait.
-    """
+    """The reports of the follower; ``unsent`` may be unknown, ``hurry`` shortens the wait."""
 
     def __init__(self) -> None:
         self.hurry = False

@@ -75,9 +75,7 @@ class KnownRun:
 
 
 def without_duplicates(runs: Iterable[KnownRun]) -> tuple[dict[str, KnownRun], list[KnownRun]]:
-    """Return, by cell, the run that stays, and the duplicates: a complete run is kept before an
-    incomplete one, then the one with the lowest id.
-    """
+    """Return, by cell, the run that stays (complete and lowest id first), and the others."""
     kept: dict[str, KnownRun] = {}
     doubles = []
     for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):

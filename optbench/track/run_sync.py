@@ -36,9 +36,7 @@ T = TypeVar("T")
 
 
 class RunSender:
-    """Synchronises one group; use it once, under the workspace's lock. ``known`` is what the store
-    holds of the group, None if that must be queried.
-    """
+    """Synchronises one group once, under the lock; ``known`` is what the store holds, if known."""
 
     def __init__(
         self,

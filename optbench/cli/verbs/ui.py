@@ -39,14 +39,16 @@ def run(args: argparse.Namespace) -> int:
     if args.optuna is not None:
         journal = _journal(args.optuna)
         port = free_port(args.host, args.port)
-        return _serve(dashboard_words(journal, args.host, port), args, port, "/", f"search {journal.parent.name}")
+        words = dashboard_words(journal, args.host, port)
+        return _serve(words, args, port, "/", f"search {journal.parent.name}")
     place = TrackingAddress.of()
     if place.uri.startswith(("http://", "https://")):
         return _elsewhere(args, place)
     if not place.exists:
         raise UsageError(f"nothing is tracked here yet: there is no {place.database}; `optbench run STUDY` makes it")
     port = free_port(args.host, args.port)
-    return _serve(server_words(place, args.host, port), args, port, "/health", place.uri, server_environment())
+    words = server_words(place, args.host, port)
+    return _serve(words, args, port, "/health", place.uri, server_environment())
 
 
 def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
@@ -80,7 +82,8 @@ def _serve(
     handlers = {each: signal.signal(each, leave) for each in SIGNALS}
     try:
         with serving(words, f"{url}{health}", log, environment) as child:
-            _announce(args, f"{url}{'' if args.optuna is not None else EXPERIMENTS}", f"{what}; Ctrl-C ends it")
+            page = url if args.optuna is not None else f"{url}{EXPERIMENTS}"
+            _announce(args, page, f"{what}; Ctrl-C ends it")
             child.wait()
             raise UsageError(f"the server ended with exit code {child.returncode}; {log} says why")
     except KeyboardInterrupt:

@@ -23,7 +23,9 @@ from optbench.model.objective import Objective
 
 SPECS = {
     "transfers, gangs": "gpu_dag:tasks=20,gpus=6,clocks=5,deadlines=none",
-    "no transfers, one GPU": "gpu_dag:tasks=20,gpus=6,clocks=5,deadlines=none,transfers=false,gang=1",
+    "no transfers, one GPU": (
+        "gpu_dag:tasks=20,gpus=6,clocks=5,deadlines=none,transfers=false,gang=1"
+    ),
 }
 SEEDS = (101, 102, 103)
 # Limits as multiples of the fluid programme's bound on the makespan.

@@ -1,4 +1,5 @@
-"""Files that appear whole or not at all: the only place that writes beside a path and renames."""
+"""Files that appear whole or not at all: the only place that writes beside a path and renames;
+and the part of a file of lines that was written whole."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 # File systems allow 255 bytes in a name; this many characters leave room for what is added.
 KEPT_CHARACTERS = 50
@@ -32,3 +34,16 @@ def write_whole(path: Path, content: bytes | str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as fresh:
         fresh.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def end_of_whole_lines(file: BinaryIO, chunk: int = 1 << 16) -> int:
+    """Return the offset at which the last complete line ends."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        begin = max(0, end - chunk)
+        file.seek(begin)
+        found = file.read(end - begin).rfind(b"\n") + 1
+        if found > 0:
+            return begin + found
+        end = begin
+    return 0

@@ -18,9 +18,7 @@ BUILT_IN = {"PROBLEM": "gpu_dag", "SIZE": "tasks", "SOLVER": "random_rules", "TR
 
 
 def init(path: str | Path) -> list[Path]:
-    """Make ``path`` a workspace with a working example of each plug-in.
-
-    Returns the files that were written; none is overwritten."""
+    """Make ``path`` a workspace with an example of each plug-in; return the files written."""
     root = Path(path)
     if root.exists() and not root.is_dir():
         raise OptbenchError(f"{str(path)!r} is a file; name a folder for the workspace")

@@ -13,17 +13,10 @@ from urllib.parse import unquote
 
 import pytest
 
-from optbench.data import (
-    DataError,
-    best_known,
-    data_path,
-    data_sets,
-    fetch,
-    find,
-    locate,
-    unfetchable,
-)
+from optbench.data.fetch import fetch, unfetchable
+from optbench.data.registry import DataError, data_path, data_sets, find, locate
 from optbench.errors import UnknownNameError
+from optbench.run.best_known import published
 
 # Published beside the manifest, with a README of its own.
 BESIDE = {"chsac-af/reference/arrivals.csv.gz"}
@@ -94,13 +87,15 @@ def test_every_published_file_is_intact(data_dir: Path, monkeypatch: pytest.Monk
     assert data_path("rcpsp/j30_1_1") == data_path("rcpsp/j30/j30_1_1") == data_dir / "rcpsp" / "j30" / "j30_1_1.rcp"
 
 
-def test_best_known(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_bounds(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPTBENCH_DATA", str(data_dir))
-    assert best_known("ft06") == best_known("jobshop/ft06") == best_known("jobshop/ft06.txt") == (55, 55)
-    assert best_known("swv07") == (1541, 1594)
-    assert best_known("rcpsp/j30/j30_1_1.rcp") == (43, 43)
-    assert best_known("flexible-jobshop/ft06") is None
-    assert best_known("mine") is None
+    assert published(["jobshop/ft06", "jobshop/ft06.txt", "jobshop/swv07", "rcpsp/j30/j30_1_1.rcp"]) == {
+        "jobshop/ft06": (55, 55),
+        "jobshop/ft06.txt": (55, 55),
+        "jobshop/swv07": (1541, 1594),
+        "rcpsp/j30/j30_1_1.rcp": (43, 43),
+    }
+    assert published(["flexible-jobshop/ft06", "mine"]) == {}
 
 
 def test_the_address() -> None:
@@ -168,7 +163,7 @@ def test_extracted_files_cannot_be_fetched(server: Server) -> None:
     with pytest.raises(DataError, match=r"jobshop/bounds.json: it was extracted from its source and cannot be fetched"):
         fetch(["jobshop/bounds.json"])
     assert [file.path for file in unfetchable(["jobshop"])] == ["jobshop/bounds.json"]
-    assert best_known("ft06") is None, "no table at hand"
+    assert published(["jobshop/ft06"]) == {}, "no table at hand"
 
 
 def test_the_data_folder_comes_first(server: Server, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,7 +174,7 @@ def test_the_data_folder_comes_first(server: Server, data_dir: Path, tmp_path: P
     monkeypatch.setenv("OPTBENCH_DATA", str(own))
     assert data_path("jobshop/ft06").is_relative_to(tmp_path / "cache"), "what the folder lacks may be in the cache"
     (own / "jobshop" / "bounds.json").write_text(json.dumps({}))
-    assert best_known("ft06") is None, "a table that is not the published one is not believed"
+    assert published(["jobshop/ft06"]) == {}, "a table that is not the published one is not believed"
     monkeypatch.setenv("OPTBENCH_DATA", str(tmp_path / "gone"))
     with pytest.raises(DataError, match=r"OPTBENCH_DATA is '.*gone', which is no folder"):
         data_path("jobshop/ft06")

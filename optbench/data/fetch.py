@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from optbench.data.registry import DataError, DataFile, cache_root, data_sets, find, locate, remedy
+from optbench.data.registry import DataError, DataFile, cache_root, locate, remedy, select
 from optbench.files import replacing
 
 CHUNK_BYTES = 1 << 16
@@ -17,14 +17,6 @@ TIMEOUT_S = 30.0
 
 # (file, bytes of it so far)
 Progress = Callable[[DataFile, int], None]
-
-
-def select(names: Sequence[str]) -> list[DataFile]:
-    """Files of the named sets and files."""
-    out = []
-    for name in names:
-        out += list(data_sets()[name].files) if name in data_sets() else [find(name)]
-    return list(dict.fromkeys(out))
 
 
 def fetch(names: Sequence[str], on_progress: Progress | None = None) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -91,6 +92,14 @@ def find(name: str) -> DataFile:
     return matches[0]
 
 
+def select(names: Sequence[str]) -> list[DataFile]:
+    """Files of the named sets and files."""
+    out = []
+    for name in names:
+        out += list(data_sets()[name].files) if name in data_sets() else [find(name)]
+    return list(dict.fromkeys(out))
+
+
 def data_root() -> Path | None:
     """The folder that $OPTBENCH_DATA names, None when it is not set."""
     named = os.environ.get("OPTBENCH_DATA")
@@ -148,21 +157,6 @@ def remedy(file: DataFile) -> str:
     if file.url is None:
         return "it was extracted from its source and cannot be fetched: set OPTBENCH_DATA to a folder that holds it"
     return f"fetch it with `optbench data fetch {file.name}`, or set OPTBENCH_DATA to a folder that holds it"
-
-
-def best_known(name: str) -> tuple[int, int] | None:
-    """Best known lower and upper bound of an instance (``ft06`` or ``jobshop/ft06``); None where no table at hand has it."""
-    parts = name.split("/")
-    stem = parts[-1].rsplit(".", 1)[0]
-    for entry in data_sets().values():
-        if len(parts) > 1 and parts[0] != entry.name:
-            continue
-        for file in entry.files:
-            if file.path == f"{entry.name}/bounds.json":
-                row = bounds_table(file).get(stem)
-                if row is not None:
-                    return row
-    return None
 
 
 def bounds_table(file: DataFile) -> dict[str, tuple[int, int]]:

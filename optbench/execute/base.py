@@ -1,6 +1,4 @@
-"""The interface between a runner and an executor: jobs in, outcomes out. All data that crosses it
-is plain JSON.
-"""
+"""The interface between a runner and an executor: plain JSON data in jobs and outcomes."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ class Executor(Protocol):
     """Runs jobs. It is a context manager: on exit, every process that it started has ended."""
 
     def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = ...) -> Iterator[JobOutcome]:
-        """Yield outcomes in the order in which jobs end. After ``stop()`` running jobs are killed
-        and yield no outcome.
-        """
+        """Yield outcomes as jobs end; after ``stop()`` running jobs are killed and yield none."""
         ...
 
     def __enter__(self) -> Executor: ...

@@ -1,6 +1,4 @@
-"""The life of a cell: a slot forks a fresh child, which is confined before any plug-in code runs
-and ends after one job.
-"""
+"""A cell: a child that a slot forks and confines before plug-in code runs, for one job."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ NOT_CONFINED, NO_ANSWER = 97, 98
 
 
 def run_cell_process(job: Mapping[str, Any], output: int, slot: int) -> None:
-    """Run one job in this forked child and exit; ``output`` is the file that receives its output.
-    """
+    """Run one job in this forked child and exit; its output goes to the file ``output``."""
     code = NOT_CONFINED
     try:
         folder = Path(job["folder"])
@@ -49,9 +46,7 @@ def run_cell_process(job: Mapping[str, Any], output: int, slot: int) -> None:
 
 
 def _work(job: Mapping[str, Any], folder: Path) -> int:
-    """Run the job and return the exit code. Every exception that a plug-in raises outside of
-    ``solve`` ends here.
-    """
+    """Run the job and return the exit code; exceptions of plug-ins outside ``solve`` end here."""
     try:
         perform(job["kind"], job["payload"], folder)
         _end_helpers()
@@ -68,17 +63,13 @@ def _work(job: Mapping[str, Any], folder: Path) -> int:
 
 
 def _end_helpers() -> None:
-    """Shut down pools of processes and threads and run ``atexit`` functions, as the interpreter
-    does at its end. The slot limits the time that this takes.
-    """
+    """Shut down pools and run ``atexit`` functions, as the interpreter does at its end."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
 
 
 def _redirect(output: int) -> None:
-    """Send standard output and error to the cell's output file, which is kept with its record, and
-    never to a terminal.
-    """
+    """Send standard output and error to the cell's output file and never to a terminal."""
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
@@ -101,8 +92,7 @@ def _enter_folder(folder: Path, job: Mapping[str, Any]) -> None:
 
 
 def _set_library_threads(threads: int) -> None:
-    """Set the number of threads in libraries that read the environment when the zygote loaded them.
-    """
+    """Set the number of threads in libraries that were loaded with another one."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(threads)
     if "numba.np.ufunc.parallel" in sys.modules:

@@ -1,6 +1,4 @@
-"""Watch one cell: measure its process tree, detect a limit that is exceeded, and report how the
-cell ended.
-"""
+"""Watch one cell: measure its process tree, detect exceeded limits, report how it ended."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from optbench.sandbox.system_calls import IS_LINUX
 # Seconds between two measurements, by the age of the cell: a young cell may be a fork bomb, an old
 # one should not be disturbed.
 LOOKS = ((1.0, 0.01), (10.0, 0.02), (float("inf"), 0.05))
-PS_LOOK_S = 0.25  # where each measurement calls ps
+SLOW_LOOK_S = 0.25  # where each measurement lists all processes of the machine
 # Seconds that a cell may take to end after its answer, and its helper processes (queues, resource
 # trackers) after the cell.
 MAIN_GRACE_S, HELPERS_GRACE_S = 2.0, 0.2
@@ -41,9 +39,7 @@ class ProcessLimits:
 
 @dataclass(frozen=True)
 class Baseline:
-    """Memory of the slot at the fork. The cell shares it from the beginning, and it is not counted
-    as the cell's own.
-    """
+    """Memory of the slot at the fork, which the cell shares and which is not counted as its own."""
 
     memory_mb: float
     rss_mb: float
@@ -64,9 +60,7 @@ class CellUsage:
 
 
 class LimitWatch:
-    """Watches a cell from its fork to the end of its last descendant. The slot has no other
-    children.
-    """
+    """Watches a cell from its fork to the end of its last descendant, in a slot without others."""
 
     def __init__(
         self, main: int, folder: Path, output: int, limits: ProcessLimits, baseline: Baseline, files: Iterable[int]
@@ -82,9 +76,7 @@ class LimitWatch:
             self.poller.register(file, select.POLLIN)
 
     def wait(self) -> list[int]:
-        """Wait until the next measurement is due, the cell ends, or a file becomes readable; return
-        the readable files.
-        """
+        """Wait for the next measurement, the cell's end or a file; return the readable files."""
         return [file for file, _ in self.poller.poll(self._interval_s() * 1000) if file != self.handle]
 
     def close(self) -> None:
@@ -95,16 +87,14 @@ class LimitWatch:
 
     def _interval_s(self) -> float:
         if not IS_LINUX:
-            return PS_LOOK_S
+            return SLOW_LOOK_S
         if self.seen.ended_at is not None:
             return 0.002
         age = time.monotonic() - self.began
         return next(seconds for until, seconds in LOOKS if age < until)
 
     def poll(self) -> bool:
-        """Measure the process tree. Return whether the cell is over: all of it has ended, or the
-        rest must be killed.
-        """
+        """Measure the process tree; return whether all has ended or the rest must be killed."""
         seen, now = self.seen, time.monotonic()
         ended = process_tree.reap()
         self.account(ended or [])
@@ -119,9 +109,7 @@ class LimitWatch:
         return seen.reason is not None
 
     def _is_over(self, now: float) -> bool:
-        """Called after the cell itself has ended: after an answer its helper processes may end on
-        their own.
-        """
+        """Whether the wait for the helpers of a cell that has ended is over."""
         self.close()
         self.seen.ended_at = self.seen.ended_at or now
         alive = self._alive()
@@ -196,9 +184,7 @@ class LimitWatch:
         return os.pread(self.output, OUTPUT_TAIL, max(0, size - OUTPUT_TAIL)).decode(errors="replace")
 
     def _without_answer(self, output: str) -> tuple[str, str]:
-        """Explain a missing answer by the way in which the process ended and its last line of
-        output.
-        """
+        """Explain a missing answer by the end of the process and its last line of output."""
         status, last = self.seen.status or 0, most_telling_line(output)
         said = f"; its last line: {last}" if last else ""
         if not os.WIFSIGNALED(status):

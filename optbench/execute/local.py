@@ -1,6 +1,4 @@
-"""Run jobs on this machine: a zygote process loads everything, forks slots, and each slot forks a
-fresh child per job.
-"""
+"""Run jobs on this machine: a zygote loads all and forks slots, which fork a child per job."""
 
 from __future__ import annotations
 
@@ -16,20 +14,20 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
+from itertools import chain
 from typing import IO, Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
-from optbench.execute.answer_file import read_answer
 from optbench.execute.base import Job, JobOutcome
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
 from optbench.execute.message_channel import MessageChannel
 from optbench.execute.numba_cache import PluginCodeFolders
+from optbench.execute.validate_answer import read_answer
 from optbench.execute.zygote import ENVIRONMENT, SLOTS_END_S
 from optbench.plugins.specs import name_of
-from optbench.sandbox.process_tree import MAX_KILL_S
+from optbench.sandbox.process_tree import MAX_KILL_S, exit_words
 from optbench.store.records import Reason
 from optbench.study.declared import Study
 
@@ -48,9 +46,7 @@ CPU_SHARE, CPU_S = 1.1, 1.0
 
 @dataclass(frozen=True)
 class PreloadReport:
-    """What the zygote loaded and compiled; ``threads`` names the threads that run in it although it
-    should have none.
-    """
+    """What the zygote loaded and compiled, and its threads, of which it should have none."""
 
     modules: int
     seconds: float
@@ -75,8 +71,8 @@ class _SlotHandle:
 
 
 class LocalExecutor:
-    """Runs ``jobs`` cells at a time. What the named plug-ins import is loaded once, before the
-    first job.
+    """Runs ``jobs`` cells at a time. What the named plug-ins import is loaded once, when the first
+    job has to be run: a finished study starts no process.
 
     ``sharing`` is the number of cells that share the machine's memory, including those of other
     executors. Without ``landlock`` cells are confined as on a kernel that lacks it.
@@ -91,7 +87,8 @@ class LocalExecutor:
         landlock: bool = True,
         sharing: int | None = None,
     ) -> None:
-        self.jobs, self.solvers, self.problems, self.on_loaded = jobs, sorted({*solvers}), sorted({*problems}), on_loaded
+        self.jobs, self.on_loaded = jobs, on_loaded
+        self.solvers, self.problems = sorted({*solvers}), sorted({*problems})
         self.landlock, self.sharing = landlock, max(jobs, sharing or 1)
         self.loaded: PreloadReport | None = None
         self.process: subprocess.Popen[bytes] | None = None
@@ -101,24 +98,25 @@ class LocalExecutor:
         self.names = iter(range(1 << 62))
 
     @classmethod
-    def for_study(
-        cls, study: Study, jobs: int = 1, on_loaded: Callable[[PreloadReport], None] | None = None, sharing: int | None = None
-    ) -> LocalExecutor:
+    def for_study(cls, study: Study, jobs: int = 1, **options: Any) -> LocalExecutor:
         """Create an executor that loads what the plug-ins of a study need."""
-        problems = set(map(name_of, study.problems))
-        return cls(jobs, {entry.name for entry in study.solvers}, problems, on_loaded, sharing=sharing)
+        solvers = {entry.name for entry in study.solvers}
+        return cls(jobs, solvers, set(map(name_of, study.problems)), **options)
 
     def __enter__(self) -> LocalExecutor:
-        self._start(load=True)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end()
 
     def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[JobOutcome]:
+        waiting = iter(jobs)
+        first = next(waiting, None)
+        if first is None or stop():
+            return
         if self.process is None:
             self._start(load=True)
-        waiting = iter(jobs)
+        waiting = chain([first], waiting)
         exhausted = False
         ended: list[JobOutcome] = []
         self.trouble = ""
@@ -140,9 +138,7 @@ class LocalExecutor:
             self._stop_all()
 
     def _raise_if_failed(self) -> None:
-        """Raise when the machine cannot start a process: this is not a failure of a cell, so that
-        none is recorded.
-        """
+        """Raise when the machine starts no process, which is not a failure of a cell."""
         if self.trouble:
             raise OptbenchError(
                 f"no cell can be started: {self.trouble}; finished cells are kept, and the same command continues from there"
@@ -172,14 +168,14 @@ class LocalExecutor:
         mine, its = socket.socketpair()
         slot = _SlotHandle(next(self.names), MessageChannel(mine))
         self.slots[slot.name] = slot
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError), its:  # a dead slot is noticed in the next read
-            socket.send_fds(self.control.socket, [json.dumps({"slot": slot.name}).encode() + b"\n"], [its.fileno()])
+        line = json.dumps({"slot": slot.name}).encode() + b"\n"
+        # A dead slot is noticed in the next read.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError), its:
+            socket.send_fds(self.control.socket, [line], [its.fileno()])
         return slot
 
     def _end(self) -> None:
-        """Close every channel. Slots then kill the cells that they run and end, and the zygote ends
-        after them.
-        """
+        """Close every channel: slots kill their cells and end, and the zygote after them."""
         if self.process is None:
             return
         for slot in self.slots.values():
@@ -198,9 +194,14 @@ class LocalExecutor:
 
     def _send(self, slot: _SlotHandle, job: Job) -> None:
         budget = job.budget
-        memory_mb = machine_mb() * MEMORY_SHARE / self.sharing if budget.memory_limit_mb is None else budget.memory_limit_mb
-        cpu_s = budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S if budget.cpu_limit_s is None else budget.cpu_limit_s
-        limits = {"wall_s": budget.hard_wall_s, "cpu_s": cpu_s, "memory_mb": memory_mb, "processes": budget.max_processes}
+        limits = {
+            "wall_s": budget.hard_wall_s,
+            "cpu_s": budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S,
+            "memory_mb": machine_mb() * MEMORY_SHARE / self.sharing,
+            "processes": budget.max_processes,
+        }
+        given = {"cpu_s": budget.cpu_limit_s, "memory_mb": budget.memory_limit_mb}
+        limits |= {name: limit for name, limit in given.items() if limit is not None}
         message = {
             "key": job.key,
             "kind": job.kind,
@@ -215,8 +216,7 @@ class LocalExecutor:
         slot.channel.send({"job": message})
 
     def _read_messages(self, timeout_s: float) -> list[JobOutcome]:
-        """Read messages for at most ``timeout_s`` seconds and return the outcomes that they report.
-        """
+        """Read messages for at most ``timeout_s`` seconds; return the outcomes in them."""
         ends = [self.control, *(slot.channel for slot in self.slots.values() if slot.is_open)]
         ready, _, _ = select.select(ends, [], [], timeout_s)
         out = [found for slot in self.slots.values() if slot.channel in ready for found in self._read_slot(slot)]
@@ -256,20 +256,19 @@ class LocalExecutor:
                 announce(str(message["said"]))
             elif "slot" in message:
                 slot = self.slots[message["slot"]]
-                slot.pid, slot.sent_at = message["pid"], time.monotonic()  # a job sent earlier has waited for the libraries
+                slot.pid = message["pid"]
+                slot.sent_at = time.monotonic()  # a job sent earlier has waited for the libraries
             elif "gone" in message:
                 slot = self.slots.pop(message["gone"])
                 slot.channel.close()
-                words = _exit_words(message["status"])
+                words = exit_words(os.waitstatus_to_exitcode(message["status"]))
                 what = "the process that watched the cell was ended, probably by the cell"
                 out += _lost_job(slot, f"{what} ({words})")
                 self._add_slot()
         return out
 
     def _start_again(self) -> list[JobOutcome]:
-        """Replace a dead zygote; its slots have ended with it. A library that cannot be loaded must
-        not stop the study.
-        """
+        """Replace a dead zygote and its slots; without libraries, if loading them ended it."""
         assert self.process is not None
         slots, was_ready, loading = list(self.slots.values()), self.ready, self.load
         words = self._last_words()
@@ -325,8 +324,3 @@ def _lost_job(slot: _SlotHandle, message: str) -> list[JobOutcome]:
     if slot.job is None:
         return []
     return [JobOutcome(slot.job.key, None, Reason("signal", message), total_s=round(time.monotonic() - slot.sent_at, 6))]
-
-
-def _exit_words(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

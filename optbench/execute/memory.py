@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from optbench.sandbox import process_tree, ps
+from optbench.sandbox import process_tree
 from optbench.sandbox.system_calls import IS_LINUX
 from optbench.units import BYTES_PER_MB
 
@@ -46,7 +46,7 @@ class TreeMemory:
         self.pids: set[int] = set()
         self.changed_at, self.due_at, self.late_at = 0.0, 0.0, math.inf
 
-    def of(self, used: list[ps.ProcessUsage]) -> float:
+    def of(self, used: list[process_tree.ProcessUsage]) -> float:
         """Return the memory in MB; 0 where an exact measurement is needed and not due yet."""
         together = sum(each.memory_mb for each in used) - self.baseline_mb
         if len(used) < 2 or together <= self.limit_mb or not IS_LINUX:

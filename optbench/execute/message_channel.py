@@ -27,9 +27,7 @@ class MessageChannel:
         return True
 
     def receive(self) -> list[dict[str, Any]] | None:
-        """Return the messages that have arrived, or None once the other end is closed. It blocks
-        when nothing has arrived: call ``select`` first.
-        """
+        """Return what has arrived, or None once the other end is closed; may block."""
         try:
             part = self.socket.recv(1 << 16)
         except (ConnectionResetError, InterruptedError):

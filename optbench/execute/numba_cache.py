@@ -1,6 +1,4 @@
-"""Cache folders for the code that numba compiles of plug-ins: one per plug-in and version of its
-code.
-"""
+"""Cache folders for code that numba compiles: one per plug-in and version of its code."""
 
 from __future__ import annotations
 
@@ -13,9 +11,7 @@ COMPILED = "compiled"
 
 
 class PluginCodeFolders:
-    """Gives each plug-in a cache folder that no other plug-in reads, so that it can only damage its
-    own.
-    """
+    """Gives each plug-in its own cache folder, so that it can damage no other's."""
 
     def __init__(self) -> None:
         self.root = store().resolve() / COMPILED

@@ -51,9 +51,7 @@ NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 
 
 def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
-    """Load what these plug-ins need and compile kernels that are not in the cache; return the names
-    of what was loaded.
-    """
+    """Load what these plug-ins need, compile missing kernels; return the names of the modules."""
     modules = [*ALWAYS, *_of_plugins("solver", solvers), *_of_plugins("problem", problems)]
     wanted = reached(modules, _user_files(solvers, problems))
     done = [name for name in wanted if _import(name)]
@@ -113,18 +111,14 @@ def reached(modules: Iterable[str], files: Iterable[Path]) -> list[str]:
         if name.startswith("optbench.") and (source := _source(name)) is not None:
             package = name if source.name == "__init__.py" else name.rpartition(".")[0]
             is_plugin = name.startswith("optbench.plugins.")
-            waiting += [each for each, inside in _imports(source, package) if is_plugin or not inside or not _is_late(each)]
+            for each, nested in _imports(source, package):
+                if is_plugin or not nested or each.partition(".")[0] not in LATE:
+                    waiting.append(each)
     return [name for name in found if name != "optbench"]
 
 
-def _is_late(name: str) -> bool:
-    return name.partition(".")[0] in LATE
-
-
 def _imports(file: Path, package: str) -> Iterator[tuple[str, bool]]:
-    """Yield every module that a file may import, and whether the import is nested; ``from a import
-    b`` yields a and a.b.
-    """
+    """Yield all imports of a file and whether each is nested; ``from a import b`` gives a, a.b."""
     try:
         source = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):  # its cells report it
@@ -155,9 +149,7 @@ def _source(name: str) -> Path | None:
 
 
 def _import(name: str) -> bool:
-    """Import a module if it exists: an apparent submodule may be a function, and a library may be
-    missing.
-    """
+    """Import a module if there is one: what looks like a submodule may be a function."""
     if name in sys.modules:
         return True
     if name.startswith("optbench.") and ((source := _source(name)) is None or not is_part_of_optbench(source)):

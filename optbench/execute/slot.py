@@ -1,6 +1,4 @@
-"""A slot: it runs one job at a time, each in a child process, and waits until no process of a job
-is left.
-"""
+"""A slot runs one job at a time, each in a child, and waits until no process of it is left."""
 
 from __future__ import annotations
 
@@ -25,9 +23,7 @@ START_S, AGAIN_S = 3.0, 0.1
 
 
 class Slot:
-    """A single-threaded slot. When the runner's end of the channel closes or the zygote ends, it
-    kills its cell and ends.
-    """
+    """A single-threaded slot; it ends with its cell when the runner or the zygote has ended."""
 
     def __init__(self, channel: MessageChannel, zygote: int) -> None:
         self.channel, self.zygote = channel, zygote
@@ -66,19 +62,18 @@ class Slot:
             if messages is None or os.getppid() != self.zygote:
                 return False
             return self.channel.send({"stopped": job["key"]})
+        used, allowed = outcome["peak_memory_mb"], job["limits"]["memory_mb"]
         return self.channel.send(
             {
                 "key": job["key"],
                 **outcome,
-                "memory": _memory(outcome, job),
+                "memory": f"{used:.0f} MB were used, {allowed:.0f} MB are allowed",
                 "sandbox": enforced_protections(job["landlock"]),
             }
         )
 
     def _begin(self, job: dict[str, Any], folder: Path) -> tuple[LimitWatch, int] | str:
-        """Return the cell's watch and its output file, or the reason why the machine cannot start a
-        process.
-        """
+        """Return the cell's watch and output file, or why the machine cannot start a process."""
         deadline = time.monotonic() + START_S
         while True:
             output = None
@@ -99,10 +94,6 @@ class Slot:
         if child == 0:
             run_cell_process({**job, "user_threads": self.user_threads}, output, me)
         return LimitWatch(child, folder, output, ProcessLimits(**job["limits"]), baseline, [self.channel.fileno()])
-
-
-def _memory(outcome: dict[str, Any], job: dict[str, Any]) -> str:
-    return f"{outcome['peak_memory_mb']:.0f} MB were used, {job['limits']['memory_mb']:.0f} MB are allowed"
 
 
 def _fresh(folder: Path) -> int:

@@ -1,6 +1,4 @@
-"""The tasks that run inside a cell's process: make an instance, bound it, or solve it. The answer
-is a file in the job's folder.
-"""
+"""What runs inside a cell's process: make an instance, bound it, or solve it."""
 
 from __future__ import annotations
 
@@ -48,9 +46,7 @@ def write_answer(answer: Mapping[str, Any], folder: Path) -> None:
 
 
 def make_instance(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Write the instance of a target and a seed as a native file, which is read and checked before
-    it is used.
-    """
+    """Write the instance of a target and a seed as a native file, which the runner checks."""
     instance = api.load_target(payload["target"], payload["seed"])
     write_instance(instance, folder / INSTANCE)
     return {"instance": instance.name, "instance_hash": instance.hash}
@@ -63,9 +59,7 @@ def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Run one solver on one instance. With a lexicographic objective, each level is bounded here at
-    the incumbent values of the levels before it.
-    """
+    """Run a solver; levels of the objective are bounded at the values reached before them."""
     instance = _instance(payload)
     result = api.solve(
         instance,
@@ -94,8 +88,7 @@ def _with_certificate(claim: Bound | Infeasibility) -> dict[str, Any]:
 
 
 def mentions_out_of_memory(text: str) -> bool:
-    """Whether a message or the last output of a process reports that memory could not be allocated.
-    """
+    """Whether a message or output reports that memory could not be allocated."""
     return any(words in text for words in OUT_OF_MEMORY)
 
 

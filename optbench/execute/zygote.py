@@ -1,6 +1,4 @@
-"""The zygote: a single-threaded process that has loaded what cells need and forks slots when the
-runner requests them.
-"""
+"""The zygote: a single-threaded process that has loaded what cells need and forks slots."""
 
 from __future__ import annotations
 
@@ -40,9 +38,7 @@ ENVIRONMENT = {
 
 @dataclass
 class Zygote:
-    """``slots`` maps process ids to slots. The control channel brings new slots, each with its end
-    of a socket to the runner.
-    """
+    """``slots`` maps process ids to slots; the control channel brings a socket for each new one."""
 
     control: socket.socket
     slots: dict[int, int] = field(default_factory=dict)
@@ -70,9 +66,7 @@ class Zygote:
 
     @contextlib.contextmanager
     def _ends_with_runner(self) -> Iterator[None]:
-        """End when the runner ends while libraries are loaded: nothing reads the channel then, so
-        the kernel sends a signal when it changes.
-        """
+        """End with the runner during loading, when only a signal can interrupt."""
         flags = fcntl.fcntl(self.control, fcntl.F_GETFL)
         signal.signal(signal.SIGIO, lambda number, frame: self._exit_if_alone())
         fcntl.fcntl(self.control, fcntl.F_SETOWN, os.getpid())
@@ -127,8 +121,7 @@ class Zygote:
         self.channel.send({"slot": name, "pid": pid})
 
     def _reap_slots(self) -> None:
-        """Reap ended slots and kill the processes that they left: a cell may have killed its slot.
-        """
+        """Reap ended slots and kill what they left: a cell may have killed its slot."""
         with contextlib.suppress(BlockingIOError):
             os.read(self.bell, 4096)
         for child in process_tree.reap() or ():

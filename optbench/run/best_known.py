@@ -1,6 +1,4 @@
-"""The best known objective of each instance: the best verified objective of the study and, for
-public instances, published values.
-"""
+"""The best known objective of each instance, verified in the study or published."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ TABLE = "bounds.json"
 
 @dataclass(frozen=True)
 class BestKnown:
-    """``by`` is the label of the solver that reached the value, or ``published``; ``low`` is the
-    best bound on the first level that counts for every solver of the study.
-    """
+    """``by`` is a solver's label or ``published``; ``low`` is the best bound for all solvers."""
 
     value: Value
     by: str
@@ -50,9 +46,7 @@ def exceeds(bound: float, objective: float) -> bool:
 
 
 def published(targets: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return lower and upper bound of the targets that are public instances; each table is read
-    once.
-    """
+    """Return lower and upper bounds of the targets that are public instances."""
     tables: dict[str, Mapping[str, tuple[int, int]]] = {}
     out: dict[str, tuple[float, float]] = {}
     for target in dict.fromkeys(targets):
@@ -73,9 +67,7 @@ def best_known(
     lows: Mapping[str, float],
     public: Mapping[str, tuple[float, float]],
 ) -> dict[str, BestKnown]:
-    """Return, by instance, the lexicographically least objective reached; for single objectives
-    published values count too.
-    """
+    """Return the lexicographic minimum by instance; single published values count too."""
     out = {}
     for instance in dict.fromkeys([*reached, *public]):
         found = min(reached.get(instance, ()), key=lambda each: levels_of(each[0]), default=None)

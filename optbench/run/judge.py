@@ -19,9 +19,9 @@ from optbench.bounds.proving import labelled, prove_infeasible
 from optbench.errors import ContradictionError, FileFormatError
 from optbench.execute.base import JobOutcome
 from optbench.execute.validate_answer import (
-    InvalidAnswer,
     SolveAnswer,
     clean,
+    listed,
     read_bounds,
     read_refusal,
     read_solve,
@@ -32,7 +32,7 @@ from optbench.model.files.schedule_json import schedule_from_dict
 from optbench.model.instance import Instance
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict, verify
-from optbench.outcome import best_by_level, level_of, outcome_of, value_of
+from optbench.outcome import level_of, outcome_of
 from optbench.store.records import Reason, Record, code_version, machine
 from optbench.study.cells import Cell
 
@@ -67,7 +67,7 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
         return _without_answer(base, outcome.reason)
     try:
         record = _judge_answer(base, outcome.answer, instance)
-    except InvalidAnswer as error:
+    except FileFormatError as error:
         return replace(base, reason=Reason("nonsense", str(error)))
     except ContradictionError as error:
         return replace(base, reason=Reason("false_bound", str(error)))
@@ -78,16 +78,12 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
 
 
 def as_failed(record: Record, reason: Reason) -> Record:
-    """Return the record of a cell whose result does not count, for a reason that was found
-    afterwards.
-    """
+    """Return the record of a cell whose result does not count, for a reason found afterwards."""
     return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={})
 
 
 def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
-    """Return the files kept beside the record: printed output, schedule and trajectory; an invalid
-    answer is kept as it is.
-    """
+    """Return the files kept beside the record: output, schedule, trajectory, an invalid answer."""
     out: dict[str, bytes] = {}
     if outcome.output:
         out["output.txt"] = outcome.output.encode("utf-8", "replace")
@@ -108,8 +104,9 @@ def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
 
 def _trajectory(result: Mapping[str, Any], total_s: float) -> list[Any] | None:
     try:
-        return list(read_trajectory(result, ANY_LEVELS, total_s))
-    except InvalidAnswer:
+        rows = listed(result.get("trajectory"), "trajectory")
+        return list(read_trajectory(rows, ANY_LEVELS, total_s))
+    except FileFormatError:
         return None
 
 
@@ -120,7 +117,7 @@ def _without_answer(base: Record, reason: Reason) -> Record:
 
 def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
     if not isinstance(answer, Mapping):
-        raise InvalidAnswer(f"the answer is {type(answer).__name__}; it must be an object")
+        raise FileFormatError(f"the answer is {type(answer).__name__}; it must be an object")
     refusal = read_refusal(answer)
     if refusal is not None:
         return _without_answer(base, Reason(*refusal))
@@ -130,28 +127,19 @@ def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
         # was proved there.
         claimed, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
         bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in claimed)
-        lows = [None if best is None else best.value for best in best_by_level(bounds, levels)]
-        return replace(
-            base,
-            status="unknown",
-            termination="finished",
-            bounds=tuple(bound.to_dict() for bound in bounds),
-            bound=value_of(lows),
-            wall_s=min(wall_s, base.total_s),
-        )
+        record = replace(base, status="unknown", termination="finished")
+        return replace(_bounded(record, bounds, instance), wall_s=min(wall_s, base.total_s))
     return _judge_solve(base, read_solve(answer, levels, base.total_s), instance)
 
 
 def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:
-    verdict = None if claimed.schedule is None or claimed.status == "error" else _verdict_of(claimed.schedule, instance)
+    schedule = None if claimed.status == "error" else claimed.schedule
+    verdict = None if schedule is None else _verdict_of(schedule, instance)
     bounds = labelled_bounds(claimed.bounds, instance, () if verdict is None else verdict.objectives)
-    lows = [None if best is None else best.value for best in best_by_level(bounds, instance.objective.num_levels)]
     record = replace(
-        base,
+        _bounded(base, bounds, instance),
         status=claimed.status,
         termination=claimed.termination,
-        bound=value_of(lows),
-        bounds=tuple(bound.to_dict() for bound in bounds),
         infeasibility=_infeasibility(claimed, instance),
         violations=claimed.violations,
         wall_s=claimed.wall_s,
@@ -179,6 +167,12 @@ def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Reco
     )
 
 
+def _bounded(record: Record, bounds: tuple[Bound, ...], instance: Instance) -> Record:
+    """Return the record with its bounds and the best of them."""
+    low = outcome_of(instance, None, bounds).bound
+    return replace(record, bound=low, bounds=tuple(bound.to_dict() for bound in bounds))
+
+
 def labelled_bounds(
     claimed: tuple[dict[str, Any], ...], instance: Instance, objectives: tuple[float, ...]
 ) -> tuple[Bound, ...]:
@@ -192,7 +186,8 @@ def labelled_bounds(
     found, left = [], dict.fromkeys(range(len(levels)), MOST_PROOFS)
     for row in claimed:
         k = row["level"]
-        level, said = levels[k], Bound(row["value"], row["source"], row["proof"], k, row["certificate"])
+        level = levels[k]
+        said = Bound(row["value"], row["source"], row["proof"], k, row["certificate"])
         claims = said.proof != "solver" and said.certificate is not None
         if level is None or not claims or left[k] == 0:
             found.append(replace(said, proof="solver"))
@@ -203,9 +198,7 @@ def labelled_bounds(
 
 
 def _infeasibility(claimed: SolveAnswer, instance: Instance) -> dict[str, Any] | None:
-    """Return the claim that no schedule exists: certified where its certificate proves it here,
-    else labelled ``solver``.
-    """
+    """Return the claim that no schedule exists, certified only where its certificate proves it."""
     if claimed.status != "infeasible":
         return None
     said = claimed.infeasibility or {"source": "the solver", "argument": "", "certificate": None}
@@ -222,7 +215,8 @@ def _without_schedule(record: Record, claimed: SolveAnswer) -> Record:
     if claimed.violations:
         return as_failed(record, _infeasible_reason(claimed.violations))
     if claimed.status in ("optimal", "feasible") or claimed.objective is not None:
-        raise InvalidAnswer(f"status is {claimed.status!r}, objective {claimed.objective}, and there is no schedule")
+        found = f"status is {claimed.status!r}, objective {claimed.objective}"
+        raise FileFormatError(f"{found}, and there is no schedule")
     return record
 
 
@@ -235,20 +229,18 @@ def _verdict_of(schedule: Any, instance: Instance) -> Verdict:
         with np.errstate(all="ignore"):
             return verify(instance, schedule_from_dict(schedule, instance))
     except UNREADABLE as error:
-        raise InvalidAnswer(f"the schedule: {error}") from None
+        raise FileFormatError(f"the schedule: {error}") from None
 
 
 def _compare(claimed: SolveAnswer, verdict: Verdict) -> None:
-    """Compare the claims with the verified result: objective, status, and a trajectory that is
-    nowhere better than its end.
-    """
+    """Compare the claimed objective, status and trajectory with the verified result."""
     if claimed.objective != verdict.objectives:
         found = f"the verifier computes {verdict.objectives}"
-        raise InvalidAnswer(f"the process reports the objective {claimed.objective}, but {found}")
+        raise FileFormatError(f"the process reports the objective {claimed.objective}, but {found}")
     if claimed.status in ("infeasible", "unbounded"):
-        raise InvalidAnswer(f"status is {claimed.status!r}, but the schedule is feasible")
+        raise FileFormatError(f"status is {claimed.status!r}, but the schedule is feasible")
     last = len(verdict.objectives) - 1
     values = [row["objective"] for row in claimed.trajectory if row["level"] == last and row["objective"] is not None]
     if values and min(values) < verdict.objectives[last]:
         found = f"the verifier computes {verdict.objectives[last]!r}"
-        raise InvalidAnswer(f"the trajectory has an objective of {min(values)!r}, but {found}")
+        raise FileFormatError(f"the trajectory has an objective of {min(values)!r}, but {found}")

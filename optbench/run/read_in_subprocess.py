@@ -29,7 +29,7 @@ from optbench.study.study_file import naming, read, read_file
 
 READ = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
 from optbench.run.read_in_subprocess import read_in_child; read_in_child(sys.argv[2], sys.argv[3], int(sys.argv[4]))"
-ANSWER, MOST_MB = "study.json", 256
+ANSWER = "study.json"
 
 
 def load_study_in_subprocess(name: str | Path) -> Study:
@@ -42,7 +42,7 @@ def load_study_in_subprocess(name: str | Path) -> Study:
         words = [sys.executable, "-P", "-c", READ, json.dumps(sys.path), str(path), folder, str(os.getpid())]
         try:
             subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False)
-            told = json.loads(read_bounded_file(Path(folder) / ANSWER, MOST_MB))
+            told = json.loads(read_bounded_file(Path(folder) / ANSWER))
             if "error" in told:
                 raise FileFormatError(str(told["error"]))
             sources = {str(target): str(digest) for target, digest in told["sources"].items()}

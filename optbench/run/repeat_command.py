@@ -1,4 +1,4 @@
-"""The shell command that repeats a cell."""
+"""The shell commands that repeat a solve, a cell, or a failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from optbench.errors import OptbenchError
 from optbench.plugins import specs
 from optbench.plugins.discovery import files_by_name, load_class
-from optbench.run.solve_command import solve_command
 from optbench.store.records import Reason
 from optbench.study.cells import Cell
 from optbench.study.declared import Study
@@ -18,6 +17,36 @@ from optbench.study.declared import Study
 KEY_SHOWN = 12
 # Reasons that only occur under the limits of a study's cell.
 UNDER_LIMITS = ("time_limit", "cpu_limit", "memory_limit", "process_limit", "left_processes")
+
+
+def solve_command(
+    target: str,
+    solver: str,
+    params: Mapping[str, Any],
+    *,
+    seed: int,
+    instance_seed: int | None = None,
+    time_limit_s: float | None = 60.0,
+    work_limit: float | None = None,
+    threads: int = 1,
+) -> str:
+    """Return ``optbench solve TARGET -s SOLVER ...``, quoted for a POSIX shell.
+
+    ``instance_seed`` is given where the instance was made with another seed than the solver's.
+    """
+    words = ["optbench", "solve", target, "-s", solver]
+    for name, value in params.items():
+        words += ["-p", f"{name}={specs.as_text(value)}"]
+    words += ["--seed", str(seed)]
+    if instance_seed is not None and instance_seed != seed:
+        words += ["--instance-seed", str(instance_seed)]
+    if time_limit_s is not None:
+        words += ["--time-limit", f"{time_limit_s:.15g}s"]
+    if work_limit is not None:
+        words += ["--work-limit", f"{work_limit:.15g}"]
+    if threads != 1:
+        words += ["--threads", str(threads)]
+    return shlex.join(words)
 
 
 def command_of(cell: Cell, given: Mapping[str, Any] | None = None) -> str:
@@ -50,18 +79,14 @@ def rerun_command(cell: Cell, study: str) -> str:
 
 
 def study_argument(study: Study) -> str:
-    """Return the argument of ``optbench run`` for a study: its name, or its file where the name
-    would not find it.
-    """
+    """Return the name of a study, or its file where ``optbench run`` would not find it."""
     found = files_by_name("study").get(study.name, [])
     named = study.path is None or any(path.resolve() == study.path.resolve() for path in found[:1])
     return study.name if named else str(study.path)
 
 
 def failure_command(cell: Cell, reason: Reason | None, study: str, given: Mapping[str, Any] | None = None) -> str:
-    """Return the command that repeats a failure: within the study where a limit was the reason,
-    otherwise alone.
-    """
+    """Return the command that repeats a failure, within the study where a limit caused it."""
     limited = cell.budget.memory_limit_mb is not None or cell.budget.cpu_limit_s is not None
     if reason is not None and (reason.kind in UNDER_LIMITS or limited):
         return rerun_command(cell, study)
@@ -69,9 +94,7 @@ def failure_command(cell: Cell, reason: Reason | None, study: str, given: Mappin
 
 
 def non_default_params(cell: Cell) -> Mapping[str, Any]:
-    """Return parameters that differ from the solver's defaults; all of them if the solver cannot be
-    imported any more.
-    """
+    """Return parameters that are not the defaults; all if the solver cannot be imported."""
     try:
         cls = load_class("solver", cell.solver)
     except OptbenchError:

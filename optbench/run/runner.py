@@ -13,13 +13,13 @@ from typing import Literal
 
 from optbench.execute.base import Executor, Job
 from optbench.execute.local import LocalExecutor
-from optbench.execute.on_demand import OnDemandExecutor
 from optbench.files import write_whole
 from optbench.run.instance_cache import make_instances
 from optbench.run.judge import judge, kept_files
 from optbench.sandbox.job_folder import remove_folder
 from optbench.store.records import Record
 from optbench.store.run_store import Store
+from optbench.store.snapshots import LATEST, snapshot_of
 from optbench.study.cells import Cell
 from optbench.study.declared import Study
 from optbench.study.instance_sources import MadeInstance
@@ -101,10 +101,11 @@ def run_study(
     Only the cells that ``only`` returns are run. A study has one runner at a time; runners of other
     studies in the same store share finished cells.
     """
-    store, stop, tell = (store or Store()).make(), stop or threading.Event(), on_progress or _ignore_progress
+    store, stop = (store or Store()).make(), stop or threading.Event()
+    tell = on_progress or (lambda _: None)
     began, compile_s = time.monotonic(), list[float]()
-    executor = OnDemandExecutor(
-        executor or LocalExecutor.for_study(study, jobs, lambda report: compile_s.append(report.compile_s))
+    executor = executor or LocalExecutor.for_study(
+        study, jobs, on_loaded=lambda report: compile_s.append(report.compile_s)
     )
     with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))
@@ -185,14 +186,12 @@ def job_of(cell: Cell, store: Store, folder: Path) -> Job:
 
 
 def keep_plan(planned: Plan, store: Store) -> Path:
-    """Write the plan of the study for reports and tracking; the latest plan of a study is named
-    beside it.
-    """
+    """Write the plan of the study for reports and tracking, and name it as the latest."""
     folder = store.study_folder(planned.study.name)
-    path = folder / f"{planned.study.config_hash[:16]}.json"
+    path = folder / snapshot_of(planned.study)
     with store.writing():
         write_whole(path, json.dumps(planned.to_dict(), default=str).encode())
-        write_whole(folder / "latest", path.name.encode())
+        write_whole(folder / LATEST, path.name.encode())
     return path
 
 
@@ -210,7 +209,3 @@ def _instance_reporter(tell: OnProgress) -> Callable[[MadeInstance, int], None]:
         tell(RunProgress("instance", done, total, made=made))
 
     return on_made
-
-
-def _ignore_progress(progress: RunProgress) -> None:
-    """No-op progress callback."""

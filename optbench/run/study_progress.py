@@ -50,13 +50,14 @@ class StudyWatch:
         A solver without a finished cell counts with the mean of the others; without any finished
         cell the result is None.
         """
-        cells, seconds = (sum(each) for each in zip(*self._took.values(), strict=True)) if self._took else (0, 0.0)
-        if not cells:
+        if not self._took:
             return None
+        cells = sum(count for count, _ in self._took.values())
+        mean_s = sum(total_s for _, total_s in self._took.values()) / cells
         means = {label: total / count for label, (count, total) in self._took.items()}
         waiting = {label: number for label, number in self._waiting.items() if number > 0}
-        work = sum(number * means.get(label, seconds / cells) for label, number in waiting.items())
-        longest = max((means.get(label, seconds / cells) for label in waiting), default=0.0)
+        work = sum(number * means.get(label, mean_s) for label, number in waiting.items())
+        longest = max((means.get(label, mean_s) for label in waiting), default=0.0)
         return max(work / self.jobs, longest)
 
     def _look(self, record: Record) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optbench.sandbox import capabilities, landlock, process_tree, ps, seccomp
+from optbench.sandbox import capabilities, landlock, process_tree, seccomp
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.units import BYTES_PER_MB
 
@@ -29,9 +29,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Confinement:
-    """Where a child may write, the resources that it may use, and the folder of its temporary
-    files.
-    """
+    """Where a child may write, its limits, and the folder of its temporary files."""
 
     folder: Path
     writable: Sequence[Path]
@@ -47,9 +45,7 @@ def enforced_protections(with_landlock: bool = True) -> dict[str, Any]:
 
 
 def confine(confinement: Confinement, parent: int) -> None:
-    """Confine this single-threaded child; raises OSError when a protection that the kernel offers
-    cannot be set up.
-    """
+    """Confine this child; raise OSError when a protection of the kernel cannot be set up."""
     if IS_LINUX:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # the parent ended before the death signal was set
@@ -88,13 +84,13 @@ def _lower(limit: int, value: int) -> None:
 
 
 def thread_limit() -> int | None:
-    """Return the value of RLIMIT_NPROC, which stops a fork bomb before it is measured; None for
-    root, to whom it does not apply.
-    """
+    """Return RLIMIT_NPROC, which stops fork bombs; None for root, to whom it does not apply."""
     if os.geteuid() == 0:
         return None
     if not IS_LINUX:
-        return len(ps.rows()) + SPARE_THREADS
+        import psutil
+
+        return len(psutil.pids()) + SPARE_THREADS
     count = 0
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
@@ -104,9 +100,7 @@ def thread_limit() -> int | None:
 
 
 def raise_priority() -> None:
-    """Run this process, but not its children, before all others: a process that watches a fork bomb
-    must not wait for it.
-    """
+    """Run this process, but not its children, first: a fork bomb must not delay its watch."""
     if not IS_LINUX:
         return
     with contextlib.suppress(PermissionError):  # without this permission, RLIMIT_NPROC applies
@@ -114,15 +108,13 @@ def raise_priority() -> None:
 
 
 def environment(folder: Path, threads: int) -> Mapping[str, str]:
-    """Return the environment of a job. Temporary files go to the job's folder; libraries may read
-    caches elsewhere but not write them.
-    """
+    """Return a job's environment: temporary files in its folder, the number of its threads."""
     temporary = str(folder / "tmp")
     out = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "JOBLIB_TEMP_FOLDER"), temporary)
     out |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
     return out
 
 
-def close_inherited(keep: int = 3) -> None:
+def close_inherited() -> None:
     """Close the parent's sockets and files in the child."""
-    os.closerange(keep, 1 << 20 if sys.platform == "linux" else 4096)
+    os.closerange(3, 1 << 20 if sys.platform == "linux" else 4096)

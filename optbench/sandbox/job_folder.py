@@ -1,6 +1,4 @@
-"""Read a file that a cell's process left, only if it is regular and of limited size, and remove a
-job's folder however deeply it is nested.
-"""
+"""Read what a cell left, if it is a regular file of limited size, and remove its folder."""
 
 from __future__ import annotations
 

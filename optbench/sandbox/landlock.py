@@ -56,9 +56,7 @@ def landlock_version() -> int:
 
 
 def write_only_beneath(folders: Iterable[Path]) -> None:
-    """Restrict this process and its descendants to writing beneath these folders and to signalling
-    each other.
-    """
+    """Restrict this process tree to writing beneath these folders and to its own signals."""
     known = landlock_version()
     rights = sum(bits for bits, since in SINCE.items() if known >= since)
     scopes = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS if known >= SCOPES_SINCE else 0

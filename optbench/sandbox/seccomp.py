@@ -48,9 +48,7 @@ def is_available() -> bool:
 
 
 def install_filter() -> None:
-    """Stop this process and its descendants from changing attributes of files and limits of other
-    processes.
-    """
+    """Keep this process tree from changing attributes of files and others' limits."""
     architecture, number, prlimit, idle, refused = MACHINES[os.uname().machine]
     code = b"".join(_instructions(architecture, prlimit, idle, refused))
     buffer = ctypes.create_string_buffer(code, len(code))
@@ -60,9 +58,7 @@ def install_filter() -> None:
 
 
 def _instructions(architecture: int, prlimit: int, idle: tuple[int, ...], refused: tuple[int, ...]) -> list[bytes]:
-    """Return the filter program. A call of another architecture's numbering is refused. Jumps are
-    relative to the next instruction.
-    """
+    """Return the filter program, in which jumps are relative to the next instruction."""
     calls = (*refused, *idle)
     to_refusal, to_nothing = len(calls) + 4, len(calls) + 5
     filtered = [_op(EQUAL, call, (to_refusal if call in refused else to_nothing) - k - 1, 0) for k, call in enumerate(calls)]

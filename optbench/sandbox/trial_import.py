@@ -1,6 +1,4 @@
-"""Import a user's plug-ins first in a subprocess, because an import may end the process or never
-return.
-"""
+"""Import a user's plug-ins first in a subprocess: an import may end it or never return."""
 
 from __future__ import annotations
 
@@ -17,6 +15,7 @@ from typing import Any
 from optbench.errors import OptbenchError
 from optbench.plugins.discovery import Kind, PluginError, files_by_name, load_class
 from optbench.plugins.specs import name_of
+from optbench.sandbox.process_tree import exit_words
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.workspace import FOLDERS, checkout
 
@@ -29,9 +28,7 @@ FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solv
 
 
 def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> None:
-    """Raise for the first plug-in of a study file whose import ends the process or hangs. Other
-    errors are raised by the import itself.
-    """
+    """Raise for the first plug-in of a study file whose import ends the process or hangs."""
     wanted = [
         (kind, name)
         for kind, name in dict.fromkeys(users_plugins(table))
@@ -42,7 +39,8 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
-        output, manner = done.stdout, f"importing it ends the process ({_exit_words(done.returncode)})"
+        output = done.stdout
+        manner = f"importing it ends the process ({exit_words(done.returncode)})"
     except subprocess.TimeoutExpired as error:
         output, manner = error.stdout or b"", f"importing it takes more than {patience_s:g} s"
     finished = output.splitlines()
@@ -62,9 +60,7 @@ def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process with its parent, so that an import that hangs does not outlive the process
-    that waits for it.
-    """
+    """End this process with its parent, so that no hanging import outlives it."""
     if IS_LINUX:
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -97,7 +93,3 @@ def _listed(value: Any) -> list[Any]:
 
 def _progress_line(kind: str, name: str) -> bytes:
     return f"optbench imported {kind} {name}".encode()
-
-
-def _exit_words(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"exit code {code}"

@@ -21,17 +21,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from optbench.bounds.streams.stream_bound import path_metrics
+import numpy as np
+
 from optbench.errors import OptbenchError
 from optbench.files import write_whole
 from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
 from optbench.model.instance import Instance
-from optbench.model.measures import contradicts, gap
+from optbench.model.measures import contradicts
 from optbench.model.repair import Repaired, verified_or_repaired
-from optbench.model.result import OPTIMAL_GAP
+from optbench.model.result import OPTIMAL_GAP, Bound
 from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.validate import validate
+from optbench.outcome import outcome_of
 from optbench.store.records import Record
 from optbench.study.cells import Cell
 from optbench.study.code_version import code_hash, contents_of
@@ -72,9 +74,7 @@ def is_current(folder: Path) -> bool:
 
 
 def migrate(folder: Path) -> Migrated:
-    """Migrate a store; the caller holds its lock. After a crash the old records are still there and
-    the migration starts again.
-    """
+    """Migrate a store under its lock; after a crash the migration starts again."""
     done = Migrated()
     new_hash = dict(_instances(folder, done))
     lines: list[bytes] = []
@@ -107,9 +107,7 @@ def mark_current(folder: Path) -> None:
 
 
 def current_instance(old: Instance) -> Instance:
-    """Convert an instance unpickled from an earlier store, a version 1 object, to the current
-    class.
-    """
+    """Convert an instance unpickled from a version 1 store to the current class."""
     domain = vars(old).get("domain")
     if domain is None:
         return old
@@ -137,10 +135,13 @@ def _stream(stream: Any) -> dict[str, Any]:
     ways = [[way if way != float("inf") else None for way in row] for row in stream.latency_s.tolist()]
     outages = {name: getattr(stream.outages, name).tolist() for name in ("time", "pool", "devices", "announced")}
     return {
-        "ingress_names": list(stream.ingress_names), "latency_s": ways, "ingress": stream.ingress.tolist(),
-        "sent_to": stream.sent_to.tolist(), "opens": None if stream.opens is None else float(stream.opens),
+        "ingress_names": list(stream.ingress_names),
+        "latency_s": ways,
+        "ingress": stream.ingress.tolist(),
+        "sent_to": stream.sent_to.tolist(),
+        "opens": None if stream.opens is None else float(stream.opens),
         "outages": outages if outages["time"] else None,
-    }  # fmt: skip
+    }
 
 
 def _without_domain(old: Instance) -> Instance:
@@ -151,9 +152,7 @@ def _without_domain(old: Instance) -> Instance:
 
 
 def _instances(folder: Path, done: Migrated) -> Iterator[tuple[str, Instance]]:
-    """Yield the old hash and the new instance of every stored one; the new file is written beside
-    the old one until the migration is complete.
-    """
+    """Yield the old hash and the new instance of every stored one; both files stay for now."""
     for path in sorted((folder / "instances").glob("*.pickle")):
         try:
             instance = current_instance(pickle.loads(path.read_bytes()))
@@ -189,8 +188,11 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
     made = None
     if old.objective is not None:
         made = _verified(folder / "cells" / old.key / "schedule.json", instance)
-        if made is None or not made.verdict.feasible:
-            why = "its schedule cannot be read" if made is None else "; ".join(map(str, made.verdict.violations[:2]))
+        if made is None:
+            done.dropped.append(f"{old.cell.title}: its schedule cannot be read")
+            return None
+        if not made.verdict.feasible:
+            why = "; ".join(map(str, made.verdict.violations[:2]))
             done.dropped.append(f"{old.cell.title}: {why}")
             return None
     target = folder / "cells" / cell.key
@@ -200,7 +202,8 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
     if made is not None:
         write_whole(target / "schedule.json", json.dumps(schedule_to_dict(made.schedule, instance)).encode())
         record = _scored(record, instance, made)
-        if not _same(old.objective, record.objective):
+        values = np.array(old.objective), np.array(record.objective)
+        if not np.allclose(*values, rtol=RELATIVE_TOLERANCE, atol=0.0):
             done.changed.append(f"{cell.title}: objective {old.objective} is now {record.objective}")
     done.kept += 1
     done.moved.add(old.key)
@@ -208,9 +211,7 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
 
 
 def _move_files(folder: Path, key: str, *, moved: bool) -> None:
-    """Copy the files of a cell to its new key, or keep them aside, since they cannot be produced
-    again.
-    """
+    """Remove a cell's files that were copied to its new key; keep others aside."""
     files, kept = folder / "cells" / key, folder / OLD_CELLS / key
     if moved or kept.exists():
         shutil.rmtree(files, ignore_errors=True)
@@ -228,25 +229,25 @@ def _verified(path: Path, instance: Instance) -> Repaired | None:
 
 
 def _scored(record: Record, instance: Instance, made: Repaired) -> Record:
-    """Compute objective, metrics and gap again. Bounds had no certificate: they remain as claims of
-    their solver where they are consistent.
-    """
+    """Compute objective, metrics and gap again; bounds remain as claims where consistent."""
     values = made.verdict.objectives
-    bounds = [dict(bound) | {"proof": "solver"} for bound in record.bounds]
-    bounds = [each for each in bounds if not contradicts(values[each.get("level", 0)], each["value"])]
-    lows = [max((each["value"] for each in bounds if each.get("level", 0) == k), default=None) for k in range(len(values))]
-    gaps = [gap(value, low) for value, low in zip(values, lows, strict=True)]
-    closed = all(each is not None and each <= OPTIMAL_GAP for each in gaps)
+    claims = (Bound(**{**bound, "proof": "solver"}) for bound in record.bounds)
+    bounds = [each for each in claims if not contradicts(values[each.level], each.value)]
+    found = outcome_of(instance, made.verdict, bounds)
+    closed = all(each is not None and each <= OPTIMAL_GAP for each in found.gaps)
     return replace(
-        record, objective=_value(values), bounds=tuple(bounds), bound=_value(lows), gap=_value(gaps),
-        status="optimal" if closed else "feasible", metrics=made.verdict.metrics | path_metrics(instance, made.verdict.metrics),
-    )  # fmt: skip
+        record,
+        objective=found.objective,
+        bounds=tuple(bound.to_dict() for bound in bounds),
+        bound=found.bound,
+        gap=found.gap,
+        status="optimal" if closed else "feasible",
+        metrics=found.metrics,
+    )
 
 
 def current_cell(old: Cell, instance: Instance) -> Cell:
-    """Return the cell with the current hash of its instance and of its solver's code; its schedule
-    has been verified.
-    """
+    """Return the cell with the current hashes of its instance and of its solver's code."""
     code = old.code
     if old.kind == "solve":
         try:
@@ -281,20 +282,3 @@ def _source(path: Path, instances: Mapping[str, Instance]) -> None:
         path.unlink(missing_ok=True)
         return
     write_whole(path, json.dumps(data).encode())
-
-
-def _same(old: Any, new: Any) -> bool:
-    pairs = zip(_levels(old), _levels(new), strict=True)
-    return all(abs(a - b) <= RELATIVE_TOLERANCE * max(abs(a), abs(b)) for a, b in pairs)
-
-
-def _levels(value: Any) -> tuple[float, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def _value(values: Any) -> Any:
-    """Return a number for one level, a tuple for several, None when any is missing."""
-    known = tuple(values)
-    if any(value is None for value in known):
-        return None
-    return known[0] if len(known) == 1 else known

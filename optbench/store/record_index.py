@@ -38,9 +38,7 @@ class Records(Mapping[str, Record]):
         self._parsed: dict[str, Record] = {}
 
     def refresh(self) -> None:
-        """Index the lines that were appended; a file that has become shorter is indexed again from
-        the start.
-        """
+        """Index appended lines; a file that has become shorter is indexed again."""
         with self._mutex:
             self._refresh()
 

@@ -1,6 +1,4 @@
-"""Records: the result of a cell. The store has one JSON object per line; a failed cell has a
-reason.
-"""
+"""Records: the result of a cell, one JSON object per line; a failed cell has a reason."""
 
 from __future__ import annotations
 
@@ -56,9 +54,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Record:
-    """A finished cell. With a ``reason`` it failed: its objective is None even if it claimed one,
-    and its gap counts as 1.
-    """
+    """A finished cell. With a ``reason`` it failed: it has no objective and its gap counts as 1."""
 
     cell: Cell
     status: str
@@ -96,9 +92,7 @@ class Record:
 
     @property
     def overrun_s(self) -> float:
-        """Return how much longer than its time limit the process ran, by the runner's clock; 0
-        within the allowance for starting and checks.
-        """
+        """Return the process's time beyond its limit and the allowance; 0 within them."""
         limit = self.cell.budget.time_limit_s
         over = 0.0 if limit is None else self.total_s - limit
         return over if limit is not None and over > OVERRUN_S + OVERRUN_SHARE * limit else 0.0
@@ -136,11 +130,11 @@ def machine() -> dict[str, Any]:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         "python": platform.python_version(),
         "optbench": __version__,
-        **{name: version for name in LIBRARIES if (version := _version(name)) is not None},
+        **{name: version for name in LIBRARIES if (version := installed_version(name)) is not None},
     }
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
@@ -149,8 +143,7 @@ def _version(name: str) -> str | None:
 
 @cache
 def code_version() -> str:
-    """Return optbench's version and, in a source tree, the commit and whether files differ from it.
-    """
+    """Return optbench's version and, in a source tree, the commit and whether files differ."""
     root = checkout()
     if root is None:
         return __version__

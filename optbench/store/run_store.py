@@ -19,10 +19,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from optbench.errors import OptbenchError
-from optbench.files import write_whole
+from optbench.files import end_of_whole_lines, write_whole
 from optbench.model.files.instance_json import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
@@ -53,9 +52,7 @@ class Store:
         self._is_current = False
 
     def make(self) -> Store:
-        """Create missing folders; files that a killed runner was replacing are restored or
-        completed.
-        """
+        """Create missing folders; complete or undo what a killed runner was replacing."""
         with self.writing():
             for name in (CELLS, INSTANCES, STUDIES, WORK, ASIDE):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -67,9 +64,7 @@ class Store:
         return self
 
     def records(self) -> Records:
-        """Return every record by its key, the last one where a cell was run again, including lines
-        appended since the last call.
-        """
+        """Return the last record of every key, including lines appended since the last call."""
         self._bring_up_to_date()
         self._records.refresh()
         return self._records
@@ -125,14 +120,11 @@ class Store:
         return work_folder(self.folder / WORK, self._lock)
 
     def instance_file(self, instance_hash: str) -> Path:
-        """Return the pickle of an instance. Only trusted processes write it; cells may read but not
-        write it.
-        """
+        """Return the pickle of an instance, which cells may read but not write."""
         return self.folder / INSTANCES / f"{instance_hash}.pickle"
 
     def add_instance(self, instance: Instance) -> Path:
-        """Store an instance; a damaged file or one of another version of optbench is written again.
-        """
+        """Store an instance; a damaged or older file is written again."""
         path = self.instance_file(instance.hash)
         content = pickle.dumps(instance, protocol=5)
         if not path.exists() or path.read_bytes() != content:
@@ -151,9 +143,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Turn errors of a full or read-only disk into one message: stored data is complete, and
-        the same command continues from it.
-        """
+        """Turn errors of a full or read-only disk into one message with the remedy."""
         try:
             yield
         except OSError as error:
@@ -164,9 +154,7 @@ class Store:
             ) from None
 
     def _place(self, key: str, files: Mapping[str, bytes], known: Record | None) -> Path:
-        """Move a cell's files into place; return the folder that keeps those of its known record
-        until it is replaced.
-        """
+        """Move a cell's files into place; return the folder that keeps those they replace."""
         new = self.folder / ASIDE / "new"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -181,7 +169,7 @@ class Store:
     def _append(self, record: Record) -> None:
         line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
         with self.file.open("r+b", buffering=0) as file:
-            end = _end_of_whole_lines(file)
+            end = end_of_whole_lines(file)
             file.seek(end)
             file.truncate()
             try:
@@ -217,16 +205,3 @@ def read_foreign_instance(path: Path) -> Instance:
 
 def _aside_name(key: str, began_at: str) -> str:
     return f"{key}~{began_at.replace(':', '')}"
-
-
-def _end_of_whole_lines(file: Any, chunk: int = 1 << 16) -> int:
-    """Return the offset at which the last complete line ends."""
-    end: int = file.seek(0, os.SEEK_END)
-    while end > 0:
-        begin = max(0, end - chunk)
-        file.seek(begin)
-        found: int = file.read(end - begin).rfind(b"\n") + 1
-        if found > 0:
-            return begin + found
-        end = begin
-    return 0

@@ -1,6 +1,4 @@
-"""Stored plans of studies as they were last run, for commands that read results without planning
-again.
-"""
+"""Stored plans of studies as last run, for commands that read results without planning again."""
 
 from __future__ import annotations
 
@@ -8,25 +6,22 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from optbench.errors import FileFormatError, OptbenchError, UnknownNameError
 from optbench.plugins.discovery import names
+from optbench.store.run_store import STUDIES, Store
 from optbench.study.cells import Cell
 from optbench.study.declared import Study
 from optbench.study.planning import FORMAT, VERSION, Plan
 from optbench.study.study_file import load_study
 
-if TYPE_CHECKING:
-    from optbench.store.run_store import Store
-
-STUDIES, LATEST = "studies", "latest"
+LATEST = "latest"
 HASH_DIGITS = 16
 # Fields of a study's configuration whose names say too little.
 FIELDS = {"solvers": "solvers or their budgets", "bound_limit_s": "bound_limit"}
 
 
-def load_plan(study: str | Path, store: Store | None = None) -> Plan:
+def load_plan(study: str | Path, store: Store) -> Plan:
     """Return the latest plan of a study, by its name or file, from the store. If its file asks for
     cells that were run earlier, or is one of several of that name, it is the plan of those
     cells.
@@ -34,7 +29,7 @@ def load_plan(study: str | Path, store: Store | None = None) -> Plan:
     Question, gates, claims and metrics are those of the current study file, if it can be read and
     asks for the same cells; otherwise ``Plan.changed`` describes the difference.
     """
-    folder = _folder(store)
+    folder = store.folder / STUDIES
     name = Path(study).stem if str(study).endswith(".toml") else str(study)
     latest = folder / name / LATEST
     if not latest.is_file():
@@ -54,12 +49,12 @@ def snapshot_of(study: Study) -> str:
     return f"{study.config_hash[:HASH_DIGITS]}.json"
 
 
-def studies_run(store: Store | None = None) -> list[str]:
+def studies_run(store: Store) -> list[str]:
     """Return the names of the studies with a plan in the store."""
-    return sorted(path.parent.name for path in _folder(store).glob(f"*/{LATEST}"))
+    return sorted(path.parent.name for path in (store.folder / STUDIES).glob(f"*/{LATEST}"))
 
 
-def load_plans(store: Store | None = None) -> Iterator[Plan]:
+def load_plans(store: Store) -> Iterator[Plan]:
     """Yield the latest plan of every study of the store."""
     return (load_plan(name, store) for name in studies_run(store))
 
@@ -76,18 +71,8 @@ def read_plan(path: Path) -> Plan:
         raise FileFormatError(message) from None
 
 
-def _folder(store: Store | None) -> Path:
-    if store is not None:
-        return store.folder / STUDIES
-    from optbench.workspace import store as store_folder
-
-    return store_folder() / STUDIES
-
-
 def _source(plan: Plan, name: str) -> str | Path:
-    """Return the file that was run, or the study of that name if the file no longer exists, as in a
-    workspace that was moved.
-    """
+    """Return the file that was run, or the study's name if the file no longer exists."""
     path = plan.study.path
     return name if path is None or (not path.is_file() and name in names("study")) else path
 

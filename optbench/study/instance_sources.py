@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench import __version__
-from optbench.data import data_path, data_sets
+from optbench.data.registry import data_path, data_sets
 from optbench.errors import OptbenchError
 from optbench.files import write_whole
 from optbench.plugins import specs

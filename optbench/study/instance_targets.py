@@ -10,8 +10,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from optbench.data import DataError, DataFile, data_path, data_sets, locate
-from optbench.data.registry import remedy
+from optbench.data.registry import (
+    DataError,
+    DataFile,
+    data_path,
+    data_sets,
+    locate,
+    remedy,
+)
 from optbench.errors import FileFormatError, OptbenchError, UnknownNameError, nearest
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, load_problem, names, problem_named_by

@@ -24,7 +24,7 @@ from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Result
 from optbench.plugins import specs
 from optbench.plugins.protocol import Problem, Solver
-from optbench.run.solve_command import solve_command
+from optbench.run.repeat_command import solve_command
 from optbench.testing.upper_mean import upper_mean
 
 Target = str | Path | Instance | Problem

@@ -1,6 +1,4 @@
-"""The files of a run: the stored files of a cell, the chart and the power over time of its
-schedule, the study's page.
-"""
+"""The files of a run: the cell's own, charts of its schedule and power, the study's page."""
 
 from __future__ import annotations
 
@@ -75,7 +73,8 @@ def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result
     """Return a record as the result that the page takes."""
     cell = record.cell
     known = {field.name for field in fields(TrajectoryPoint)}
-    points = json.loads((folder / "trajectory.json").read_text()) if (folder / "trajectory.json").is_file() else []
+    trajectory = folder / "trajectory.json"
+    points = json.loads(trajectory.read_text()) if trajectory.is_file() else []
     values: dict[str, Any] = {field.name: getattr(record, field.name) for field in fields(Result) if hasattr(record, field.name)}
     values["infeasibility"] = None
     values |= {
@@ -112,5 +111,7 @@ def study_files(joined: Table, store: Store, folder: Path) -> None:
         for each in ranked(joined):
             found = each.study_gap
             ends = (found.low, found.high) if found is not None and found.known else ("", "")
-            gap = ("" if found is None else found.value, *ends, "" if each.gap is None else each.gap.value)
-            writer.writerow([each.label, each.planned, each.ran, each.failed, each.optimal_share, *gap, each.rank])
+            gap = "" if each.gap is None else each.gap.value
+            study_gap = "" if found is None else found.value
+            counts = (each.planned, each.ran, each.failed, each.optimal_share)
+            writer.writerow([each.label, *counts, study_gap, *ends, gap, each.rank])

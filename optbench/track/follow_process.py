@@ -1,6 +1,4 @@
-"""The runner's side of tracking: a process of low priority follows the store, so that no cell waits
-for MLflow.
-"""
+"""The runner's side of tracking: a process follows the store, so that no cell waits for MLflow."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ LOOK_S = 0.1
 
 
 class FollowerState:
-    """The reports of the follower so far; ``unsent`` is None until it is known. The runner sets
-    ``hurry`` to shorten the wait.
-    """
+    """The reports of the follower; ``unsent`` may be unknown, ``hurry`` shortens the wait."""
 
     def __init__(self) -> None:
         self.hurry = False

@@ -110,9 +110,7 @@ class Follower:
         print_state(done=len(children), total=len(children), trouble="")
 
     def _counting(self, children: list[TrackedRun]) -> OnSent:
-        """Return a callback that reports how many children have arrived in their current state,
-        including earlier passes.
-        """
+        """Return a callback that reports how many children have arrived, also in earlier passes."""
         described = [(child.cell, child.content) for child in children]
         self.arrived &= set(described)
         print_state(done=len(self.arrived), total=len(children))
@@ -135,9 +133,7 @@ class Follower:
     def _described(
         self, runs: StudyRuns, records: Mapping[str, Record], last: bool
     ) -> tuple[TrackedRun, list[TrackedRun]]:
-        """Return parent and children. The sums over the study change with every cell and MLflow
-        keeps every value, so that they are sent only now and then.
-        """
+        """Return parent and children; a parent with new sums is sent only now and then."""
         parent, children = runs.runs(records, running=not last)
         now = time.monotonic()
         if last or self.parent is None or now - self.parent_at >= SUMS_EVERY_S:

@@ -67,18 +67,15 @@ class KnownRun:
         return self.content == run.content and self.status == run.status and self.tags.get(PARENT) == parent_run_id
 
     def contradicts(self, run: TrackedRun) -> bool:
-        """Whether a new run has to replace this one: MLflow changes no parameter and removes no
-        metric.
-        """
+        """Whether a new run must replace this one: MLflow keeps parameters and metrics."""
         params = run.all_params()
         changed = any(params.get(key, value) != value for key, value in self.params.items())
-        return changed or not set(self.metrics) <= set(run.all_metrics())
+        drawn = {name for _, name, _ in run.all_points()}
+        return changed or not set(self.metrics) <= set(run.all_metrics()) | drawn
 
 
 def without_duplicates(runs: Iterable[KnownRun]) -> tuple[dict[str, KnownRun], list[KnownRun]]:
-    """Return, by cell, the run that stays, and the duplicates: a complete run is kept before an
-    incomplete one, then the one with the lowest id.
-    """
+    """Return, by cell, the run that stays (complete and lowest id first), and the others."""
     kept: dict[str, KnownRun] = {}
     doubles = []
     for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):

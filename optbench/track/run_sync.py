@@ -1,6 +1,4 @@
-"""One synchronisation: the runs of one parent are compared with what the store holds and sent where
-they differ.
-"""
+"""Compare the runs of one parent with what the tracking store holds and send the differences."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optbench.track.known_runs import PARENT, KnownRun, without_duplicates
 from optbench.track.runs import (
@@ -38,9 +36,7 @@ T = TypeVar("T")
 
 
 class RunSender:
-    """Synchronises one group; use it once, under the workspace's lock. ``known`` is what the store
-    holds of the group, None if that must be queried.
-    """
+    """Synchronises one group once, under the lock; ``known`` is what the store holds, if known."""
 
     def __init__(
         self,
@@ -88,9 +84,7 @@ class RunSender:
         self.client.delete_run(seen.run_id)
 
     def send(self, run: TrackedRun, parent_run_id: str | None) -> str:
-        """Make the store hold ``run`` and return its id there. A failed request is looked up and
-        tried again.
-        """
+        """Make the store hold ``run`` and return its id; a failed request is tried again."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -138,9 +132,7 @@ class RunSender:
         return what, seen.run_id
 
     def _leftover(self, seen: KnownRun, files: Path) -> bool:
-        """Whether files of an earlier state exist that the new one does not have: MLflow's client
-        cannot remove them.
-        """
+        """Whether files exist that the new state lacks: MLflow's client cannot remove them."""
         names = {path.name for path in files.iterdir()}
         if not names or not seen.files:
             return False
@@ -156,9 +148,7 @@ class RunSender:
         return seen
 
     def _fill(self, seen: KnownRun, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
-        """Send everything that is missing or different; the hash of the content after all else, the
-        status at the end.
-        """
+        """Send all that differs, the hash of the content after all else, the status last."""
         from mlflow.entities import Metric, Param, RunTag
 
         if any(files.iterdir()):
@@ -174,20 +164,27 @@ class RunSender:
             tags[PARENT] = parent_run_id
         tags = {key: value for key, value in tags.items() if seen.tags.get(key) != value}
         at = run.ended_ms + seen.revision
-        *points, last_points = cut_into_parts([Metric(key, value, at, 0) for key, value in metrics.items()], MAX_METRICS)
-        *settings, last_settings = cut_into_parts([Param(key, value) for key, value in params.items()], MAX_PARAMS)
-        *labels, last_labels = cut_into_parts([RunTag(key, value) for key, value in tags.items()], MAX_TAGS)
-        for early_points in points:
-            self.client.log_batch(seen.run_id, metrics=early_points)
-        for early_settings in settings:
-            self.client.log_batch(seen.run_id, params=early_settings)
-        for early_labels in labels:
-            self.client.log_batch(seen.run_id, tags=early_labels)
-        self.client.log_batch(seen.run_id, metrics=last_points, params=last_settings, tags=last_labels)
+        points = [Metric(name, value, at, step) for step, name, value in run.all_points()]
+        points += [Metric(key, value, at, 0) for key, value in metrics.items()]
+        self._send_in_parts(
+            seen.run_id,
+            metrics=cut_into_parts(points, MAX_METRICS),
+            params=cut_into_parts([Param(*each) for each in params.items()], MAX_PARAMS),
+            tags=cut_into_parts([RunTag(*each) for each in tags.items()], MAX_TAGS),
+        )
         seen.tags |= tags
         seen.params |= params
         seen.metrics |= metrics
         self._finish(seen, run)
+
+    def _send_in_parts(self, run_id: str, **parts: list[Any]) -> None:
+        """Send what does not fit into one request; the last parts of all kinds go together."""
+        for kind, (*early, _) in parts.items():
+            for part in early:
+                request: dict[str, Any] = {kind: part}
+                self.client.log_batch(run_id, **request)
+        last: dict[str, Any] = {kind: each[-1] for kind, each in parts.items()}
+        self.client.log_batch(run_id, **last)
 
     def _finish(self, seen: KnownRun, run: TrackedRun) -> None:
         for key in [key for key in seen.tags if key.startswith(PREFIX) and key not in (*OWN, *run.tags)]:

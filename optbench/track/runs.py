@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -29,12 +30,12 @@ SUPERSEDED = f"{PREFIX}superseded"
 OWN = (CELL, GROUP, CONTENT, FILES, REVISION, SUPERSEDED)
 # Length limits of MLflow for a parameter and a tag.
 MAX_PARAM, MAX_TAG = 6000, 5000
+# Characters that MLflow does not allow in the name of a metric.
+NOT_IN_NAMES = re.compile(r"[^\w\-. :/]")
 
 
 class TrackingError(OptbenchError):
-    """The tracking store cannot be used, or not now. Nothing is lost: the local store has all
-    results.
-    """
+    """The tracking store cannot be used now; the local store has all results."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,8 @@ class TrackedRun:
     then sent again.
 
     ``artifacts`` writes the run's files into a folder; they are sent again when ``files_version``
-    changes. ``metrics`` that are not finite are left out. ``group`` may stay empty: it is the
-    parent's cell.
+    changes. ``curves`` has the metrics of each step of a training. Metrics that are not finite are
+    left out.
     """
 
     cell: str
@@ -52,6 +53,7 @@ class TrackedRun:
     tags: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
+    curves: Sequence[Mapping[str, float]] = ()
     began_ms: int = 0
     ended_ms: int = 0
     status: RunStatus = "FINISHED"
@@ -79,7 +81,18 @@ class TrackedRun:
         return {key: str(value)[:MAX_PARAM] for key, value in self.params.items()}
 
     def all_metrics(self) -> dict[str, float]:
-        return {key: float(value) for key, value in self.metrics.items() if math.isfinite(value)}
+        return _sendable(self.metrics)
+
+    def all_points(self) -> list[tuple[int, str, float]]:
+        """Return step, name and value of every point of the curves."""
+        steps = enumerate(map(_sendable, self.curves))
+        return [(step, name, value) for step, point in steps for name, value in point.items()]
+
+
+def _sendable(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics that MLflow can store, under names that it allows."""
+    finite = {key: float(value) for key, value in metrics.items() if math.isfinite(value)}
+    return {NOT_IN_NAMES.sub("_", key): value for key, value in finite.items()}
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 
 from optbench.track.runs import TrackingError
@@ -47,16 +48,18 @@ def free_port(host: str, port: int | None) -> int:
 
 def server_words(place: TrackingAddress, host: str, port: int) -> list[str]:
     """Return the command that starts MLflow's server on a store."""
-    return [
-        *(sys.executable, "-m", "mlflow", "server", "--host", host, "--port", str(port), "--workers", "1"),
-        *("--backend-store-uri", place.uri, "--artifacts-destination", str(place.folder / FOLDER / ARTIFACTS)),
-    ]
+    options = {
+        "--host": host,
+        "--port": str(port),
+        "--workers": "1",
+        "--backend-store-uri": place.uri,
+        "--artifacts-destination": str(place.folder / FOLDER / ARTIFACTS),
+    }
+    return [sys.executable, "-m", "mlflow", "server", *chain.from_iterable(options.items())]
 
 
 def server_environment() -> dict[str, str]:
-    """Return this process's environment without the tracking address, which the server itself would
-    use.
-    """
+    """Return the environment without the tracking address, which the server would use."""
     return {**{key: value for key, value in os.environ.items() if key != VARIABLE}, **SETTINGS}
 
 

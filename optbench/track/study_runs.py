@@ -1,11 +1,9 @@
-"""Convert a study's plan and records to MLflow runs: one per configuration, and one child per cell.
-"""
+"""Convert a study's plan and records to MLflow runs: one parent, and a child per cell."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -17,7 +15,7 @@ from optbench.evaluate.scores import ranked
 from optbench.evaluate.summaries import Summary
 from optbench.evaluate.trajectories import primal_integral_s
 from optbench.model.measures import Value
-from optbench.run.solve_command import solve_command
+from optbench.run.repeat_command import command_of
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.study.cells import Cell
@@ -28,8 +26,6 @@ from optbench.track.runs import CELL, PREFIX, RunStatus, TrackedRun
 # Increased when the files of cells or studies change for the same records.
 FILES_VERSION = "1"
 HASH_DIGITS = 12
-# Characters that MLflow allows in the name of a metric.
-NOT_IN_NAMES = re.compile(r"[^\w\-. :/]")
 
 
 @dataclass
@@ -51,7 +47,11 @@ class StudyRuns:
     def runs(self, records: Mapping[str, Record], running: bool = False) -> tuple[TrackedRun, list[TrackedRun]]:
         """Return the parent and its children: one for every cell that has a record."""
         joined = table(self.plan, records)
-        bounding = [self._bound(cell, records[cell.key]) for cell in self.plan.bounding.values() if cell.key in records]
+        bounding = [
+            self._run(cell, record, record.status, {"gap": None}, [record.began_at])
+            for cell in self.plan.bounding.values()
+            if (record := records.get(cell.key)) is not None
+        ]
         solving = [self._solve(row, row.record, joined) for row in joined.rows if row.record is not None]
         return self._parent(joined, records, running), [*bounding, *solving]
 
@@ -95,12 +95,8 @@ class StudyRuns:
         }
         for summary in ranked(joined):
             if summary.ran:
-                out |= {f"{key}/{NOT_IN_NAMES.sub('_', summary.label)}": value for key, value in _of_solver(summary)}
+                out |= {f"{key}/{summary.label}": value for key, value in _of_solver(summary)}
         return out
-
-    def _bound(self, cell: Cell, record: Record) -> TrackedRun:
-        """Return the run of an instance's bounding, which can fail like any other."""
-        return self._run(cell, record, record.status, {"gap": None}, digest([FILES_VERSION, record.began_at]), None)
 
     def _solve(self, row: Row, record: Record, joined: Table) -> TrackedRun:
         own = {
@@ -112,35 +108,32 @@ class StudyRuns:
             "primal_integral": self._primal_integral(row, record, joined),
         }
         # The chart shows the bound and the violations.
-        version = digest([FILES_VERSION, record.began_at, record.bound, row.low, str(record.reason)])
-        return self._run(row.cell, record, "error" if row.failed else row.state, own, version, row)
+        drawn = [record.began_at, record.bound, row.low, str(record.reason)]
+        return self._run(row.cell, record, "error" if row.failed else row.state, own, drawn)
 
     def _run(
-        self, cell: Cell, record: Record, status: str, own: Mapping[str, float | None], version: str, row: Row | None
+        self, cell: Cell, record: Record, status: str, own: Mapping[str, float | None], drawn: list[Any]
     ) -> TrackedRun:
+        """Return the run of a cell; its files are sent again where ``drawn`` has changed."""
         began, ended = span_ms(record)
-        timed = {
-            "wall_s": record.wall_s,
-            "total_s": record.total_s,
-            "cpu_s": record.cpu_s,
-            "time_to_first_s": record.time_to_first_s,
-            "peak_memory_mb": record.peak_memory_mb,
-        }
-        values = {**dict(_levels("objective", record.objective)), **dict(_levels("bound", record.bound)), **own, **timed}
+        used = ("wall_s", "total_s", "cpu_s", "time_to_first_s", "peak_memory_mb")
+        values: dict[str, float | None] = {**own, **{name: getattr(record, name) for name in used}}
+        values |= _levels("objective", record.objective) | _levels("bound", record.bound)
         if isinstance(record.gap, tuple):
-            values |= dict(_levels("gap", record.gap))
-        metrics = dict(record.metrics) | {key: value for key, value in values.items() if value is not None}
+            values |= _levels("gap", record.gap)
+        known = {key: value for key, value in values.items() if value is not None}
+        metrics = {**record.metrics, **known}
         return TrackedRun(
             f"{self.short_hash}-{cell.key}",
             cell.title,
             tags=self._tags(cell, record, status),
             params=_params(cell),
-            metrics={NOT_IN_NAMES.sub("_", key): value for key, value in metrics.items()},
+            metrics=metrics,
             began_ms=began,
             ended_ms=ended,
             status="FAILED" if record.failed else "FINISHED",
             artifacts=partial(cell_files, replace(record, cell=cell), self.store),
-            files_version=version,
+            files_version=digest([FILES_VERSION, *drawn]),
         )
 
     def _tags(self, cell: Cell, record: Record, status: str) -> dict[str, str]:
@@ -165,7 +158,7 @@ class StudyRuns:
             tags |= {"reason": record.reason.kind, "message": record.reason.message}
         out = {f"{PREFIX}{key}": value for key, value in tags.items()}
         if cell.kind == "solve":
-            out["mlflow.note.content"] = f"To repeat it: `{_command(cell)}`"
+            out["mlflow.note.content"] = f"To repeat it: `{command_of(cell, cell.params)}`"
         assert CELL not in out
         return out
 
@@ -181,9 +174,7 @@ class StudyRuns:
 
 
 def span_ms(record: Record) -> tuple[int, int]:
-    """Return when a cell began and ended, from its record, so that a repeated request has the same
-    times.
-    """
+    """Return when a cell began and ended, the same in repeated requests."""
     began = datetime.fromisoformat(record.began_at).timestamp() * 1000 if record.began_at else 0.0
     return round(began), round(began + record.total_s * 1000)
 
@@ -192,25 +183,21 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _levels(name: str, value: Value | None) -> Iterator[tuple[str, float]]:
-    """Yield ``name``, or ``name_0`` and so on for lexicographic objectives."""
+def _levels(name: str, value: Value | None) -> dict[str, float]:
+    """Return ``name``, or ``name_0`` and so on for lexicographic objectives."""
     if isinstance(value, tuple):
-        yield from ((f"{name}_{level}", each) for level, each in enumerate(value))
-    elif value is not None:
-        yield name, value
+        return {f"{name}_{level}": each for level, each in enumerate(value)}
+    return {} if value is None else {name: value}
 
 
 def _params(cell: Cell) -> dict[str, str]:
     """Return the parameters of a cell's key: MLflow does not allow a parameter to change."""
     budget = cell.budget
-    limits = {
-        "time_limit_s": budget.time_limit_s,
-        "work_limit": budget.work_limit,
-        "cpu_limit_s": budget.cpu_limit_s,
-        "memory_limit_mb": budget.memory_limit_mb,
-    }
-    stated = {key: f"{value:g}" for key, value in limits.items() if value is not None}
-    return {**{key: str(value) for key, value in cell.params.items()}, **stated, "threads": str(budget.threads)}
+    limits = ("time_limit_s", "work_limit", "cpu_limit_s", "memory_limit_mb")
+    given = {name: value for name in limits if (value := getattr(budget, name)) is not None}
+    params = {key: str(value) for key, value in cell.params.items()}
+    stated = {key: f"{value:g}" for key, value in given.items()}
+    return params | stated | {"threads": str(budget.threads)}
 
 
 def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:
@@ -221,17 +208,3 @@ def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:
             yield key, float(estimate.value)
     if summary.rank is not None:
         yield "rank", summary.rank
-
-
-def _command(cell: Cell) -> str:
-    budget = cell.budget
-    return solve_command(
-        cell.target,
-        cell.solver,
-        cell.params,
-        seed=cell.seed,
-        instance_seed=cell.instance_seed,
-        time_limit_s=budget.time_limit_s,
-        work_limit=budget.work_limit,
-        threads=budget.threads,
-    )

@@ -1,6 +1,4 @@
-"""Send the stored results of a study: all configurations of it that were ever run, each only if
-something is new.
-"""
+"""Send the stored results of every configuration of a study that has anything new."""
 
 from __future__ import annotations
 
@@ -15,15 +13,14 @@ from optbench.errors import FileFormatError
 from optbench.files import write_whole
 from optbench.store.records import Record
 from optbench.store.run_store import STUDIES, Store
-from optbench.store.snapshots import load_plan, read_plan
+from optbench.store.snapshots import HASH_DIGITS, LATEST, load_plan, read_plan
 from optbench.study.planning import Plan
 from optbench.track.runs import SyncReport
 from optbench.track.study_runs import StudyRuns
 from optbench.track.tracking import OnSent, Tracking
 from optbench.track.tracking_address import TrackingAddress
 
-PLANS, LATEST, LOCK, MARK = "*.json", "latest", "lock", ".tracked"
-FILE_DIGITS = 16
+PLANS, LOCK, MARK = "*.json", "lock", ".tracked"
 
 
 @dataclass(frozen=True)
@@ -35,7 +32,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, study: str, config_hash: str, store: Store) -> Snapshot:
-        return cls(study, store.folder / STUDIES / study / f"{config_hash[:FILE_DIGITS]}.json")
+        return cls(study, store.folder / STUDIES / study / f"{config_hash[:HASH_DIGITS]}.json")
 
     @property
     def latest(self) -> bool:
@@ -85,9 +82,7 @@ class Snapshot:
 
 
 def snapshots(study: str, store: Store) -> list[Snapshot]:
-    """Return all plans of a study, the latest one last; an unreadable one is skipped with a
-    warning.
-    """
+    """Return all readable plans of a study, the latest one last; warn of others."""
     found = []
     for path in sorted((store.folder / STUDIES / study).glob(PLANS)):
         try:

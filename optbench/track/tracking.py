@@ -143,8 +143,7 @@ def as_tracking_errors(uri: str) -> Iterator[None]:
 
 
 def error_line(error: Exception) -> str:
-    """Describe an error in one line: the client wraps a refused connection in some 500 characters.
-    """
+    """Describe an error in one line; the client's own words have some 500 characters."""
     said = " ".join(str(error).split())
     for sign, words in SIGNS.items():
         if re.search(sign, said, re.IGNORECASE):

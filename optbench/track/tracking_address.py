@@ -1,6 +1,4 @@
-"""The address of the tracking store: the workspace's own database unless MLFLOW_TRACKING_URI names
-another.
-"""
+"""The tracking store: the workspace's own database, or what MLFLOW_TRACKING_URI names."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ class TrackingAddress:
         return not self.local or self.database.exists()
 
     def make(self) -> None:
-        """Create the workspace's folders and database; the database is created beside its place
-        first, so that a kill leaves no incomplete one.
-        """
+        """Create folders and database, the latter beside its place: a kill leaves no half one."""
         if self.artifacts is None:
             return
         self.artifacts.mkdir(parents=True, exist_ok=True)
@@ -86,8 +82,7 @@ class TrackingAddress:
 
     @contextmanager
     def locked(self) -> Iterator[Path]:
-        """Hold the lock among this workspace's processes; yields a file that names the last holder.
-        """
+        """Hold this workspace's lock; yield the file that names its last holder."""
         folder = self.folder / STORE
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / LOCK).open("a") as lock:

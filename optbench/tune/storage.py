@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from optbench.errors import OptbenchError, ParameterError
+from optbench.files import end_of_whole_lines
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -113,11 +113,4 @@ class KernelLock:
     def _mend(self) -> None:
         """Cut off a last line that has no end: nobody was told of it."""
         with self.journal.open("r+b") as file:
-            end = file.seek(0, os.SEEK_END)
-            if end == 0:
-                return
-            file.seek(end - 1)
-            if file.read(1) == b"\n":
-                return
-            file.seek(0)
-            file.truncate(file.read().rfind(b"\n") + 1)
+            file.truncate(end_of_whole_lines(file))

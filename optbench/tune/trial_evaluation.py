@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,8 +28,7 @@ def evaluating(
     """An evaluator with so many processes, which are started when the first cell has to be run; ``sharing`` cells in all
     workers have the machine's memory between them."""
     executor = LocalExecutor.for_study(task.study_of(task.defaults, task.points), jobs, sharing=sharing)
-    with store.work_folder() as folder, ExitStack() as stack:
-        stack.push(executor)
+    with store.work_folder() as folder, executor:
         yield Evaluator(task, store, executor, folder, stop)
 
 

@@ -152,7 +152,7 @@ def test_stopping_while_libraries_are_loaded(root: Path) -> None:
     started = program(
         root,
         "with LocalExecutor(1, solvers=['cpsat']) as executor:",
-        "    assert list(executor.run([job('fcfs')], iter([False, False, False, True]).__next__)) == []",
+        "    assert list(executor.run([job('fcfs')], iter([False, False, False, False, True]).__next__)) == []",
         "    for outcome in executor.run([job('fcfs')]): say(outcome)",
     )
     assert said(started) == [["fcfs", None, None, None]]

@@ -11,7 +11,7 @@ import pytest
 
 from optbench.execute import memory
 from optbench.execute.memory import TreeMemory, machine_mb
-from optbench.sandbox.ps import ProcessUsage
+from optbench.sandbox.process_tree import ProcessUsage
 
 
 def test_one_process_counts_beyond_the_baseline() -> None:

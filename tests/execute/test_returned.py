@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.execute.answer_file import read_answer
+from optbench.execute.validate_answer import read_answer
 from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file, remove_folder
 from optbench.store.records import Reason
 

@@ -20,7 +20,7 @@ def install(folder: Path, *words: str, pythons: dict[str, str]) -> subprocess.Co
     """Run the installer where the path holds these programmes and the few tools it needs."""
     path = folder / "bin"
     path.mkdir()
-    for tool in ("basename", "dirname", "env"):
+    for tool in ("basename", "date", "dirname", "env"):
         (path / tool).symlink_to(str(shutil.which(tool)))
     for name, text in pythons.items():
         (path / name).write_text(text)

@@ -7,8 +7,6 @@ import sys
 
 import pytest
 
-from optbench.sandbox import ps
-
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper")
 
 # Four processes beneath a subreaper: a child, its child in a session of its own that has lost its parent, a stopped one, and a
@@ -46,7 +44,7 @@ os.kill(child(tells), signal.SIGSTOP)
 os.read(told, 1), os.read(told, 1)
 time.sleep(0.5)
 before = tree.descendants(os.getpid())
-assert sorted(before) == sorted(tree._by_parents(os.getpid()))
+assert sorted(before) == sorted(tree.descendants_by_table(os.getpid()))
 used = tree.usage(first)
 assert used is not None and used.threads == 1 and used.memory_mb > 0
 SPARED
@@ -69,14 +67,25 @@ def test_some_are_spared() -> None:
     assert run(PROGRAM.replace("SPARED", kept)).splitlines()[0] == "True True"
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("0:01.50", 1.5), ("02:03", 123.0), ("1:00:00", 3600.0), ("2-00:00:01", 172801.0)])
-def test_times_of_ps(text: str, seconds: float) -> None:
-    assert ps.seconds(text) == seconds
-
-
-def test_ps_shows_the_same_tree() -> None:
-    program = "import os, subprocess\nfrom optbench.sandbox import process_tree as tree, ps\n"
+def test_psutil_shows_the_same_tree() -> None:
+    """On systems without /proc psutil lists and measures the processes."""
+    program = "import os, subprocess\nfrom optbench.sandbox import process_tree as tree\n"
+    program += "tree.LISTS_CHILDREN = False\nme = os.getpid()\n"
     program += "child = subprocess.Popen(['sleep', '60'])\n"
-    program += "me = os.getpid()\nassert child.pid in ps.descendants(me) and ps.usage(child.pid).memory_mb > 0\nchild.kill()\n"
-    program += "print(child.wait(), ps.usage(child.pid))"
+    program += "assert tree.descendants(me) == tree._children(me) == [child.pid]\n"
+    program += "used = tree.usage_by_psutil(child.pid)\nassert used.memory_mb > 0 and used.threads == 1\n"
+    program += "child.kill()\nprint(child.wait(), tree.usage_by_psutil(child.pid))"
     assert run(program) == "-9 None\n"
+
+
+def test_a_group_that_a_descendant_leads_is_below() -> None:
+    """Without a subreaper an orphan is found by the group of the process that started it."""
+    program = "import os, subprocess, time\nfrom optbench.sandbox import process_tree as tree\n"
+    program += "orphan = \"subprocess.Popen(['sleep', '60'])\"\n"
+    program += "middle = f\"import os, subprocess; os.fork() or ({orphan}, os._exit(0))\"\n"
+    program += "words = ['python3', '-c', middle + '; import time; time.sleep(60)']\n"
+    program += "leader = subprocess.Popen(words, start_new_session=True)\ntime.sleep(1)\n"
+    program += "found = tree.descendants_by_table(os.getpid())\n"
+    program += "named = [open(f'/proc/{pid}/comm').read().strip() for pid in found]\n"
+    program += "os.killpg(leader.pid, 9)\nprint('sleep' in named, leader.wait())"
+    assert run(program) == "True -9\n"

@@ -77,7 +77,7 @@ def test_the_parent_sums_up(store: Store) -> None:
     assert (parent.status, parent.cell) == ("FINISHED", f"{STUDY.config_hash[:12]}-study")
     wanted = {"cells": 3.0, "cells_done": 3.0, "cells_failed": 0.0}
     wanted |= {"mean_study_gap/fcfs": 0.2, "mean_study_gap/random_rules:k_8": 0.5}
-    assert wanted.items() <= parent.metrics.items()
+    assert wanted.items() <= parent.all_metrics().items()
 
 
 def test_a_study_that_is_not_complete_is_not_finished(store: Store) -> None:

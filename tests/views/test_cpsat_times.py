@@ -16,7 +16,7 @@ from optbench.errors import UnsupportedError
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.views.cpsat import build, draft, view
+from optbench.views.cpsat import build, cpsat_view, draft
 from optbench.views.cpsat.grain import in_grains
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import in_fine_ticks, tiny_instance, tiny_with_ways
@@ -57,7 +57,7 @@ def test_fine_ticks_have_the_optimum_of_coarse_ones(
     for grains in (in_grains, lambda instance: (instance, 1)):
         if "tariffs" in both[1].features and (grains is not in_grains or in_grains(both[1])[1] == 1):
             continue  # refused: see below
-        monkeypatch.setattr(view, "in_grains", grains)
+        monkeypatch.setattr(cpsat_view, "in_grains", grains)
         result = solve(both[1], "cpsat", time_limit_s=20, bound=False)
         if best is None:
             assert result.status == "infeasible"
@@ -73,7 +73,7 @@ def test_a_coarse_relaxation_holds_every_schedule(
 ) -> None:
     """At most 2 to 8 ticks: the optimum is a solution of the model, and its bound is below it."""
     monkeypatch.setattr(draft, "MAX_TICKS_EXPONENT", exponent)
-    monkeypatch.setattr(view, "in_grains", lambda instance: (instance, 1))
+    monkeypatch.setattr(cpsat_view, "in_grains", lambda instance: (instance, 1))
     held = decoded = 0
     for seed in range(12):
         instance = make(seed)
@@ -111,7 +111,7 @@ def test_times_near_the_horizon_of_every_instance() -> None:
 
 def test_products_of_coefficients_stay_within_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seed 105 in ticks of 2e-14: with durations of 2^39 ticks the bound was 29.53, the optimum is 27.66."""
-    monkeypatch.setattr(view, "in_grains", lambda instance: (instance, 1))
+    monkeypatch.setattr(cpsat_view, "in_grains", lambda instance: (instance, 1))
     both = in_fine_ticks(tiny_with_ways(105), 5e13)
     assert both is not None
     result = solve(both[1], "cpsat", time_limit_s=20, bound=False)

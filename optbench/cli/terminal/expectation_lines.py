@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, percent, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, percent, show, table_of
 
 if TYPE_CHECKING:
     from optbench.evaluate.claim_ledger import ClaimResult
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 UNSURE = "yellow"
 COLOURS = {"holds": GOOD, "fails": BAD, "unknown": UNSURE, "not reproduced": BAD, "no data": UNSURE}
-COLUMNS = ("study", "claim", "source", "paper", "ours", "95 % interval", "bound", "mean gap", "verdict")
-FIGURES = COLUMNS[3:8]
 LEGEND = "holds: as good as the paper's figure, within the tolerance; bound: no schedules give less; a missing gap is 100 %"
 # The number of cells shown for a gate that does not hold; the JSON has more.
 WORST_SHOWN = 3
@@ -41,27 +39,24 @@ def show_claims(claims: Sequence[ClaimResult], with_study: bool = False) -> None
     """Show the table of claims, and below it remarks on single claims."""
     if not claims:
         return
-    first = 0 if with_study else 1
-    show("", table(COLUMNS[first:], [_row(each)[first:] for each in claims], right=FIGURES))
+    columns: dict[str, Callable[[ClaimResult], str]] = {
+        "study": lambda each: escape(each.study),
+        "claim": lambda each: escape(each.claim.text),
+        "source": lambda each: escape(each.claim.source),
+        "paper": lambda each: short(each.claim.paper),
+        "ours": lambda each: short(each.ours),
+        "95 % interval": lambda each: " .. ".join(map(short, each.interval or ())) or "-",
+        "bound": lambda each: short(each.bound),
+        "mean gap": lambda each: percent(each.mean_gap),
+        "verdict": lambda each: coloured(each.verdict),
+    }
+    if not with_study:
+        del columns["study"]
+    show("", table_of(claims, columns, left=("study", "claim", "source", "verdict")))
     show(f"[{DIM}]{LEGEND}[/]")
     for each in claims:
         for words in (*each.why, *([each.remark] if each.remark else [])):
             show(f"  {escape(each.claim.text)}: {escape(words)}")
-
-
-def _row(each: ClaimResult) -> list[str]:
-    spread = "-" if each.interval is None else f"{short(each.interval[0])} .. {short(each.interval[1])}"
-    return [
-        escape(each.study),
-        escape(each.claim.text),
-        escape(each.claim.source),
-        short(each.claim.paper),
-        short(each.ours),
-        spread,
-        short(each.bound),
-        percent(each.mean_gap),
-        coloured(each.verdict),
-    ]
 
 
 def coloured(verdict: str) -> str:

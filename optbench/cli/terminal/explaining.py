@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.output import DIM, escape, figure, percent, show, table
+from optbench.cli.terminal.output import DIM, escape, figure, percent, show, table, table_of
 
 if TYPE_CHECKING:
     from optbench.bounds.anatomy import Anatomy
@@ -71,13 +72,12 @@ def decisions_table(explanation: Explanation) -> Any:
 
 def values_table(explanation: Explanation) -> Any:
     """The table of certified bounds with one unit more of each resource."""
-    rows = [
-        (amount_words(v), escape(v.resource), figure(v.floor), figure(v.price), figure(explanation.saves_at_most(v)), v.how)
-        for v in explanation.marginal_values
-    ]
-    numbers = ("floor", "price", "saves at most")
-    return table(("more", "of", *numbers, "proof"), rows, right=("more", *numbers))
-
-
-def amount_words(value: MarginalValue) -> str:
-    return f"+{value.amount:g} {value.unit}".strip()
+    columns: dict[str, Callable[[MarginalValue], str]] = {
+        "more": lambda value: f"+{value.amount:g} {value.unit}".strip(),
+        "of": lambda value: escape(value.resource),
+        "floor": lambda value: figure(value.floor),
+        "price": lambda value: figure(value.price),
+        "saves at most": lambda value: figure(explanation.saves_at_most(value)),
+        "proof": lambda value: value.how,
+    }
+    return table_of(explanation.marginal_values, columns, left=("of", "proof"))

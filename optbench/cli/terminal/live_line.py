@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from optbench.cli.terminal.output import console_for, length
 
-# Nothing is done yet, of a total that is not known: the bar only moves.
-NO_TOTAL: tuple[float, float | None] = (0, None)
+
+class Step(NamedTuple):
+    """How far the work is: in words, and what is done of how much, if that is known."""
+
+    words: str
+    done: float = 0
+    total: float | None = None
+    # Whether a line is written for it in any case.
+    is_result: bool = False
 
 
 class LiveLine:
-    """Use as a context; a subclass describes how far the work is."""
+    """Use as a context and call it with what the work reports, from any thread.
 
+    A subclass describes a report; ``waiting`` is shown before the first one.
+    """
+
+    waiting: ClassVar[str] = ""
     # Seconds between two lines where nothing is refreshed.
     line_every_s: ClassVar[float] = 5.0
     refresh_hz: ClassVar[float] = 4
@@ -23,21 +33,34 @@ class LiveLine:
 
     def __init__(self, name: str, quiet: bool = False) -> None:
         self.name, self.quiet = name, quiet
+        self.report: tuple[Any, ...] = ()
         self.live: Any = None
         self.written = ""
         self.began = self.written_at = time.monotonic()
 
-    def state(self) -> str:
-        """Where the work stands, in a few words."""
+    def __call__(self, *report: Any) -> None:
+        self.report = report
+        step = self.step()
+        if step.is_result:
+            self.say(step.words)
+        else:
+            self.now_and_then()
+
+    def describe(self, *report: Any, **_: Any) -> Step:
+        """Describe a report of the work."""
         raise NotImplementedError
 
+    def step(self) -> Step:
+        return self.describe(*self.report) if self.report else Step(self.waiting)
+
     def share(self) -> tuple[float, float | None] | None:
-        """What is done, and of how much if that is known; None for no bar."""
-        return NO_TOTAL
+        """Return what is done, and of how much if that is known; None for no bar."""
+        _, done, total, _ = self.step()
+        return done, total or None
 
     def has_more(self) -> bool:
         """Whether a last line is worth writing."""
-        return True
+        return bool(self.report)
 
     def spent_s(self) -> float:
         """The time that the refreshed line shows."""
@@ -55,30 +78,22 @@ class LiveLine:
         if not self.quiet and sys.stderr.isatty():
             from rich.live import Live
 
-            self.live = Live(
-                self,
-                console=console_for(sys.stderr),
-                refresh_per_second=self.refresh_hz,
-                transient=True,
-            )
+            console = console_for(sys.stderr)
+            hz = self.refresh_hz
+            self.live = Live(self, console=console, refresh_per_second=hz, transient=True)
             self.live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.live is not None:
             self.live.stop()
         elif self.has_more():
-            self.write(self.state())
+            self.write(self.step().words)
 
     def now_and_then(self) -> None:
         """Write a line if the last one is old enough and nothing is refreshed."""
         if self.live is None and time.monotonic() - self.written_at >= self.line_every_s:
-            self.write(self.state())
+            self.write(self.step().words)
 
     def say(self, words: str, style: str = "") -> None:
         """Write a line at once, above the refreshed one."""
@@ -116,7 +131,7 @@ class LiveLine:
         if share is not None:
             done, total = share
             cells.append(ProgressBar(total=total, completed=done, width=self.bar_width))
-        cells.append(Text(self.state(), overflow="ellipsis", no_wrap=True))
+        cells.append(Text(self.step().words, overflow="ellipsis", no_wrap=True))
         grid = Table.grid(padding=(0, 1))
         grid.add_row(*cells)
         return grid

@@ -6,12 +6,13 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+T = TypeVar("T")
 UNITS = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
 # Below this a gap is rounding (OPTIMAL_GAP of model/measures.py, not imported to keep `--help` fast).
 NO_GAP = 1e-6
@@ -45,6 +46,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def attributes(thing: object, *names: str) -> dict[str, Any]:
+    """Return attributes under their own names, as a part of a JSON object."""
+    return {name: getattr(thing, name) for name in names}
+
+
 def show(*parts: Any) -> None:
     """Print rich renderables and markup to stdout, with colours on a terminal."""
     console = console_for(sys.stdout)
@@ -74,6 +80,21 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable
     for row in rows:
         out.add_row(*row)
     return out
+
+
+def table_of(
+    things: Iterable[T], columns: Mapping[str, Callable[[T], str]], left: Iterable[str] = ()
+) -> Any:
+    """A table with a row per thing. ``columns`` maps heads to functions that write a cell; those in
+    ``left`` are text, the others numbers.
+    """
+    rows = [[cell(each) for cell in columns.values()] for each in things]
+    return table(list(columns), rows, right=set(columns).difference(left))
+
+
+def joined(*parts: str | float | None) -> str:
+    """The parts that are not empty, with commas."""
+    return ", ".join(str(part) for part in parts if part)
 
 
 def escape(text: str) -> str:

@@ -35,9 +35,7 @@ def check_writable(option: str, path: str | None) -> None:
 
 
 def save(text: str, path: str) -> str:
-    """Write a file atomically, or to stdout for ``-``; if that fails, write a temporary file.
-
-    Returns the place to which the text was written."""
+    """Write a file, or to stdout for ``-``, or a temporary file if that fails; return which."""
     from optbench.model.files.strict_json import write_text
 
     if path == STDOUT:

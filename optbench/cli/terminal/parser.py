@@ -26,7 +26,34 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, add_help=False, **options)
         self._negative_number_matcher = NEGATIVE  # A value such as -3s is refused by its type and not as an unknown option.
+        self._group: argparse._ArgumentGroup | None = None
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
+
+    def section(self, title: str) -> None:
+        """Begin a section of the help: the options that follow belong to it."""
+        self._group = self.add_argument_group(title)
+
+    def option(
+        self, words: str, help: str, type: Callable[[str], Any] = str, default: Any = None, **more: Any
+    ) -> None:
+        """Add an option from its words as the help shows them, such as ``-o --output FILE``."""
+        *flags, metavar = words.split()
+        more |= {"metavar": metavar, "help": help, "type": type, "default": default}
+        (self._group or self).add_argument(*flags, **more)
+
+    def repeated(self, words: str, help: str, type: Callable[[str], Any] = str, **more: Any) -> None:
+        """Add an option that may be given several times; its value is a list."""
+        self.option(words, help, type, [], action="append", **more)
+
+    def flag(self, words: str, help: str) -> None:
+        """Add an option without a value."""
+        (self._group or self).add_argument(*words.split(), action="store_true", help=help)
+
+    def positional(self, words: str, help: str, nargs: str | None = None, **more: Any) -> None:
+        """Add an argument by its place, such as ``study`` or ``names SOLVER``."""
+        name, _, metavar = words.partition(" ")
+        more |= {"metavar": metavar or name.upper(), "help": help, "nargs": nargs}
+        (self._group or self).add_argument(name, **more)
 
     @property
     def options(self) -> list[str]:
@@ -108,10 +135,14 @@ def add_json(parser: argparse.ArgumentParser, default: Any = False) -> None:
     parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")
 
 
-def add_time_limit(parser: argparse.ArgumentParser, default: float, meaning: str, unless: str = "") -> None:
+def add_time_limit(parser: Parser, default: float, meaning: str, unless: str = "") -> None:
     """Add --time-limit. ``unless`` names when there is no default limit; the value is then None."""
     text = f"{meaning}: 500ms, 10s, 2m, 1h (default {default:g}s{unless})"
-    parser.add_argument("--time-limit", metavar="TIME", type=seconds, default=None if unless else default, help=text)
+    parser.option("--time-limit TIME", text, seconds, None if unless else default)
+
+
+def add_seed(parser: Parser, meaning: str) -> None:
+    parser.option("--seed N", meaning, number(int, 0), 0)
 
 
 def settings_of(pairs: Sequence[tuple[str, str]], flag: str = "-p") -> dict[str, str]:

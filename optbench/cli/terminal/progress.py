@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import figure, length, percent
 from optbench.compiling.compile_meter import compiled_s
 
@@ -16,28 +16,17 @@ if TYPE_CHECKING:
 class SolveProgress(LiveLine):
     """Takes the points of the trajectory, from any thread of the solver."""
 
+    waiting: ClassVar[str] = "looking for a first schedule"
     line_every_s: ClassVar[float] = 0.25
     refresh_hz: ClassVar[float] = 8
     bar_width: ClassVar[int] = 20
 
     def __init__(
-        self,
-        solver: str,
-        time_limit_s: float | None,
-        levels: tuple[str, ...],
-        quiet: bool = False,
+        self, solver: str, time_limit_s: float | None, levels: tuple[str, ...], quiet: bool = False
     ) -> None:
         super().__init__(solver, quiet)
         self.limit_s, self.levels = time_limit_s, levels
-        self.point: TrajectoryPoint | None = None
         self.written_at = -math.inf  # the first point is written at once
-
-    def __call__(self, point: TrajectoryPoint) -> None:
-        self.point = point
-        self.now_and_then()
-
-    def has_more(self) -> bool:
-        return self.point is not None
 
     def spent_s(self) -> float:
         return max(0.0, super().spent_s() - compiled_s())
@@ -50,15 +39,12 @@ class SolveProgress(LiveLine):
         return None if limit_s is None else (min(self.spent_s(), limit_s), limit_s)
 
     def line_time_s(self) -> float:
-        return super().line_time_s() if self.point is None else self.point.t_s
+        return self.report[0].t_s if self.report else super().line_time_s()
 
-    def state(self) -> str:
+    def describe(self, point: TrajectoryPoint) -> Step:
         """``incumbent 120   bound 100   gap 16.7 %``, and the level where there are several."""
         from optbench.model.measures import gap
 
-        point = self.point
-        if point is None:
-            return "looking for a first schedule"
         distance = percent(gap(point.objective, point.bound))
         words = f"incumbent {figure(point.objective)}   bound {figure(point.bound)}   gap {distance}"
-        return f"{words}   {self.levels[point.level]}" if len(self.levels) > 1 else words
+        return Step(f"{words}   {self.levels[point.level]}" if len(self.levels) > 1 else words)

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    GOOD,
-    escape,
-    figure,
-    length,
-    metric_unit,
-    percent,
-    show,
-    table,
-)
+from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
+from optbench.typed_values import is_number
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
     from optbench.model.instance import Instance
-    from optbench.model.result import Bound, Result
+    from optbench.model.result import Result
 
 # Metrics in the order shown; those that are zero and not part of the objective are left out.
 ORDER = (
@@ -63,7 +53,8 @@ def show_result(
     show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
     show(outcome(result))
     if result.compile_s >= FELT_S:
-        show(f"[{DIM}]compiled for {length(result.compile_s)} before the clock started, once per machine[/]")
+        compiled = f"compiled for {length(result.compile_s)} before the clock started"
+        show(f"[{DIM}]{compiled}, once per machine[/]")
     show("", objective_table(instance, result), "")
     if result.metrics:
         show(metrics_table(instance, result.metrics), "")
@@ -84,7 +75,7 @@ def show_result(
 
 def figure_or_text(value: Any) -> str:
     """Format a value of a solver's own remarks."""
-    return figure(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+    return figure(value) if is_number(value) else str(value)
 
 
 def threads(count: int) -> str:
@@ -101,7 +92,8 @@ def outcome(result: Result) -> str:
         "unknown": f"[{BAD}]no schedule found[/]",
         "error": f"[{BAD}]the solver failed[/]",
     }[result.status]
-    first = f" (first schedule after {length(result.time_to_first_s)})" if result.time_to_first_s is not None else ""
+    first_s = result.time_to_first_s
+    first = "" if first_s is None else f" (first schedule after {length(first_s)})"
     message = f"\n{escape(result.message)}" if result.message else ""
     return f"{words}, {REASONS[result.termination]} after {length(result.wall_s)}{first}{message}"
 
@@ -117,12 +109,14 @@ def infeasible_words(result: Result) -> str:
 
 def objective_table(instance: Instance, result: Result) -> Any:
     """One row per level of the objective."""
+    from optbench.outcome import best_by_level
+
     objective = instance.objective
-    best = best_bounds(result.bounds)
-    values, gaps = _levels(result.objective, objective.num_levels), _levels(result.gap, objective.num_levels)
+    best = best_by_level(result.bounds, objective.num_levels)
+    values = _levels(result.objective, objective.num_levels)
+    gaps = _levels(result.gap, objective.num_levels)
     rows = []
-    for k in range(objective.num_levels):
-        bound = best.get(k)
+    for k, bound in enumerate(best):
         rows.append(
             (
                 objective.level(k).label,
@@ -135,15 +129,6 @@ def objective_table(instance: Instance, result: Result) -> Any:
         )
     columns = ("objective", "value", "bound", "gap", "bound from", "proof")
     return table(columns, rows, right=("value", "bound", "gap"))
-
-
-def best_bounds(bounds: Sequence[Bound]) -> dict[int, Bound]:
-    """The best bound of each level."""
-    best: dict[int, Bound] = {}
-    for bound in bounds:
-        if bound.level not in best or bound.value > best[bound.level].value:
-            best[bound.level] = bound
-    return best
 
 
 def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:

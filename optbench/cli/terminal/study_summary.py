@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, length, percent, show, table
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, length, percent, show, table_of
 
 if TYPE_CHECKING:
     from optbench.evaluate.rows import Row, Table
@@ -105,7 +105,8 @@ class Account:
         if rows:
             study = self.run.plan.study
             by = f"ranked by {study.rank}, less first; " if study.rank else ""
-            also = f"; bounds of {', '.join(study.trust)} count for all, uncertified" if study.trust else ""
+            trusted = ", ".join(study.trust)
+            also = f"; bounds of {trusted} count for all, uncertified" if trusted else ""
             show("", solvers_table(rows, study.rank), f"[{DIM}]{escape(by)}{LEGEND}{escape(also)}[/]")
         self._show_failures()
         show_gates(self.gates)
@@ -117,7 +118,8 @@ class Account:
     def _line(self) -> str:
         run = self.run
         here = f" ({run.skipped:,} existed already)" if run.skipped else ""
-        bad = f"[{BAD}]{self.num_failed:,} failed[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
+        failed = f"{self.num_failed:,} failed"
+        bad = f"[{BAD}]{failed}[/]" if self.num_failed else f"[{GOOD}]none failed[/]"
         state = "interrupted: " if run.interrupted else ""
         return f"{state}{run.done:,} of {len(run.cells):,} cells done{here}, {bad}{self._seconds()}"
 
@@ -150,8 +152,11 @@ class Account:
         from optbench.run.repeat_command import study_argument
 
         name = shlex.quote(study_argument(self.run.plan.study))
-        lines = [f"optbench run {name}  runs the rest"] if self.run.interrupted or not self.complete else []
-        lines += [f"optbench run {name} --retry  runs the failed cells again"] if self.failures else []
+        lines = []
+        if self.run.interrupted or not self.complete:
+            lines.append(f"optbench run {name}  runs the rest")
+        if self.failures:
+            lines.append(f"optbench run {name} --retry  runs the failed cells again")
         whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
         return [*lines, f"{whole}optbench ui  the runs in MLflow"]
 
@@ -187,21 +192,23 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
 
 def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
     """The table of solvers; ``rank`` is the ranking formula, empty for the gap."""
-    columns = ("solver", *([rank] if rank else []), "cells", "failed", "no gap", "study gap", "optimal", "time")
-    rows = [
-        (
-            escape(each["solver"]),
-            *([_scored(each["score"], rank)] if rank else []),
-            f"{each['ran']:,}" if each["ran"] == each["cells"] else f"{each['ran']:,} of {each['cells']:,}",
-            str(each["failed"] or "-"),
-            str(each["missing_gaps"] or "-"),
-            percent(each["mean_study_gap"]),
-            str(each["optimal"] or "-"),
-            "-" if each["median_wall_s"] is None else length(each["median_wall_s"]),
-        )
-        for each in solvers
-    ]
-    return table(columns, rows, right=columns[1:])
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        "solver": lambda row: escape(row["solver"]),
+        rank: lambda row: _scored(row["score"], rank),
+        "cells": lambda row: _done(row["ran"], row["cells"]),
+        "failed": lambda row: str(row["failed"] or "-"),
+        "no gap": lambda row: str(row["missing_gaps"] or "-"),
+        "study gap": lambda row: percent(row["mean_study_gap"]),
+        "optimal": lambda row: str(row["optimal"] or "-"),
+        "time": lambda row: "-" if row["median_wall_s"] is None else length(row["median_wall_s"]),
+    }
+    if not rank:
+        del columns[rank]
+    return table_of(solvers, columns, left=("solver",))
+
+
+def _done(done: int, total: int) -> str:
+    return f"{total:,}" if done == total else f"{done:,} of {total:,}"
 
 
 def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
@@ -209,9 +216,7 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
     return {
         "solver": summary.label,
         "cells": summary.planned,
-        "ran": summary.ran,
-        "failed": summary.failed,
-        "missing_gaps": summary.missing_gaps,
+        **attributes(summary, "ran", "failed", "missing_gaps"),
         "score": None if summary.score is None else summary.score.value,
         "mean_study_gap": None if summary.study_gap is None else summary.study_gap.value,
         "mean_gap": None if summary.gap is None else summary.gap.value,

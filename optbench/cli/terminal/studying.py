@@ -7,11 +7,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from optbench.cli.terminal.live_line import LiveLine
-from optbench.cli.terminal.output import length, percent
+from optbench.cli.terminal.live_line import LiveLine, Step
+from optbench.cli.terminal.output import joined, length, percent
 
 if TYPE_CHECKING:
     from optbench.run.runner import RunProgress
@@ -42,15 +41,12 @@ class StudyProgress(LiveLine):
             threading.Thread(target=self._beat, daemon=True).start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
 
     def has_more(self) -> bool:
         return bool(self.written) or self.watch.total > self.watch.done
-
-    def share(self) -> tuple[float, float | None]:
-        return self.watch.done, self.watch.total or None
 
     def __call__(self, progress: RunProgress) -> None:
         if progress.kind == "instance":
@@ -71,7 +67,7 @@ class StudyProgress(LiveLine):
         while not self._over.wait(HEARTBEAT_S):
             if time.monotonic() - self.written_at >= HEARTBEAT_S:
                 self.written = ""
-                self.write(self.state())
+                self.write(self.step().words)
 
     def say(self, words: str, style: str = "red") -> None:
         """Print a message at once."""
@@ -81,18 +77,21 @@ class StudyProgress(LiveLine):
         if self._said <= MAX_SAID:
             super().say(words, style)
 
-    def state(self) -> str:
+    def step(self) -> Step:
         """``12 of 200 cells, 1 failed, 3 optimal, best gap 0 % (cpsat | ft06 | 0), about 35.0 s left``."""
         watch = self.watch
         if not watch.total:
-            return self.instances or "making instances"
-        parts = [f"{watch.done} of {watch.total} cells"]
-        parts += [f"{watch.failed} failed"] if watch.failed else []
-        parts += [f"{watch.proved} optimal"] if watch.proved else []
-        parts += [f"best gap {percent(watch.best_gap)} ({watch.best_title})"] if watch.best_gap is not None else []
-        left = watch.remaining_s()
-        parts += [f"about {length(left)} left"] if left is not None and watch.done < watch.total else []
-        return ", ".join(parts)
+            return Step(self.instances or "making instances", watch.done)
+        left_s = watch.remaining_s() if watch.done < watch.total else None
+        best = f"best gap {percent(watch.best_gap)} ({watch.best_title})"
+        words = joined(
+            f"{watch.done} of {watch.total} cells",
+            watch.failed and f"{watch.failed} failed",
+            watch.proved and f"{watch.proved} optimal",
+            watch.best_gap is not None and best,
+            left_s is not None and f"about {length(left_s)} left",
+        )
+        return Step(words, watch.done, watch.total)
 
 
 class Sending:

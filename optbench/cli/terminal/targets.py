@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.cli.terminal.parser import UsageError
+from optbench.cli.terminal.parser import Parser, UsageError
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import ImportReport
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
 TARGET_HELP = "an instance file of any known format, or a problem: NAME:key=value,... or NAME[key=value,...]"
 
 
-def add_target(parser: argparse.ArgumentParser, name: str = "target", optional: bool = False) -> None:
-    parser.add_argument(name, metavar=name.upper(), help=TARGET_HELP, nargs="?" if optional else None)
-    parser.add_argument("--format", metavar="FORMAT", help="format of the file, where its content fits more than one")
+def add_target(parser: Parser, name: str = "target", optional: bool = False) -> None:
+    parser.positional(name, TARGET_HELP, "?" if optional else None)
+    parser.option("--format FORMAT", "format of the file, where its content fits more than one")
 
 
 def instance_of(target: str, format: str | None, seed: int) -> Instance:

@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
-from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, show, table
+from optbench.cli.terminal.live_line import LiveLine, Step
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, figure, joined, length, show, table, table_of
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneProgress, TuneRun
     from optbench.tune.validation import TunedComparison, Validation
 
 
-class Display(LiveLine):
+class SearchProgress(LiveLine):
     """Show the progress of a search; a context manager."""
 
-    def __init__(self, study: str, quiet: bool = False) -> None:
-        super().__init__(study, quiet)
-        self.progress: TuneProgress | None = None
+    waiting = "running the defaults"
 
-    def __call__(self, progress: TuneProgress) -> None:
-        self.progress = progress
-        self.now_and_then()
-
-    def has_more(self) -> bool:
-        return self.progress is not None
-
-    def share(self) -> tuple[float, float | None]:
-        return NO_TOTAL if self.progress is None else (self.progress.done, self.progress.total)
-
-    def state(self) -> str:
+    def describe(self, now: TuneProgress) -> Step:
         """``12 of 100 trials, 2 at work, best -7.4 % against the defaults, about 35.0 s left``."""
-        now = self.progress
-        if now is None:
-            return "running the defaults"
-        parts = [f"{now.done} of {now.total} trials"]
-        parts += [f"{now.running} at work"] if now.running else []
-        parts += [f"best {signed(now.best)} against the defaults"] if now.best is not None else []
-        parts += [f"{now.front} on the front"] if now.front is not None else []
-        parts += [f"about {length(now.eta_s)} left"] if now.eta_s is not None and now.done < now.total else []
-        return ", ".join(parts)
+        left_s = now.eta_s if now.done < now.total else None
+        words = joined(
+            f"{now.done} of {now.total} trials",
+            now.running and f"{now.running} at work",
+            now.best is not None and f"best {signed(now.best)} against the defaults",
+            now.front is not None and f"{now.front} on the front",
+            left_s is not None and f"about {length(left_s)} left",
+        )
+        return Step(words, now.done, now.total)
 
 
 def document(done: TuneRun) -> dict[str, Any]:
@@ -56,9 +45,7 @@ def document(done: TuneRun) -> dict[str, Any]:
         "done": done.done,
         "complete": states.count("COMPLETE"),
         "pruned": states.count("PRUNED"),
-        "ran": done.ran,
-        "deaths": done.deaths,
-        "interrupted": done.interrupted,
+        **attributes(done, "ran", "deaths", "interrupted"),
         "goals": [("maximize " if goal.maximize else "minimize ") + goal.expression for goal in done.task.section.goals],
         "defaults": dict(done.task.defaults),
         "best": None if found is None or found.chosen is None else _trial(found.chosen),
@@ -76,19 +63,11 @@ def _trial(trial: Any) -> dict[str, Any]:
 
 def _validation(found: Validation) -> dict[str, Any]:
     return {
-        "instances": found.instances,
-        "seen": found.seen,
-        "broken": list(found.broken),
-        "broken_defaults": list(found.broken_defaults),
-        "failed": found.failed,
-        "failed_defaults": found.failed_defaults,
-        "wall_s": found.wall_s,
-        "wall_defaults_s": found.wall_defaults_s,
+        **attributes(found, "instances", "seen", "broken", "broken_defaults"),
+        **attributes(found, "failed", "failed_defaults", "wall_s", "wall_defaults_s"),
         "goals": [
             {
-                "goal": each.goal,
-                "defaults": each.defaults,
-                "tuned": each.tuned,
+                **attributes(each, "goal", "defaults", "tuned"),
                 "change": each.natural.value,
                 "low": each.natural.low,
                 "high": each.natural.high,
@@ -154,7 +133,7 @@ def where(found: Validation) -> str:
 
 def _sentence(each: TunedComparison, unseen: str) -> str:
     natural = each.natural
-    change, interval = signed(natural.value), f"95 % interval {signed(natural.low)} to {signed(natural.high)}"
+    change, interval = signed(natural.value), f"95 % interval {_interval(each)}"
     if each.verdict == "better":
         return f"{each.goal}: better than the defaults {unseen}, {change} ({interval})."
     if each.verdict == "worse":
@@ -165,18 +144,18 @@ def _sentence(each: TunedComparison, unseen: str) -> str:
 
 def _comparison_table(found: Validation) -> Any:
     colour = {"better": GOOD, "worse": BAD, "level": DIM}
-    rows = [
-        (
-            escape(each.goal),
-            figure(each.defaults),
-            figure(each.tuned),
-            f"[{colour[each.verdict]}]{signed(each.natural.value)}[/]",
-            f"{signed(each.natural.low)} to {signed(each.natural.high)}" if each.natural.known else "-",
-        )
-        for each in found.comparisons
-    ]
-    columns = ("goal, unseen seeds", "defaults", "tuned", "change", "95 % interval")
-    return table(columns, rows, right=columns[1:])
+    columns: dict[str, Callable[[TunedComparison], str]] = {
+        "goal, unseen seeds": lambda each: escape(each.goal),
+        "defaults": lambda each: figure(each.defaults),
+        "tuned": lambda each: figure(each.tuned),
+        "change": lambda each: f"[{colour[each.verdict]}]{signed(each.natural.value)}[/]",
+        "95 % interval": lambda each: _interval(each) if each.natural.known else "-",
+    }
+    return table_of(found.comparisons, columns, left=("goal, unseen seeds",))
+
+
+def _interval(each: TunedComparison) -> str:
+    return f"{signed(each.natural.low)} to {signed(each.natural.high)}"
 
 
 def _front_table(done: TuneRun) -> Any:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from typing import TypeVar
 
 from optbench.cli.terminal import exits
@@ -20,18 +21,20 @@ WAKE_S = 0.1
 ONE_PRESS_S = 1.0
 
 
-def interruptible(work: Callable[[threading.Event], T], keeps: bool = True, patience: str = PATIENCE) -> T:
-    """The result of ``work(stop)``. A signal sets ``stop``; a second one exits at once.
+def interruptible(work: Callable[..., T], keeps: bool = True, patience: str = PATIENCE) -> T:
+    """The result of ``work(stop=stop)``. A signal sets ``stop``; a second one exits at once.
 
-    Without ``keeps`` the first signal already exits at once. ``patience`` is the message printed
-    after the first signal.
+    Without ``keeps`` the work takes no ``stop``, and the first signal already exits at once.
+    ``patience`` is the message printed after the first signal.
 
     Native solvers block the thread that calls them, and Python runs signal handlers in the main
     thread only. If the solver ran there, Ctrl-C would have no effect until it ends.
     """
     stop = threading.Event()
+    if keeps:
+        work = partial(work, stop=stop)
     if threading.current_thread() is not threading.main_thread():
-        return work(stop)
+        return work()
 
     asked_at = 0.0
 
@@ -51,7 +54,7 @@ def interruptible(work: Callable[[threading.Event], T], keeps: bool = True, pati
     before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with ThreadPoolExecutor(1, "optbench-solve") as executor:
-            future = executor.submit(work, stop)
+            future = executor.submit(work)
             while not future.done():
                 wait([future], timeout=WAKE_S)
             return future.result()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
-from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
-from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
-from optbench.cli.verbs.convert import counts_of
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table, table_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
+from optbench.cli.verbs.convert import add_counts, counts_of
 
 if TYPE_CHECKING:
     from optbench.audit.audit_run import Audit, AuditRecord
@@ -29,75 +31,33 @@ EXAMPLES = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "log", metavar="LOG", help="a Slurm log: sacct --parsable2, with JobID, Eligible, Start, End, AllocTRES, NodeList"
-    )
-    parser.add_argument(
-        "--profile",
-        metavar="TYPE=NAME",
-        type=setting,
-        action="append",
-        default=[],
-        help="profile of a type of GPU in the log (a shipped one, or a file)",
-    )
-    parser.add_argument(
-        "--work", metavar="KIND", default="training", help="kind of work whose law of clocks holds (default training)"
-    )
-    parser.add_argument(
-        "--clock",
-        metavar="TYPE=F",
-        type=setting,
-        action="append",
-        default=[],
-        help="the clock that a type ran at, as a share of its top clock (default 1)",
-    )
-    parser.add_argument(
-        "--keep",
-        metavar="WHAT",
-        action="append",
-        default=[],
-        help="what no scheduler may change: clock, count, placement (type of GPU), idle (idle GPUs stay awake)",
-    )
-    parser.add_argument(
-        "--policy",
-        "-s",
-        "--solver",
-        metavar="POLICY",
-        action="append",
-        default=[],
-        help="simulate only these (default: all that support the instance)",
-    )
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the policies (default 0)")
-    parser.add_argument("--html", metavar="FILE", help="write the report as one page")
-    parser.add_argument("--instance", metavar="FILE", help="write the runs as an instance for policies and solvers")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
-    configure_gaps(parser)
-
-
-def configure_gaps(parser: argparse.ArgumentParser) -> None:
-    """Options for information that a log does not contain."""
-    group = parser.add_argument_group("information that a log does not contain")
-    group.add_argument(
-        "--nodes",
-        metavar="FILE",
-        help="the GPUs of each node, as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model",
-    )
-    group.add_argument(
-        "--node-type",
-        metavar="NODES=TYPE",
-        type=node_type,
-        action="append",
-        default=[],
-        help="type of the GPUs of nodes (gpu[01-24], gpu*, * for all others), for runs that name none",
-    )
-    for flags, what in ((("--since", "-S"), "from"), (("--until", "-E"), "up to")):
-        side = "-S" if what == "from" else "-E"
+def configure(parser: Parser) -> None:
+    fields = "JobID, Eligible, Start, End, AllocTRES, NodeList"
+    parser.positional("log", f"a Slurm log: sacct --parsable2, with {fields}")
+    kinds = "profile of a type of GPU in the log (a shipped one, or a file)"
+    parser.repeated("--profile TYPE=NAME", kinds, setting)
+    laws = "kind of work whose law of clocks holds (default training)"
+    parser.option("--work KIND", laws, default="training")
+    ran_at = "the clock that a type ran at, as a share of its top clock (default 1)"
+    parser.repeated("--clock TYPE=F", ran_at, setting)
+    fixed = "clock, count, placement (type of GPU), idle (idle GPUs stay awake)"
+    parser.repeated("--keep WHAT", f"what no scheduler may change: {fixed}")
+    only = "simulate only these (default: all that support the instance)"
+    parser.repeated("--policy -s --solver POLICY", only)
+    add_seed(parser, "of the policies (default 0)")
+    parser.option("--html FILE", "write the report as one page")
+    parser.option("--instance FILE", "write the runs as an instance for policies and solvers")
+    parser.flag("-q --quiet", "no progress")
+    parser.section("information that a log does not contain")
+    printed = "as sinfo -N -h -o '%%N %%G' prints them, or CSV with sn, gpu, model"
+    parser.option("--nodes FILE", f"the GPUs of each node, {printed}")
+    nodes = "gpu[01-24], gpu*, * for all others"
+    types = f"type of the GPUs of nodes ({nodes}), for runs that name none"
+    parser.repeated("--node-type NODES=TYPE", types, node_type)
+    for flags, what, side in (("--since -S", "from", "-S"), ("--until -E", "up to", "-E")):
         text = f"audit {what} this time (2026-03-01 or 2026-03-01T12:00:00): sacct's {side}; without it, as the log shows"
-        group.add_argument(*flags, metavar="TIME", type=moment, help=text)
-    for flag, what in (("--devices-per-node", "GPUs of a type on one node"), ("--count", "GPUs of a type in all")):
-        text = f"{what}; without it, the most in use at once"
-        group.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
+        parser.option(f"{flags} TIME", text, moment)
+    add_counts(parser, "GPUs")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -112,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and a file on stdout (-), or two of them, would mix; give one of them a path")
     options = options_of(args)
     tell = no_progress if args.quiet or args.json else print_step
-    done = interruptible(lambda _: audit(args.log, options, tell), keeps=False)
+    done = interruptible(partial(audit, args.log, options, tell), keeps=False)
     if isinstance(done, AuditRecord):
         if args.json:
             emit_json(refused(done))
@@ -171,7 +131,8 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
     from optbench.model.formats.imported import ImportOptions
     from optbench.model.formats.slurm.node_map import map_of_pairs
 
-    per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
+    per_node = counts_of("--devices-per-node", args.devices_per_node)
+    counts = counts_of("--count", args.count)
     clocks = {}
     for kind, text in settings_of(args.clock, "--clock").items():
         try:
@@ -180,7 +141,8 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
             raise UsageError(
                 f"--clock {kind}={text}: {text!r} is not allowed; it takes a share of the top clock, as 0.8"
             ) from None
-    profiles, node_map = settings_of(args.profile, "--profile"), map_of_pairs(args.node_type, "--node-type")
+    profiles = settings_of(args.profile, "--profile")
+    node_map = map_of_pairs(args.node_type, "--node-type")
     if args.since is not None and args.until is not None and args.since >= args.until:
         raise UsageError("--since must be before --until")
     return AuditOptions(
@@ -218,12 +180,15 @@ def show_audit(done: Audit, written: str | None) -> None:
     )
     causes = [(name, amount(value, "J"), f"{100 * value / record.energy_j:.1f} %") for name, value in done.causes.items()]
     show("", table(("excess by", "energy", "of the record"), causes, right=("energy", "of the record")))
-    rows = [
-        (escape(row.played.label.replace(",", ", ")), row.energy, row.share, row.mean, row.gap, escape(row.note))
-        for row in rows_of(done)
-    ]
-    heads = ("policy", "energy", "of the record", "mean time", "gap at that time", "")
-    show("", table(heads, rows, right=heads[1:5]))
+    columns: dict[str, Callable[[Any], str]] = {
+        "policy": lambda row: escape(row.played.label.replace(",", ", ")),
+        "energy": lambda row: row.energy,
+        "of the record": lambda row: row.share,
+        "mean time": lambda row: row.mean,
+        "gap at that time": lambda row: row.gap,
+        "": lambda row: escape(row.note),
+    }
+    show("", table_of(rows_of(done), columns, left=("policy", "")))
     if any("(" in row.share for row in rows_of(done)):
         show(f"[{DIM}]in brackets: without GPUs that rest after the record's end[/]")
     worth = [

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import threading
+from collections import Counter
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, show, table
-from optbench.cli.terminal.parser import UsageError, add_time_limit, number
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number
 from optbench.cli.terminal.targets import add_target, instance_of
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.bounds.bank.bank_entries import Recheck
-    from optbench.model.result import Bound
 
 DESCRIPTION = "Lower bounds on the objective that no schedule can beat, each with its source and how it is proved."
 EXAMPLES = (
@@ -25,17 +25,15 @@ EXAMPLES = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser, optional=True)
-    parser.add_argument(
-        "--recheck", action="store_true", help="prove the workspace's bank again; drop entries that do not hold, with the reason"
-    )
-    parser.add_argument(
-        "--method", metavar="METHOD", default="auto", help="a bounding method, or a solver (default auto: every suitable method)"
-    )
+    again = "prove the workspace's bank again; drop entries that do not hold, with the reason"
+    parser.flag("--recheck", again)
+    methods = "a bounding method, or a solver (default auto: every suitable method)"
+    parser.option("--method METHOD", methods, default="auto")
     add_time_limit(parser, 10.0, "time for bounding")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance (default 0)")
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="of a solver (default 1)")
+    add_seed(parser, "of the generated instance (default 0)")
+    parser.option("--threads N", "of a solver (default 1)", number(int, 1), 1)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,7 +52,7 @@ def _recheck(args: argparse.Namespace) -> int:
     if not path.is_file():
         raise OptbenchError(f"{path}: there is no bank; `optbench solve TARGET --bank` creates one")
 
-    def work(_: threading.Event) -> tuple[list[Recheck], list[str]]:
+    def work() -> tuple[list[Recheck], list[str]]:
         with BoundBank(path) as bank:
             notices = list(bank.notices)
             return list(bank.recheck_all()), notices
@@ -68,27 +66,26 @@ def _recheck(args: argparse.Namespace) -> int:
         value = f"{escape(each.instance)}  {figure(each.value)}  [{DIM}]{escape(each.source)}, {each.proof}[/]"
         shade = GOOD if each.outcome == "holds" else BAD
         show(f"  [{shade}]{each.outcome}[/]  {value}  {escape(each.why)}")
-    dropped, changed = (sum(each.outcome == word for each in found) for word in ("dropped", "changed"))
-    show(f"{len(found):,} entries of {escape(str(path))}: {dropped:,} dropped, {changed:,} changed to the value that they prove")
+    outcomes = Counter(each.outcome for each in found)
+    changed = f"{outcomes['changed']:,} changed to the value that they prove"
+    what = f"{len(found):,} entries of {escape(str(path))}"
+    show(f"{what}: {outcomes['dropped']:,} dropped, {changed}")
     return exits.DONE
 
 
 def _bound(args: argparse.Namespace) -> int:
     from optbench import api
-    from optbench.cli.terminal.result_lines import best_bounds
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
+    from optbench.outcome import best_by_level
 
     instance = instance_of(args.target, args.format, args.seed)
 
-    def work(_: threading.Event) -> list[Bound]:
-        return api.bound(instance, args.method, time_limit_s=args.time_limit, seed=args.seed, threads=args.threads)
-
-    found = interruptible(work, keeps=False)
-    best = best_bounds(found)
-    levels = range(instance.objective.num_levels)
+    settings = {"time_limit_s": args.time_limit, "seed": args.seed, "threads": args.threads}
+    found = interruptible(partial(api.bound, instance, args.method, **settings), keeps=False)
+    best = best_by_level(found, instance.objective.num_levels)
     if args.json:
-        values = [best[k].value if k in best else None for k in levels]
+        values = [None if bound is None else bound.value for bound in best]
         emit_json(
             {
                 "instance": instance.name,
@@ -101,11 +98,11 @@ def _bound(args: argparse.Namespace) -> int:
         )
     else:
         rows = []
-        for k in levels:
+        for k in range(len(best)):
             ranked = sorted((b for b in found if b.level == k), key=lambda b: -b.value)
             rows += [
                 (instance.objective.level(k).label if b is ranked[0] else "", figure(b.value), b.source, b.proof) for b in ranked
             ]
         show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{instance.num_tasks:,} tasks[/]")
         show("", table(("no schedule has an objective below", "value", "source", "proof"), rows, right=("value",)))
-    return exits.DONE if all(k in best for k in levels) else exits.NO_SOLUTION
+    return exits.NO_SOLUTION if None in best else exits.DONE

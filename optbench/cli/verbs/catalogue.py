@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, show, table
+from optbench.cli.terminal.output import BAD, DIM, attributes, emit_json, escape, show, table, table_of
+from optbench.cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from optbench.plugins.discovery import Entry, Kind
@@ -23,13 +25,12 @@ PROFILES = ("profiles", "profile")
 WHAT: dict[str, Kind] = {"problems": "problem", "solvers": "solver", "studies": "study"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    what = (*WHAT, *WHAT.values(), *PROFILES)
+def configure(parser: Parser) -> None:
     kinds = f"only {', '.join(WHAT)} (default all three), or profiles"
-    parser.add_argument("kind", metavar="KIND", nargs="?", choices=what, help=kinds)
-    parser.add_argument("names", metavar="NAME", nargs="*", help="of profiles: names, or files of your own")
+    parser.positional("kind", kinds, "?", choices=(*WHAT, *WHAT.values(), *PROFILES))
+    parser.positional("names NAME", "of profiles: names, or files of your own", "*")
     more = "also files, types of parameters, what solvers support, sources of profiles"
-    parser.add_argument("-v", "--verbose", action="store_true", help=more)
+    parser.flag("-v --verbose", more)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,16 +58,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _as_json(entry: Entry) -> dict[str, Any]:
     return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "summary": entry.summary,
+        **attributes(entry, "name", "kind", "summary"),
         "parameters": [{"name": p.name, "type": p.type, "default": p.default} for p in entry.parameters],
-        "available": entry.available,
-        "reason": entry.reason,
-        "shadows": entry.shadows,
-        "path": entry.path,
-        "supports": list(entry.supports),
-        "clairvoyant": entry.clairvoyant,
+        **attributes(entry, "available", "reason", "shadows", "path", "supports", "clairvoyant"),
     }
 
 
@@ -110,9 +104,18 @@ def _profiles(args: argparse.Namespace) -> int:
     if args.json:
         emit_json([_profile_json(shape) for shape in found])
         return exits.DONE
-    columns = ("profile", "also", "board W", "idle W", "sleep W", "memory GB", "peak TFLOPS", "GB/s", "kinds of work")
-    rows = [_profile_row(shape) for shape in found]
-    show("\n[bold]profiles[/]", table(columns, rows, right=columns[2:8]))
+    columns: dict[str, Callable[[Profile], str]] = {
+        "profile": lambda shape: f"[bold]{escape(shape.name)}[/]",
+        "also": lambda shape: ", ".join(_aliases(shape)),
+        "board W": lambda shape: _number(shape.tdp_w),
+        "idle W": lambda shape: _number(shape.idle_w),
+        "sleep W": lambda shape: _number(shape.sleep_w),
+        "memory GB": lambda shape: _number(shape.memory_gb),
+        "peak TFLOPS": lambda shape: _number(shape.peak_tflops),
+        "GB/s": lambda shape: _number(shape.bandwidth_gb_s),
+        "kinds of work": lambda shape: escape(", ".join(shape.kinds)),
+    }
+    show("\n[bold]profiles[/]", table_of(found, columns, left=("profile", "also", "kinds of work")))
     for shape in found:
         if args.verbose:
             show(f"[bold]{escape(shape.name)}[/]")
@@ -129,10 +132,8 @@ def _aliases(shape: Profile) -> list[str]:
     return [short for short, full in ALIASES.items() if full == shape.name]
 
 
-def _profile_row(shape: Profile) -> tuple[str, ...]:
-    values = (shape.tdp_w, shape.idle_w, shape.sleep_w, shape.memory_gb, shape.peak_tflops, shape.bandwidth_gb_s)
-    numbers = ("" if value is None else f"{value:g}" for value in values)
-    return f"[bold]{escape(shape.name)}[/]", ", ".join(_aliases(shape)), *numbers, escape(", ".join(shape.kinds))
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
 
 
 def _profile_json(shape: Profile) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import argparse
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show
+from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = (
     "Show each published claim of a study beside what was measured here: our figure with its 95 % interval, what the certified "
@@ -15,8 +16,8 @@ DESCRIPTION = (
 EXAMPLES = ("optbench claims", "optbench claims quickstart --json")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all that were run)")
+def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study, or its file (default: all that were run)", "?")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import argparse
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, length, show
+from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = (
     "Compile the kernels of solvers, policies and bounds into the user's cache folder "
@@ -15,9 +16,9 @@ DESCRIPTION = (
 EXAMPLES = ("optbench compile", "optbench compile random_rules cpsat")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", metavar="SOLVER", nargs="*", default=[], help="only what these need (default: everything)")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.positional("names SOLVER", "only what these need (default: everything)", "*", default=[])
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:

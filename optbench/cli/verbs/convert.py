@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import emit_json, escape, show
-from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
 from optbench.cli.terminal.targets import TARGET_HELP, is_file, read
 
 if TYPE_CHECKING:
@@ -30,27 +30,27 @@ EXAMPLES = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("input", metavar="IN", help=TARGET_HELP)
-    parser.add_argument("output", metavar="OUT", help="the file to write; - for stdout")
-    parser.add_argument("--to", metavar="FORMAT", default="optbench", help="format to write (default optbench, the native JSON)")
-    parser.add_argument("--format", metavar="FORMAT", help="format of IN, where its content fits more than one")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of a generated instance (default 0)")
-    records = parser.add_argument_group("recorded runs (sacct, wfformat)")
-    records.add_argument("--schedule", metavar="FILE", help="write the recorded schedule")
-    records.add_argument(
-        "--profile",
-        metavar="TYPE=NAME",
-        type=setting,
-        action="append",
-        default=[],
-        help="profile of a type of device in the log (a shipped one, or a file); without it, recorded times and no power",
-    )
-    records.add_argument("--work", metavar="KIND", help="kind of work whose law of clocks holds (default training)")
-    for flag, what in (("--devices-per-node", "devices of a type on one node"), ("--count", "devices of a type in all")):
-        text = f"{what}; without it, the most in use at once"
-        records.add_argument(flag, metavar="TYPE=N", type=setting, action="append", default=[], help=text)
-    records.add_argument("--by-node", action="store_true", help="a pool per node of a Slurm log, not per type of device")
+def configure(parser: Parser) -> None:
+    parser.positional("input IN", TARGET_HELP)
+    parser.positional("output OUT", "the file to write; - for stdout")
+    parser.option("--to FORMAT", "format to write (default optbench, the native JSON)", default="optbench")
+    parser.option("--format FORMAT", "format of IN, where its content fits more than one")
+    add_seed(parser, "of a generated instance (default 0)")
+    parser.section("recorded runs (sacct, wfformat)")
+    parser.option("--schedule FILE", "write the recorded schedule")
+    profile = "profile of a type of device in the log (a shipped one, or a file)"
+    without = "without it, recorded times and no power"
+    parser.repeated("--profile TYPE=NAME", f"{profile}; {without}", setting)
+    parser.option("--work KIND", "kind of work whose law of clocks holds (default training)")
+    add_counts(parser, "devices")
+    parser.flag("--by-node", "a pool per node of a Slurm log, not per type of device")
+
+
+def add_counts(parser: Parser, devices: str) -> None:
+    """Add the options for the numbers of devices, which a log shows only in part."""
+    for flag, what in (("--devices-per-node", "on one node"), ("--count", "in all")):
+        text = f"{devices} of a type {what}; without it, the most in use at once"
+        parser.repeated(f"{flag} TYPE=N", text, setting)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -132,7 +132,8 @@ def options_of(args: argparse.Namespace) -> ImportOptions | None:
     if not any(given):
         return None
     profiles = settings_of(args.profile, "--profile")
-    per_node, counts = counts_of("--devices-per-node", args.devices_per_node), counts_of("--count", args.count)
+    per_node = counts_of("--devices-per-node", args.devices_per_node)
+    counts = counts_of("--count", args.count)
     return ImportOptions(profiles, args.work or ImportOptions.work, per_node, counts, args.by_node)
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, GOOD, emit, emit_json, escape, show, table
 from optbench.cli.terminal.parser import Parser, add_json
-
-if TYPE_CHECKING:
-    from optbench.data import DataFile, DataSet
+from optbench.data.registry import DataFile, DataSet, data_path, data_sets, locate, select
+from optbench.errors import UnknownNameError
 
 DESCRIPTION = (
     "Public instances with checksums: those below $OPTBENCH_DATA where it is set, otherwise fetched once into a cache\n"
@@ -33,14 +30,14 @@ STATES = {
 }
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions", parser_class=Parser)
     shown = actions.add_parser("list", help="the sets, or the files of one set, and where they are")
-    shown.add_argument("sets", metavar="SET", nargs="*", help="show the files of these sets")
+    shown.positional("sets SET", "show the files of these sets", "*")
     fetched = actions.add_parser("fetch", help="fetch sets or files into the cache")
-    fetched.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
     path = actions.add_parser("path", help="print the path of a file or set, with its checksum verified")
-    path.add_argument("names", metavar="NAME", nargs="+", help="a set (jobshop) or a file (jobshop/ft06)")
+    for action in (fetched, path):
+        action.positional("names NAME", "a set (jobshop) or a file (jobshop/ft06)", "+")
     for action in (shown, fetched, path):
         add_json(action, default=argparse.SUPPRESS)  # A default here would override `optbench data --json list`.
 
@@ -50,9 +47,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from optbench.data import data_sets
-    from optbench.errors import UnknownNameError
-
     known = data_sets()
     for name in args.sets:
         if name not in known:
@@ -73,14 +67,10 @@ def _list(args: argparse.Namespace) -> int:
 
 def _here(entry: DataSet) -> str:
     """The number of files that are present and intact."""
-    from optbench.data import locate
-
     return str(sum(locate(file)[0] in ("data", "cache") for file in entry.files))
 
 
 def _as_json(entry: DataSet, with_files: bool) -> dict[str, Any]:
-    from optbench.data import locate
-
     out: dict[str, Any] = {"name": entry.name, "summary": entry.summary, "licence": entry.licence}
     out |= {"num_files": len(entry.files), "here": int(_here(entry))}
     if with_files:
@@ -93,14 +83,12 @@ def _as_json(entry: DataSet, with_files: bool) -> dict[str, Any]:
 
 
 def _show_files(entry: DataSet) -> None:
-    from optbench.data import locate
-
     rows = [(escape(file.name), f"{file.size:,}", STATES[locate(file)[0]]) for file in entry.files]
     show(f"\n[bold]{escape(entry.name)}[/]: {escape(entry.summary)}", table(("file", "bytes", "where"), rows, right=("bytes",)))
 
 
 def _fetch(args: argparse.Namespace) -> int:
-    from optbench.data import fetch, unfetchable
+    from optbench.data.fetch import fetch, unfetchable
 
     def progress(file: DataFile, size: int) -> None:
         if not args.json and size >= file.size:
@@ -119,16 +107,9 @@ def _fetch(args: argparse.Namespace) -> int:
 
 
 def _path(args: argparse.Namespace) -> int:
-    paths = _paths(args.names)
+    paths = [data_path(file.path) for file in select(args.names)]
     if args.json:
         emit_json({"paths": [str(path) for path in paths]})
     else:
         emit("\n".join(map(str, paths)))
     return exits.DONE
-
-
-def _paths(names: Sequence[str]) -> list[Path]:
-    """The path of a file, or the paths of all files of a set."""
-    from optbench.data import data_path, select
-
-    return [data_path(file.path) for file in select(names)]

@@ -7,13 +7,14 @@ from dataclasses import asdict
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table
+from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = "Check this installation. The exit code is 1 if something does not work, else 0."
 EXAMPLES = ("optbench doctor", "optbench doctor --json")
 MARKS = {"ok": f"[{GOOD}]ok[/]", "note": f"[{DIM}]note[/]", "problem": f"[{BAD}]problem[/]"}
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     del parser  # it takes no arguments of its own
 
 

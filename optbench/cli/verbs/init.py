@@ -8,13 +8,14 @@ from pathlib import Path
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, show
+from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = "Make a folder a workspace: your own plug-ins live there beside the built-in ones. Nothing is overwritten."
 EXAMPLES = ("optbench init", "optbench init my-lab --compile")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dir", metavar="DIR", nargs="?", default=".", help="the folder (default: this one)")
+def configure(parser: Parser) -> None:
+    parser.positional("dir", "the folder (default: this one)", "?", default=".")
     parser.add_argument(
         "--compile", action=argparse.BooleanOptionalAction,
         help="compile solvers now, about a minute, once per machine (default: ask on a terminal, else at first use)",

@@ -6,15 +6,16 @@ import argparse
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import GOOD, emit_json, escape, show
+from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = "Write a small working plug-in and its test into this workspace; change it into yours."
 EXAMPLES = ("optbench new solver my_rule", "optbench new problem my_cluster", "optbench new study my_question")
 KINDS = ("solver", "problem", "study")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", metavar="KIND", choices=KINDS, help="solver, problem or study")
-    parser.add_argument("name", metavar="NAME", help="lower-case letters, digits and underscores")
+def configure(parser: Parser) -> None:
+    parser.positional("kind", "solver, problem or study", choices=KINDS)
+    parser.positional("name", "lower-case letters, digits and underscores")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,31 +5,14 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
-from optbench.cli.terminal.live_line import NO_TOTAL, LiveLine
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    GOOD,
-    emit_json,
-    escape,
-    figure,
-    length,
-    percent,
-    show,
-    table,
-)
-from optbench.cli.terminal.parser import (
-    UsageError,
-    add_time_limit,
-    number,
-    seconds,
-    setting,
-    settings_of,
-)
+from optbench.cli.terminal.live_line import LiveLine, Step
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
@@ -43,27 +26,24 @@ EXAMPLES = (
 UNTIL_COMPLETION = "completion"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument("-s", "--solver", metavar="SOLVER", default="cpsat", help="a solver that supports limits (default cpsat)")
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
-    )
-    parser.add_argument("--x", metavar="METRIC", default="makespan_s", help="the metric that is limited (default makespan_s)")
-    parser.add_argument("--y", metavar="METRIC", default="energy_j", help="the metric that is minimised (default energy_j)")
-    parser.add_argument("--points", metavar="N", type=number(int, 2), default=10, help="points, both ends included (default 10)")
+    parser.option("-s --solver SOLVER", "a solver that supports limits (default cpsat)", default="cpsat")
+    parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
+    parser.option("--x METRIC", "the metric that is limited (default makespan_s)", default="makespan_s")
+    parser.option("--y METRIC", "the metric that is minimised (default energy_j)", default="energy_j")
+    parser.option("--points N", "points, both ends included (default 10)", number(int, 2), 10)
     add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
-    parser.add_argument(
-        "--horizon", metavar="TIME", type=horizon,
-        help="horizon of idle energy: 1h, or 'completion' (default: the time of every task's cheapest mode)",
-    )
-    parser.add_argument("--asleep", action="store_true", help="devices that are not busy sleep, whatever their pool says")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver")
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the front as JSON")
-    parser.add_argument("--html", metavar="FILE", help="write a page with the plot")
-    parser.add_argument("--csv", metavar="FILE", help="write the points as CSV")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    cheapest = "the time of every task's cheapest mode"
+    idle = f"horizon of idle energy: 1h, or 'completion' (default: {cheapest})"
+    parser.option("--horizon TIME", idle, horizon)
+    parser.flag("--asleep", "devices that are not busy sleep, whatever their pool says")
+    add_seed(parser, "of the generated instance and of the solver")
+    parser.option("--threads N", "default 1", number(int, 1), 1)
+    parser.option("-o --output FILE", "write the front as JSON")
+    parser.option("--html FILE", "write a page with the plot")
+    parser.option("--csv FILE", "write the points as CSV")
+    parser.flag("-q --quiet", "no progress")
 
 
 def horizon(text: str) -> float | str:
@@ -94,61 +74,33 @@ def _front(args: argparse.Namespace) -> Front:
     from optbench.fronts.front_search import pareto
 
     instance = instance_of(args.target, args.format, args.seed)
+    names = ("x", "y", "points", "seed", "threads", "asleep")
+    settings = {name: getattr(args, name) for name in names}
+    settings |= {"time_limit_s": args.time_limit, "horizon_s": args.horizon}
+    params: dict[str, Any] = settings_of(args.param)
     with FrontLine(args.solver, quiet=args.quiet or args.json) as progress:
-
-        def work(stop: threading.Event) -> Front:
-            return pareto(
-                instance,
-                args.solver,
-                x=args.x,
-                y=args.y,
-                points=args.points,
-                time_limit_s=args.time_limit,
-                seed=args.seed,
-                threads=args.threads,
-                horizon_s=args.horizon,
-                asleep=args.asleep,
-                on_progress=progress,
-                stop=stop,
-                **settings_of(args.param),
-            )
-
-        return interruptible(work)
+        settings["on_progress"] = progress
+        return interruptible(partial(pareto, instance, args.solver, **settings, **params))
 
 
 class FrontLine(LiveLine):
     """Print a line on stderr for every finished point, and the current one's progress at intervals."""
 
-    def __init__(self, solver: str, quiet: bool = False) -> None:
-        super().__init__(solver, quiet)
-        self.progress: FrontProgress | None = None
+    waiting = "looking for a first schedule"
 
-    def __call__(self, progress: FrontProgress) -> None:
-        self.progress = progress
-        if progress.finished:
-            self.say(self.state())
-        else:
-            self.now_and_then()
-
-    def has_more(self) -> bool:
-        return False
-
-    def share(self) -> tuple[float, float | None]:
-        if self.progress is None:
-            return NO_TOTAL
-        return self.progress.number - (not self.progress.finished), self.progress.points
-
-    def state(self) -> str:
+    def describe(self, now: FrontProgress) -> Step:
         """``point 2 of 8 under 120: energy_j 1.2e6, gap 3 % so far``."""
         from optbench.model.measures import gap
 
-        now = self.progress
-        if now is None:
-            return "looking for a first schedule"
         under = "" if now.limit is None else f" under {figure(now.limit)}"
+        so_far = "" if now.finished else " so far"
         distance = percent(gap(now.objective, now.bound))
-        words = f"point {now.number} of {now.points}{under}: {now.metric} {figure(now.objective)}"
-        return f"{words}, gap {distance}{'' if now.finished else ' so far'}"
+        point = f"point {now.number} of {now.points}{under}: {now.metric} {figure(now.objective)}"
+        done = now.number - (not now.finished)
+        return Step(f"{point}, gap {distance}{so_far}", done, now.points, is_result=now.finished)
+
+    def has_more(self) -> bool:
+        return False
 
 
 def _write(args: argparse.Namespace, front: Front) -> list[str]:
@@ -188,15 +140,17 @@ def show_front(front: Front, written: list[str]) -> None:
         reason = "proven infeasible" if front.infeasible else "no schedule found in time; give it more (--time-limit)"
         show(f"[{BAD}]no front[/]: {reason}")
         return
-    columns = (f"{front.x} ≤", front.x, front.y, "bound", "gap", "above constant", "bound from", "time")
-    show("", table(columns, [_row(point) for point in front.points], right=(*columns[:6], "time")), "")
+    columns: dict[str, Callable[[FrontPoint], str]] = {
+        f"{front.x} ≤": lambda point: figure(point.limit),
+        front.x: lambda point: figure(point.x),
+        front.y: lambda point: figure(point.y),
+        "bound": lambda point: figure(point.bound),
+        "gap": lambda point: f"[{GOOD}]proven[/]" if point.proven else percent(point.gap),
+        "above constant": lambda point: percent(0.0 if point.proven else point.gap_above),
+        "bound from": lambda point: escape(point.bound_source or "-"),
+        "time": lambda point: length(point.wall_s),
+    }
+    show("", table_of(front.points, columns, left=("bound from",)), "")
     show(escape(verdict(front)))
     for path in written:
         show(f"written to [bold]{escape(path)}[/]")
-
-
-def _row(point: FrontPoint) -> tuple[str, ...]:
-    proven = f"[{GOOD}]proven[/]" if point.proven else percent(point.gap)
-    above = percent(0.0 if point.proven else point.gap_above)
-    numbers = tuple(figure(value) for value in (point.limit, point.x, point.y, point.bound))
-    return (*numbers, proven, above, escape(point.bound_source or "-"), length(point.wall_s))

@@ -32,10 +32,10 @@ NEXT = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), help=f"cells at a time (default {JOBS}, or the cores)")
-    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow; `optbench sync` does it later")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.option("-n --jobs N", f"cells at a time (default {JOBS}, or the cores)", number(int, 1))
+    parser.flag("--no-track", "send nothing to MLflow; `optbench sync` does it later")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:

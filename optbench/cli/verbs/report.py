@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, percent, show, table
-from optbench.cli.terminal.parser import UsageError
+from optbench.cli.terminal.parser import Parser, UsageError
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ EXAMPLES = ("optbench report quickstart --open", "optbench report quickstart -o 
 COLUMNS = ("", "solver", "study gap", "95 % interval", "above best known", "optimum", "failed", "time")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all that were run)")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the page there (default: in the store, beside the study)")
-    parser.add_argument("--open", action="store_true", help="show the page in a browser")
+def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study, or its file (default: all that were run)", "?")
+    parser.option("-o --output FILE", "write the page there (default: in the store, beside the study)")
+    parser.flag("--open", "show the page in a browser")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
-from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal.output import emit_json
-from optbench.cli.terminal.parser import number
+from optbench.cli.terminal.parser import Parser, number
 from optbench.errors import OptbenchError
 
 if TYPE_CHECKING:
     from optbench.run.runner import StudyRun
-    from optbench.study.cells import Cell
     from optbench.study.declared import Study
 
 DESCRIPTION = (
@@ -26,21 +24,16 @@ EXAMPLES = ("optbench run quickstart -n 2", "optbench run quickstart --only solv
 PATIENCE = "optbench: stopping; finished cells are kept, the same command runs the rest (press Ctrl-C again to exit at once)\n"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="name of a study, or its file")
-    parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), default=1, help="cells at a time (default 1)")
-    parser.add_argument(
-        "--only",
-        metavar="FILTER",
-        action="append",
-        default=[],
-        help="part of the cells: solver=, target=, instance=, seed=, repetition=, the beginning of a key, or text in "
-        "`solver | instance | seed`; may repeat",
-    )
-    parser.add_argument("--force", action="store_true", help="run every cell again; the last record counts")
-    parser.add_argument("--retry", action="store_true", help="run failed cells again")
-    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow; `optbench sync` does it later")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study, or its file")
+    parser.option("-n --jobs N", "cells at a time (default 1)", number(int, 1), 1)
+    fields = "solver=, target=, instance=, seed=, repetition="
+    text = f"{fields}, the beginning of a key, or text in `solver | instance | seed`"
+    parser.repeated("--only FILTER", f"part of the cells: {text}; may repeat")
+    parser.flag("--force", "run every cell again; the last record counts")
+    parser.flag("--retry", "run failed cells again")
+    parser.flag("--no-track", "send nothing to MLflow; `optbench sync` does it later")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -91,15 +84,10 @@ def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     from optbench.run.runner import run_study
     from optbench.run.study_progress import StudyWatch
 
-    def only(cells: Sequence[Cell]) -> Sequence[Cell]:
-        return select(cells, args.only)
-
-    with StudyProgress(study.name, StudyWatch(args.jobs), quiet=args.quiet or args.json) as progress:
-
-        def work(stop: threading.Event) -> StudyRun:
-            return run_study(
-                study, jobs=args.jobs, force=args.force, retry=args.retry, only=only, on_progress=progress, stop=stop
-            )
-
+    settings = {"jobs": args.jobs, "force": args.force, "retry": args.retry}
+    only = partial(select, filters=args.only)
+    watch = StudyWatch(args.jobs)
+    with StudyProgress(study.name, watch, quiet=args.quiet or args.json) as progress:
+        work = partial(run_study, study, only=only, on_progress=progress, **settings)
         return interruptible(work, patience=PATIENCE)
 

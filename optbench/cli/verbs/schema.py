@@ -6,14 +6,15 @@ import argparse
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit_json
+from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = "Print the JSON Schema (draft 2020-12) of one of optbench's files."
 EXAMPLES = ("optbench schema instance", "optbench schema result > result.schema.json")
 KINDS = ("instance", "schedule", "result")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", metavar="KIND", choices=KINDS, help="instance, schedule or result")
+def configure(parser: Parser) -> None:
+    parser.positional("kind", "instance, schedule or result", choices=KINDS)
 
 
 def run(args: argparse.Namespace) -> int:

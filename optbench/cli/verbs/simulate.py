@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import threading
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    emit_json,
-    escape,
-    figure,
-    length,
-    metric_unit,
-    percent,
-    show,
-    table,
-)
-from optbench.cli.terminal.parser import UsageError, number, seconds, setting, settings_of
+from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
 from optbench.units import DAY_S
 
@@ -33,31 +23,22 @@ EXAMPLES = (
     "optbench simulate gpu_dag:tasks=40 --policy fcfs",
     "optbench simulate gpu_dag:tasks=40 --policy fcfs --horizon 10m --json",
 )
+COUNTS = ("arrivals", "completed", "in_progress", "queue_end")
 # Keys of ``--json`` for every family; they are null where a family has no such value.
 ELSEWHERE = ("reference", "regret")
 # Shorter waits are not mentioned.
 FELT_S = 0.1
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument(
-        "--policy", "-s", "--solver", metavar="POLICY", default="fcfs", help="see `optbench list solvers` (default fcfs)"
-    )
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the policy"
-    )
-    parser.add_argument("--arrivals", metavar="FILE", help="recorded arrivals, where the problem takes them")
-    parser.add_argument(
-        "--horizon",
-        metavar="TIME",
-        type=seconds,
-        help="end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)",
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the policy (default 0)"
-    )
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
+    parser.option("--policy -s --solver POLICY", "see `optbench list solvers` (default fcfs)", default="fcfs")
+    parser.repeated("-p --param KEY=VALUE", "a parameter of the policy", setting)
+    parser.option("--arrivals FILE", "recorded arrivals, where the problem takes them")
+    end = "end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)"
+    parser.option("--horizon TIME", end, seconds)
+    add_seed(parser, "of the generated instance and of the policy (default 0)")
+    parser.option("--threads N", "default 1", number(int, 1), 1)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,11 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from optbench.simulation import simulate
 
     instance = instance_with(args)
-    params: dict[str, Any] = settings_of(args.param)
-
-    def work(_: threading.Event) -> Simulation:
-        return simulate(instance, args.policy, seed=args.seed, threads=args.threads, horizon_s=args.horizon, params=params)
-
+    settings = {"seed": args.seed, "threads": args.threads, "horizon_s": args.horizon}
+    work = partial(simulate, instance, args.policy, params=settings_of(args.param), **settings)
     done = replace(interruptible(work, keeps=False), compile_s=round(compiled_s(), 3))
     if args.json:
         emit_json(document(done))
@@ -129,7 +107,9 @@ ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dea
 
 def show_simulation(done: Simulation, num_tasks: int) -> None:
     """Show a simulation in tables."""
-    compiled = f", compiled for {length(done.compile_s)} before, once per machine" if done.compile_s >= FELT_S else ""
+    compiled = f", compiled for {length(done.compile_s)} before, once per machine"
+    if done.compile_s < FELT_S:
+        compiled = ""
     show(
         f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, {escape(done.policy)}, seed {done.seed}[/]",
         f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled}",
@@ -139,25 +119,29 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
     if done.objective is not None or done.bound is not None:
         row = (done.objective_name, figure(done.objective), figure(done.bound), percent(done.gap))
         show("", table(("objective", "value", "bound", "gap"), [row], right=("value", "bound", "gap")))
-    counts = [
-        (name.replace("_", " "), figure(getattr(done, name)), "")
-        for name in ("arrivals", "completed", "in_progress", "queue_end")
-    ]
-    energy = [("energy", figure(done.energy_j), "J"), ("energy per unit of work", figure(done.j_per_unit), "J")]
+    show("", table(("", "value", "unit"), value_rows(done), right=("value",)))
+
+
+def value_rows(done: Simulation) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and unit of what a simulation measured."""
+    for name in COUNTS:
+        yield name.replace("_", " "), figure(getattr(done, name)), ""
+    yield "energy", figure(done.energy_j), "J"
+    yield "energy per unit of work", figure(done.j_per_unit), "J"
     if done.lost_j:
-        energy.append(("energy of lost work", figure(done.lost_j), "J"))
-    times = [(f"{what} {name}", figure(value), "s") for what, spread in done.latency_s.items() for name, value in spread.items()]
-    metrics = [
-        (name, percent(value), "") if name.startswith("gap_") else (name, figure(value), metric_unit(name))
-        for name, value in done.metrics.items()
-        if not is_shown_above(name)
-    ]
-    think = [(f"decision {name}", figure(value), "ms") for name, value in (done.decision_ms or {}).items()]
-    show("", table(("", "value", "unit"), counts + energy + times + metrics + think, right=("value",)))
+        yield "energy of lost work", figure(done.lost_j), "J"
+    for what, spread in done.latency_s.items():
+        yield from ((f"{what} {name}", figure(value), "s") for name, value in spread.items())
+    for name, value in done.metrics.items():
+        if not is_shown_above(name):
+            is_gap = name.startswith("gap_")
+            yield name, (percent if is_gap else figure)(value), "" if is_gap else metric_unit(name)
+    for name, value in (done.decision_ms or {}).items():
+        yield f"decision {name}", figure(value), "ms"
 
 
 def is_shown_above(metric: str) -> bool:
     """Whether the lines above the metrics already show this one."""
     first, _, rest = metric.partition("_")
-    told = ("arrivals", "completed", "in_progress", "queue_end", "energy_j", "j_per_unit", "makespan")
+    told = (*COUNTS, "energy_j", "j_per_unit", "makespan")
     return metric in told or (first in ("sojourn", "service") and rest != "censored_s")

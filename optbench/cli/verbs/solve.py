@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import emit_json
-from optbench.cli.terminal.parser import UsageError, add_time_limit, number, setting, settings_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
@@ -29,35 +29,24 @@ DEFAULT_TIME_S = 60.0
 EXPLAIN_S = 30.0
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.add_argument(
-        "-s", "--solver", "--policy", metavar="SOLVER", default="cpsat", help="see `optbench list solvers` (default cpsat)"
-    )
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[], help="a parameter of the solver"
-    )
+    parser.option("-s --solver --policy SOLVER", "see `optbench list solvers` (default cpsat)", default="cpsat")
+    parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
     add_time_limit(parser, DEFAULT_TIME_S, "time for solving", unless="; none with --work-limit")
-    parser.add_argument(
-        "--work-limit", metavar="N", type=number(float, 1e-9), help="limit in the solver's own units: the same on any machine"
-    )
-    parser.add_argument(
-        "--seed", metavar="N", type=number(int, 0), default=0, help="of the generated instance and of the solver (default 0)"
-    )
-    parser.add_argument(
-        "--instance-seed", metavar="N", type=number(int, 0), help="of the generated instance, where it differs from the solver's"
-    )
-    parser.add_argument("--threads", metavar="N", type=number(int, 1), default=1, help="default 1")
-    parser.add_argument("--warm-start", metavar="FILE", help="a schedule to start from; the result is never worse")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write the schedule")
-    parser.add_argument("--html", metavar="FILE", help="write a page: Gantt chart, power curve, search")
-    parser.add_argument(
-        "--explain", action="store_true", help=f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
-    )
-    parser.add_argument(
-        "--bank", action="store_true", help="use and keep bounds in the workspace's .optbench/ (not for comparisons)"
-    )
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+    units = "limit in the solver's own units: the same on any machine"
+    parser.option("--work-limit N", units, number(float, 1e-9))
+    add_seed(parser, "of the generated instance and of the solver (default 0)")
+    other = "of the generated instance, where it differs from the solver's"
+    parser.option("--instance-seed N", other, number(int, 0))
+    parser.option("--threads N", "default 1", number(int, 1), 1)
+    parser.option("--warm-start FILE", "a schedule to start from; the result is never worse")
+    parser.option("-o --output FILE", "write the schedule")
+    parser.option("--html FILE", "write a page: Gantt chart, power curve, search")
+    more = f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
+    parser.flag("--explain", more)
+    parser.flag("--bank", "use and keep bounds in the workspace's .optbench/ (not for comparisons)")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     # A time limit that ends before the work limit would make the result depend on the machine.
     if args.time_limit is None and args.work_limit is None:
         args.time_limit = DEFAULT_TIME_S
-    instance = instance_of(args.target, args.format, args.seed if args.instance_seed is None else args.instance_seed)
+    seed = args.seed if args.instance_seed is None else args.instance_seed
+    instance = instance_of(args.target, args.format, seed)
     result = _write_schedule(args, instance, _solve(args, instance))
     explanation = _explain(args, instance, result) if args.explain else None
     if args.html:
@@ -78,8 +68,10 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         from optbench.model.files.result_json import result_to_dict
 
-        why = {"explain": None if explanation is None else explanation.to_dict()} if args.explain else {}
-        emit_json(result_to_dict(result) | why)
+        document = result_to_dict(result)
+        if args.explain:
+            document["explain"] = None if explanation is None else explanation.to_dict()
+        emit_json(document)
     elif outputs.STDOUT not in (args.output, args.html):
         from optbench.cli.terminal.result_lines import show_result
 
@@ -100,21 +92,18 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     start = read_schedule(args.warm_start, instance) if args.warm_start else None
     levels = tuple(instance.objective.level(k).label for k in range(instance.objective.num_levels))
     with SolveProgress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
-
-        def work(stop: threading.Event) -> Result:
-            return api.solve(
-                instance,
-                solver,
-                time_limit_s=args.time_limit,
-                work_limit=args.work_limit,
-                seed=args.seed,
-                threads=args.threads,
-                warm_start=start,
-                on_progress=progress,
-                stop=stop,
-                bank=bank_file() if args.bank else None,
-            )
-
+        work = partial(
+            api.solve,
+            instance,
+            solver,
+            time_limit_s=args.time_limit,
+            work_limit=args.work_limit,
+            seed=args.seed,
+            threads=args.threads,
+            warm_start=start,
+            on_progress=progress,
+            bank=bank_file() if args.bank else None,
+        )
         # Making the instance may also have compiled code.
         return replace(interruptible(work), solver=name, compile_s=round(compiled_s(), 3))
 
@@ -125,7 +114,8 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
     from optbench.model.files.schedule_json import schedule_to_dict
     from optbench.model.files.strict_json import render
 
-    return replace(result, schedule_file=outputs.save(render(schedule_to_dict(result.schedule, instance)), args.output))
+    text = render(schedule_to_dict(result.schedule, instance))
+    return replace(result, schedule_file=outputs.save(text, args.output))
 
 
 def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Explanation | None:
@@ -134,14 +124,19 @@ def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Ex
     from optbench.cli.terminal.work import interruptible
     from optbench.errors import UnsupportedError
 
-    if result.schedule is None or not result.verified or result.termination == "interrupted":
-        sys.stderr.write("optbench: no verified schedule to explain\n" if result.schedule is None or not result.verified else "")
+    schedule = result.schedule
+    if schedule is None or not result.verified:
+        sys.stderr.write("optbench: no verified schedule to explain\n")
         return None
-    schedule, bound = result.schedule, result.bound[0] if isinstance(result.bound, tuple) else result.bound
+    if result.termination == "interrupted":
+        return None
+    bound = result.bound[0] if isinstance(result.bound, tuple) else result.bound
     if not (args.quiet or args.json):
         sys.stderr.write(f"explaining the gap (up to {EXPLAIN_S:g} s)\n")
     try:
-        return interruptible(lambda _: explain(instance, schedule, time_limit_s=EXPLAIN_S, best_bound=bound))
+        return interruptible(
+            lambda stop: explain(instance, schedule, time_limit_s=EXPLAIN_S, best_bound=bound)
+        )
     except UnsupportedError as error:
         sys.stderr.write(f"optbench: {error}\n")
         return None

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import DIM, emit_json, escape, show, table
+from optbench.cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from optbench.store.run_store import Store
@@ -22,10 +23,10 @@ DESCRIPTION = (
 EXAMPLES = ("optbench sync", "optbench sync quickstart --json")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", nargs="?", help="name of a study, or its file (default: all)")
-    parser.add_argument("--restore", action="store_true", help="restore runs that were deleted in MLflow")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study, or its file (default: all)", "?")
+    parser.flag("--restore", "restore runs that were deleted in MLflow")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,22 +63,13 @@ def _send(studies: list[str], store: Store, args: argparse.Namespace) -> dict[st
 class SyncLine(LiveLine):
     """Show the progress of a study on one line of a terminal."""
 
-    def __init__(self, study: str, quiet: bool) -> None:
-        super().__init__(study, quiet)
-        self.done, self.total = 0, 0
+    waiting = "comparing with the local store"
 
-    def __call__(self, done: int, total: int) -> None:
-        self.done, self.total = done, total
-        self.now_and_then()
+    def describe(self, done: int, total: int) -> Step:
+        return Step(f"{done:,} of {total:,} runs", done, total)
 
     def has_more(self) -> bool:
         return False
-
-    def share(self) -> tuple[float, float | None]:
-        return self.done, self.total or None
-
-    def state(self) -> str:
-        return f"{self.done:,} of {self.total:,} runs"
 
 
 def _show(done: dict[str, Any]) -> None:

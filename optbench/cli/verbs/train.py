@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.live_line import LiveLine
+from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import DIM, emit_json, escape, figure, length, show, table
-from optbench.cli.terminal.parser import UsageError, number, setting, settings_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
 
 if TYPE_CHECKING:
     from optbench.plugins.training import Trainable, TrainingResult
@@ -28,47 +28,30 @@ EXAMPLES = (
 PATIENCE = "optbench: stopping; the network so far is kept, the same command continues (press Ctrl-C again to exit at once)\n"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("solver", metavar="SOLVER", help="a solver that can be trained (chsac_af, learned_prices)")
-    parser.add_argument(
-        "--on", metavar="PROBLEM", action="append", required=True,
-        help="the problem to train on; given several times, environments take them in turn",
-    )  # fmt: skip
-    parser.add_argument("-o", "--output", metavar="CHECKPOINT", type=Path, required=True, help="the file to write")
-    parser.add_argument(
-        "-p", "--param", metavar="KEY=VALUE", type=setting, action="append", default=[],
-        help="how to train (mode=paper, gamma=0.9)",
-    )  # fmt: skip
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="default 0")
-    parser.add_argument("--fresh", action="store_true", help="start again instead of continuing an earlier training")
-    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.positional("solver", "a solver that can be trained (chsac_af, learned_prices)")
+    turns = "the problem to train on; given several times, environments take them in turn"
+    parser.repeated("--on PROBLEM", turns, required=True)
+    parser.option("-o --output CHECKPOINT", "the file to write", Path, required=True)
+    parser.repeated("-p --param KEY=VALUE", "how to train (mode=paper, gamma=0.9)", setting)
+    add_seed(parser, "default 0")
+    parser.flag("--fresh", "start again instead of continuing an earlier training")
+    parser.flag("--no-track", "send nothing to MLflow")
+    parser.flag("-q --quiet", "no progress")
 
 
 class TrainingProgress(LiveLine):
     """Show the progress of a training; a context manager."""
 
-    def __init__(self, solver: str, quiet: bool = False) -> None:
-        super().__init__(solver, quiet)
-        self._done, self._total, self._point = 0, 0, dict[str, float]()
+    waiting = "making instances"
 
-    def __call__(self, done: int, total: int, point: dict[str, float]) -> None:
-        self._done, self._total, self._point = done, total, point
-        self.now_and_then()
-
-    def has_more(self) -> bool:
-        return self._total > 0
-
-    def share(self) -> tuple[float, float | None]:
-        return self._done, self._total or None
-
-    def state(self) -> str:
+    def describe(self, done: int, total: int, point: dict[str, float]) -> Step:
         """``120 of 450 rounds, reward -0.6, latency_s 1520, about 35.0 s left``."""
-        if self._total == 0:
-            return "making instances"
-        said = [f"{name} {figure(self._point[name])}" for name in ("reward", "latency_s", "loss") if name in self._point]
-        left = self.spent_s() / max(1, self._done) * (self._total - self._done)
-        return ", ".join([f"{self._done} of {self._total} rounds", *said, f"about {length(left)} left"])
+        names = ("reward", "latency_s", "loss")
+        said = [f"{name} {figure(point[name])}" for name in names if name in point]
+        left = self.spent_s() / max(1, done) * (total - done)
+        parts = [f"{done} of {total} rounds", *said, f"about {length(left)} left"]
+        return Step(", ".join(parts), done, total)
 
 
 def run(args: argparse.Namespace) -> int:

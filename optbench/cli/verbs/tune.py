@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit_json
-from optbench.cli.terminal.parser import number
+from optbench.cli.terminal.parser import Parser, number
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneRun
@@ -23,15 +23,14 @@ EXAMPLES = ("optbench tune gpu_dag_tune --trials 3 -n 2", "optbench tune gpu_dag
 PATIENCE = "optbench: stopping; finished trials are kept, the same command continues (press Ctrl-C again to exit at once)\n"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="name of a study with a [tune] section, or its file")
-    parser.add_argument("--trials", metavar="N", type=number(int, 1), help="number of trials in all (default: the study's)")
-    parser.add_argument("-n", "--jobs", metavar="N", type=number(int, 1), default=1, help="worker processes (default 1)")
-    parser.add_argument(
-        "--storage", metavar="URL", help="where trials are kept: postgresql://..., sqlite:///FILE, or a journal (the default)"
-    )
-    parser.add_argument("--no-track", action="store_true", help="send nothing to MLflow")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no progress")
+def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study with a [tune] section, or its file")
+    parser.option("--trials N", "number of trials in all (default: the study's)", number(int, 1))
+    parser.option("-n --jobs N", "worker processes (default 1)", number(int, 1), 1)
+    where = "where trials are kept: postgresql://..., sqlite:///FILE, or a journal (the default)"
+    parser.option("--storage URL", where)
+    parser.flag("--no-track", "send nothing to MLflow")
+    parser.flag("-q --quiet", "no progress")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,26 +46,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _search(args: argparse.Namespace) -> TuneRun:
-    from optbench.cli.terminal.tuning import Display
+    from optbench.cli.terminal.tuning import SearchProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.study.study_file import load_study
     from optbench.tune.search import run_tune
 
     study = load_study(args.study)
-    with Display(study.name, quiet=args.quiet or args.json) as display:
-
-        def work(stop: threading.Event) -> TuneRun:
-            return run_tune(
-                study,
-                trials=args.trials,
-                jobs=args.jobs,
-                storage=args.storage,
-                track=not args.no_track,
-                on_progress=display,
-                stop=stop,
-            )
-
-        return interruptible(work, patience=PATIENCE)
+    settings = {"trials": args.trials, "jobs": args.jobs, "storage": args.storage}
+    with SearchProgress(study.name, quiet=args.quiet or args.json) as progress:
+        search = partial(run_tune, study, track=not args.no_track, on_progress=progress, **settings)
+        return interruptible(search, patience=PATIENCE)
 
 
 def exit_code(done: TuneRun) -> int:

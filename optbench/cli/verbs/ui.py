@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit, emit_json
-from optbench.cli.terminal.parser import UsageError, number
+from optbench.cli.terminal.parser import Parser, UsageError, number
 
 if TYPE_CHECKING:
     from optbench.track.tracking_address import TrackingAddress
@@ -24,13 +24,12 @@ EXPERIMENTS = "/#/experiments"
 LOCALHOST, ANYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--port", metavar="N", type=number(int, 1), help="default: the first free one from 5000 on")
-    parser.add_argument("--host", metavar="HOST", default=LOCALHOST, help="address to listen on (default 127.0.0.1)")
-    parser.add_argument(
-        "--optuna", metavar="STUDY", nargs="?", const="", help="the search of `optbench tune STUDY`, in optuna-dashboard"
-    )
-    parser.add_argument("--no-browser", action="store_true", help="open no browser")
+def configure(parser: Parser) -> None:
+    parser.option("--port N", "default: the first free one from 5000 on", number(int, 1))
+    parser.option("--host HOST", "address to listen on (default 127.0.0.1)", default=LOCALHOST)
+    search = "the search of `optbench tune STUDY`, in optuna-dashboard"
+    parser.option("--optuna STUDY", search, nargs="?", const="")
+    parser.flag("--no-browser", "open no browser")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,14 +39,16 @@ def run(args: argparse.Namespace) -> int:
     if args.optuna is not None:
         journal = _journal(args.optuna)
         port = free_port(args.host, args.port)
-        return _serve(dashboard_words(journal, args.host, port), args, port, "/", f"search {journal.parent.name}")
+        words = dashboard_words(journal, args.host, port)
+        return _serve(words, args, port, "/", f"search {journal.parent.name}")
     place = TrackingAddress.of()
     if place.uri.startswith(("http://", "https://")):
         return _elsewhere(args, place)
     if not place.exists:
         raise UsageError(f"nothing is tracked here yet: there is no {place.database}; `optbench run STUDY` makes it")
     port = free_port(args.host, args.port)
-    return _serve(server_words(place, args.host, port), args, port, "/health", place.uri, server_environment())
+    words = server_words(place, args.host, port)
+    return _serve(words, args, port, "/health", place.uri, server_environment())
 
 
 def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
@@ -81,7 +82,8 @@ def _serve(
     handlers = {each: signal.signal(each, leave) for each in SIGNALS}
     try:
         with serving(words, f"{url}{health}", log, environment) as child:
-            _announce(args, f"{url}{'' if args.optuna is not None else EXPERIMENTS}", f"{what}; Ctrl-C ends it")
+            page = url if args.optuna is not None else f"{url}{EXPERIMENTS}"
+            _announce(args, page, f"{what}; Ctrl-C ends it")
             child.wait()
             raise UsageError(f"the server ended with exit code {child.returncode}; {log} says why")
     except KeyboardInterrupt:

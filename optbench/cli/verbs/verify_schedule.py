@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import BAD, GOOD, emit_json, escape, figure, show
-from optbench.cli.terminal.parser import number
+from optbench.cli.terminal.parser import Parser, add_seed
 from optbench.cli.terminal.targets import add_target, instance_of
 
 DESCRIPTION = (
@@ -20,11 +20,11 @@ EXAMPLES = (
 )
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
+def configure(parser: Parser) -> None:
     add_target(parser, "instance")
-    parser.add_argument("schedule", metavar="SCHEDULE", help="a schedule file, as written by `optbench solve -o`")
-    parser.add_argument("--repair", action="store_true", help="first repair rounding, by 1 µs or one tick at most")
-    parser.add_argument("--seed", metavar="N", type=number(int, 0), default=0, help="seed of a generated instance (default 0)")
+    parser.positional("schedule", "a schedule file, as written by `optbench solve -o`")
+    parser.flag("--repair", "first repair rounding, by 1 µs or one tick at most")
+    add_seed(parser, "seed of a generated instance (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:

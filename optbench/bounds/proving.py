@@ -152,7 +152,7 @@ def _usual_slot_s(instance: Instance) -> float | None:
     """Return the length of the slots that the core uses; None for an instance without a stream."""
     if instance.stream is None:
         return None
-    from optbench.bounds.streams.stream_bound import usual_slot_s
+    from optbench.bounds.streams.stream_slots import usual_slot_s
 
     return usual_slot_s(instance)
 

@@ -15,13 +15,7 @@ import optbench as ob
 from optbench import api
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.lp.certificates import CertificateError, certificate_text
-from optbench.errors import (
-    ContradictionError,
-    OptbenchError,
-    ParameterError,
-    UnknownNameError,
-    UnsupportedError,
-)
+from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.builder import Task
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance

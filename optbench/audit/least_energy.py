@@ -25,13 +25,7 @@ import numpy as np
 
 from optbench.audit.log import Log
 from optbench.audit.logged_cluster import LoggedCluster
-from optbench.bounds.lp.exact_check import (
-    Certificate,
-    certificate,
-    proven_bound,
-    repriced,
-    round_down,
-)
+from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, repriced, round_down
 from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble, solve
 from optbench.errors import OptbenchError
 from optbench.model.instance import Bools, Floats, Ints

@@ -17,18 +17,7 @@ import numpy as np
 
 from optbench.audit.log import MAX_GPUS, Log
 from optbench.model.formats.classical import longest_by_kind, unlinked
-from optbench.model.instance import (
-    Bools,
-    Edges,
-    Floats,
-    Instance,
-    Ints,
-    Limits,
-    Modes,
-    Places,
-    Pools,
-    Tasks,
-)
+from optbench.model.instance import Bools, Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream

@@ -18,13 +18,7 @@ from functools import cache as remembered
 from pathlib import Path
 from typing import Any
 
-from optbench.compiling.compile_meter import (
-    announce,
-    announcing,
-    compiled_s,
-    metered,
-    no_announcement,
-)
+from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, no_announcement
 from optbench.compiling.second_process import share_of_this_process
 from optbench.errors import UnknownNameError
 

@@ -8,21 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from optbench.evaluate.counting_bounds import (
-    counts_for_all,
-    largest_gap_over_levels,
-    shared_lower_bounds,
-)
+from optbench.evaluate.counting_bounds import counts_for_all, largest_gap_over_levels, shared_lower_bounds
 from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
-from optbench.run.best_known import (
-    BestKnown,
-    best_known,
-    exceeds,
-    levels_of,
-    published,
-    verified_objectives_by_instance,
-)
+from optbench.run.best_known import BestKnown, best_known, exceeds, levels_of, published, verified_objectives_by_instance
 from optbench.run.judge import as_failed
 from optbench.store.records import Reason, Record
 from optbench.study.cells import Cell

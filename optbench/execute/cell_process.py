@@ -16,13 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.execute.tasks import mentions_out_of_memory, perform, write_answer
-from optbench.sandbox.confine import (
-    SHARED_MEMORY,
-    Confinement,
-    close_inherited,
-    confine,
-    environment,
-)
+from optbench.sandbox.confine import SHARED_MEMORY, Confinement, close_inherited, confine, environment
 
 # Exit code of a cell that could not be confined or could not write its answer.
 NOT_CONFINED, NO_ANSWER = 97, 98

@@ -9,18 +9,7 @@ from optbench.fronts.front_floor import floor_at
 from optbench.fronts.points import Front, FrontPoint
 from optbench.html import axes, svg
 from optbench.html.axes import Axis
-from optbench.html.page import (
-    colour_key,
-    footer,
-    header,
-    hint,
-    note,
-    page,
-    row,
-    scroll,
-    section,
-    table,
-)
+from optbench.html.page import colour_key, footer, header, hint, note, page, row, scroll, section, table
 from optbench.html.quantities import plain
 
 LEFT, RIGHT, TOP, HEIGHT = 120.0, 36.0, 16.0, 470.0

@@ -10,29 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from optbench.bounds.explain import Explanation
-from optbench.html import (
-    bands,
-    colours,
-    gantt,
-    gap_chart,
-    power_chart,
-    summary_table,
-    svg,
-    tariff_chart,
-    trajectory_chart,
-)
-from optbench.html.page import (
-    colour_key,
-    figure,
-    footer,
-    header,
-    hint,
-    machine_facts,
-    note,
-    page,
-    scroll,
-    section,
-)
+from optbench.html import bands, colours, gantt, gap_chart, power_chart, summary_table, svg, tariff_chart, trajectory_chart
+from optbench.html.page import colour_key, figure, footer, header, hint, machine_facts, note, page, scroll, section
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
 from optbench.model.result import Result

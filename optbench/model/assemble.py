@@ -9,17 +9,7 @@ import numpy as np
 
 from optbench.errors import ModelError
 from optbench.model.declarations import FamilyKey, KindKey, Mode
-from optbench.model.instance import (
-    Edges,
-    Instance,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tariffs,
-    Tasks,
-)
+from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up, is_on_grid
 from optbench.model.validate import validate
 

@@ -10,16 +10,7 @@ from typing import Literal, NoReturn
 from optbench.errors import nearest
 from optbench.study.formula_errors import FormulaError
 from optbench.study.formula_names import CONDITIONS, RENAMED, Scope
-from optbench.study.formula_syntax import (
-    COMPARISONS,
-    Binary,
-    Call,
-    Name,
-    Node,
-    Number,
-    Unary,
-    parse,
-)
+from optbench.study.formula_syntax import COMPARISONS, Binary, Call, Name, Node, Number, Unary, parse
 from optbench.study.formula_terms import (
     Absolute,
     Aggregate,

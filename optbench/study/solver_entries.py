@@ -16,17 +16,7 @@ from optbench.plugins.discovery import load_class, make
 from optbench.plugins.params import PARAMS
 from optbench.study.canonical import canonical
 from optbench.study.declared import BEST, CellBudget, SolverEntry
-from optbench.study.fields import (
-    duration,
-    elements,
-    is_none,
-    limit,
-    memory,
-    positive,
-    refuse,
-    text,
-    whole,
-)
+from optbench.study.fields import duration, elements, is_none, limit, memory, positive, refuse, text, whole
 from optbench.study.grids import expand_grid, spec_text
 from optbench.typed_values import check_keys
 from optbench.workspace import activate

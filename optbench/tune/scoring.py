@@ -23,14 +23,7 @@ from optbench.evaluate.rows import Row
 from optbench.evaluate.stats import Estimate, estimate
 from optbench.store.records import Record
 from optbench.study.formula_binding import Formula, condition, number
-from optbench.study.formula_terms import (
-    Absolute,
-    Arithmetic,
-    Comparison,
-    ConditionTerm,
-    Logic,
-    Negation,
-)
+from optbench.study.formula_terms import Absolute, Arithmetic, Comparison, ConditionTerm, Logic, Negation
 from optbench.study.tune_section import Goal, own_scope
 from optbench.tune.search_task import SearchPoint, SearchTask
 

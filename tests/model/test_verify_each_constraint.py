@@ -21,18 +21,7 @@ import pytest
 
 from optbench.model.builder import Model
 from optbench.model.checks import missing_devices
-from optbench.model.instance import (
-    Edges,
-    Floats,
-    Instance,
-    Ints,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tasks,
-)
+from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Links, Modes, Places, Pools, Tasks
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Outages, with_stream

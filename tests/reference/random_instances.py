@@ -13,17 +13,7 @@ from typing import Any
 import numpy as np
 
 from optbench.model.features import features_of
-from optbench.model.instance import (
-    Edges,
-    Instance,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tariffs,
-    Tasks,
-)
+from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import METRICS, Objective
 from optbench.model.streams import with_stream
 from optbench.model.validate import validate

@@ -7,28 +7,12 @@ import numpy as np
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.events import advance, begin, close_accounts, interrupt, pass_time, start
-from optbench.sim.kernel.moments import (
-    LISTED,
-    decisions_at,
-    list_fresh,
-    list_options,
-    start_and_remove,
-)
+from optbench.sim.kernel.moments import LISTED, decisions_at, list_fresh, list_options, start_and_remove
 from optbench.sim.kernel.plant import CAPS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import pop_event, put, sift_up, take
 from optbench.sim.kernel.remaining import add_part, least_length
 from optbench.sim.kernel.spans import duration, lag, whole_ticks
-from optbench.sim.kernel.state import (
-    DONE,
-    NOW,
-    NUM_DONE,
-    NUM_FRESH,
-    READY,
-    RUNNING,
-    TROUBLE,
-    State,
-    state_at,
-)
+from optbench.sim.kernel.state import DONE, NOW, NUM_DONE, NUM_FRESH, READY, RUNNING, TROUBLE, State, state_at
 
 
 @njit(cache=True)

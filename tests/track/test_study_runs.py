@@ -16,17 +16,7 @@ from optbench.track.runs import TrackedRun
 from optbench.track.study_runs import StudyRuns
 from optbench.track.study_sync import push, with_records
 from optbench.track.tracking import Tracking
-from tests.track.runs_by_hand import (
-    INSTANCE,
-    LATER,
-    PLAN,
-    STUDY,
-    TARGET,
-    bounding,
-    cell,
-    keep,
-    record,
-)
+from tests.track.runs_by_hand import INSTANCE, LATER, PLAN, STUDY, TARGET, bounding, cell, keep, record
 
 
 def described(store: Store) -> dict[str, TrackedRun]:

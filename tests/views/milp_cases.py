@@ -7,18 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import (
-    Edges,
-    Floats,
-    Instance,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tariffs,
-    Tasks,
-)
+from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import Objective
 from optbench.model.validate import validate
 

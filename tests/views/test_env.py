@@ -25,16 +25,7 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.state import NUM_READY
 from optbench.views.env import Batch, FleetEnv, Layout, SchedulingEnv, layout_of, play_batch
 from optbench.views.env.layout import EnvError, Observation
-from tests.reference.kernel_runs import (
-    at_random,
-    by_keys,
-    disagreements,
-    driven,
-    play,
-    totals,
-    whole_trace,
-    why_not_dead,
-)
+from tests.reference.kernel_runs import at_random, by_keys, disagreements, driven, play, totals, whole_trace, why_not_dead
 from tests.reference.mixed_instances import mixed_instance, permuted
 
 

@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 
 from optbench.errors import ParameterError, UnsupportedError
-from optbench.views.milp import (
-    MilpArrays,
-    StandardForm,
-    bipartite,
-    choose,
-    formulate,
-    standard_form,
-    to_pyomo,
-)
+from optbench.views.milp import MilpArrays, StandardForm, bipartite, choose, formulate, standard_form, to_pyomo
 
 from .milp_cases import tiny
 

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    GOOD,
-    escape,
-    figure,
-    length,
-    metric_unit,
-    percent,
-    show,
-    table,
-)
+from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
 from optbench.typed_values import is_number
 
 if TYPE_CHECKING:

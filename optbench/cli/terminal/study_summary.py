@@ -9,17 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    GOOD,
-    attributes,
-    escape,
-    length,
-    percent,
-    show,
-    table_of,
-)
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, length, percent, show, table_of
 
 if TYPE_CHECKING:
     from optbench.evaluate.rows import Row, Table

@@ -6,19 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    GOOD,
-    attributes,
-    escape,
-    figure,
-    joined,
-    length,
-    show,
-    table,
-    table_of,
-)
+from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, figure, joined, length, show, table, table_of
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneProgress, TuneRun

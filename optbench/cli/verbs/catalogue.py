@@ -9,16 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    attributes,
-    emit_json,
-    escape,
-    show,
-    table,
-    table_of,
-)
+from optbench.cli.terminal.output import BAD, DIM, attributes, emit_json, escape, show, table, table_of
 from optbench.cli.terminal.parser import Parser
 
 if TYPE_CHECKING:

@@ -11,28 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    GOOD,
-    emit_json,
-    escape,
-    figure,
-    length,
-    percent,
-    show,
-    table_of,
-)
-from optbench.cli.terminal.parser import (
-    Parser,
-    UsageError,
-    add_seed,
-    add_time_limit,
-    number,
-    seconds,
-    setting,
-    settings_of,
-)
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table_of
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:

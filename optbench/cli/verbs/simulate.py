@@ -9,27 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import (
-    BAD,
-    DIM,
-    emit_json,
-    escape,
-    figure,
-    length,
-    metric_unit,
-    percent,
-    show,
-    table,
-)
-from optbench.cli.terminal.parser import (
-    Parser,
-    UsageError,
-    add_seed,
-    number,
-    seconds,
-    setting,
-    settings_of,
-)
+from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, number, seconds, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
 from optbench.units import DAY_S
 

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import emit_json
-from optbench.cli.terminal.parser import (
-    Parser,
-    UsageError,
-    add_seed,
-    add_time_limit,
-    number,
-    setting,
-    settings_of,
-)
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, setting, settings_of
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:

@@ -20,18 +20,7 @@ from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.stream_json import stream_from, stream_to_dict
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import current_instance
-from optbench.model.instance import (
-    Edges,
-    Floats,
-    Instance,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tariffs,
-    Tasks,
-)
+from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import METRICS, RATIOS, Objective
 from optbench.model.validate import validate
 from optbench.typed_values import describe, number, refuse

@@ -7,17 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import (
-    Edges,
-    Floats,
-    Instance,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tasks,
-)
+from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
 
 # (duration, ((pool, devices), ...))

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from optbench.errors import (
-    FileFormatError,
-    ModelError,
-    ParameterError,
-    UnknownNameError,
-    UnsupportedError,
-)
+from optbench.errors import FileFormatError, ModelError, ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, write_text
@@ -23,18 +17,8 @@ from optbench.model.formats.classical import Project, Shop, project_instance, sh
 from optbench.model.formats.extract import project_of, shop_of
 from optbench.model.formats.flexible import parse_flexible, write_flexible
 from optbench.model.formats.imported import Import, ImportOptions, ImportReport
-from optbench.model.formats.jobshop_format import (
-    parse_standard,
-    parse_taillard,
-    write_standard,
-    write_taillard,
-)
-from optbench.model.formats.rcpsp_format import (
-    parse_patterson,
-    parse_psplib,
-    write_patterson,
-    write_psplib,
-)
+from optbench.model.formats.jobshop_format import parse_standard, parse_taillard, write_standard, write_taillard
+from optbench.model.formats.rcpsp_format import parse_patterson, parse_psplib, write_patterson, write_psplib
 from optbench.model.formats.slurm import sacct
 from optbench.model.formats.slurm.sacct_runs import looks_like_sacct
 from optbench.model.formats.text import MisfitError

@@ -11,14 +11,7 @@ import re
 from collections.abc import Sequence
 
 from optbench.model.formats.classical import Project
-from optbench.model.formats.text import (
-    MisfitError,
-    Numbers,
-    Row,
-    check_pools,
-    parse_whole_number,
-    shorten,
-)
+from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, parse_whole_number, shorten
 
 # ``jobnr. mode duration  R 1  R 2``, ``R 1  R 2``, and the rule below.
 TABLE_HEAD = re.compile(r"jobnr\b|[RND]\s*\d|---")

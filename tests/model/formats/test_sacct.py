@@ -14,14 +14,7 @@ from optbench.model.files.json_fields import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte
 from optbench.model.formats.format_registry import load_import, parse_import
 from optbench.model.formats.imported import Import, ImportOptions, ImportReport
 from optbench.model.formats.slurm import sacct
-from optbench.model.formats.slurm.sacct_fields import (
-    cores_of,
-    duration_s,
-    energy_j,
-    gpus_of,
-    nodes_of,
-    time_s,
-)
+from optbench.model.formats.slurm.sacct_fields import cores_of, duration_s, energy_j, gpus_of, nodes_of, time_s
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
 from tests.sample_files.sample_records import sacct_text

@@ -28,28 +28,11 @@ from optbench.model.formats.classical import longest_by_kind, unlinked
 from optbench.model.formats.imported import Findings, Import, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import energy_j
 from optbench.model.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
-from optbench.model.formats.slurm.sacct_layout import (
-    MAX_PAIRS,
-    ClusterLayout,
-    Placement,
-    by_node,
-    by_type,
-    named,
-)
+from optbench.model.formats.slurm.sacct_layout import MAX_PAIRS, ClusterLayout, Placement, by_node, by_type, named
 from optbench.model.formats.slurm.sacct_runs import Runs, read_runs
 from optbench.model.formats.slurm.sacct_types import with_types
 from optbench.model.formats.text import MisfitError
-from optbench.model.instance import (
-    Edges,
-    Floats,
-    Instance,
-    Ints,
-    Limits,
-    Modes,
-    Places,
-    Pools,
-    Tasks,
-)
+from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from optbench.evaluate.rows import Row
 from optbench.store.records import Record
 from optbench.study.formula_names import CONDITIONS
-from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary
+from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary, names_in
 from optbench.units import EQUAL
 
 Floats = NDArray[np.float64]
@@ -112,7 +112,7 @@ class CellColumns:
             return "has not been run"
         if row.failed and row.record.reason is not None:
             return f"failed: {row.record.reason.kind}"
-        name = next((each for each in _names(node) if np.isnan(self.measure(row, each))), None)
+        name = next((each for each in names_in(node) if np.isnan(self.measure(row, each))), None)
         if name is None:
             return "divides by zero"
         if isinstance(row.objective, tuple) and name in ("objective", "bound"):
@@ -121,16 +121,6 @@ class CellColumns:
             return f"has no schedule ({row.state}, {row.record.termination})"
         known = ", ".join(sorted(row.record.metrics))
         return f"has no {name}; its metrics are {known}" if name not in ("bound", "rpd", "regret") else f"has no {name}"
-
-
-def _names(node: Node) -> Sequence[str]:
-    if isinstance(node, Name):
-        return [node.text]
-    if isinstance(node, Call):
-        return [name for arg in node.args for name in _names(arg)]
-    if isinstance(node, Unary):
-        return _names(node.operand)
-    return [*_names(node.left), *_names(node.right)] if isinstance(node, Binary) else []
 
 
 def combine(op: str, left: Floats, right: Floats) -> Floats:

@@ -8,20 +8,7 @@ from dataclasses import replace
 
 from optbench.evaluate.worst_cells import direction
 from optbench.study.formula_binding import Formula
-from optbench.study.formula_syntax import Name, Node
-from optbench.study.formula_terms import (
-    Absolute,
-    Aggregate,
-    Arithmetic,
-    Comparison,
-    Constant,
-    Logic,
-    Negation,
-    Negative,
-    NumberTerm,
-    Paired,
-    Term,
-)
+from optbench.study.formula_syntax import Aggregate, Binary, Name, Node, Number, Paired, Unary
 
 
 def at_bound(formula: Formula) -> Formula | None:
@@ -35,31 +22,33 @@ def at_bound(formula: Formula) -> Formula | None:
     return None if term is None or term == formula.term else replace(formula, term=term)
 
 
-def _lowered(term: Term, subject: str, direction_here: int) -> NumberTerm | None:
-    """Replace the subject's objective by its bound in a term; None where the result is not a lower
-    bound.
+def _lowered(term: Node, subject: str, way: int) -> Node | None:
+    """Replace the subject's objective by its bound; None where the result is no lower bound.
+
+    ``way`` is 1 where the formula rises with the term, -1 where it falls, 0 where neither is known.
     """
-    if isinstance(term, Constant) or (isinstance(term, (Aggregate, Paired)) and subject not in term.labels):
+    if isinstance(term, Number):
+        return term
+    if isinstance(term, (Aggregate, Paired)) and subject not in term.labels:
         return term
     if isinstance(term, Aggregate):
-        lowered = None if direction_here != 1 else _bound_of(term.of_cell)
-        return None if lowered is None or term.function in ("share", "count") else replace(term, of_cell=lowered)
+        lowered = None if way != 1 or term.function in ("share", "count") else _bound_of(term.of_cell)
+        return None if lowered is None else replace(term, of_cell=lowered)
     if isinstance(term, Paired):
-        lowered = None if direction_here != 1 or term.b == subject else _bound_of(term.x)
+        lowered = None if way != 1 or term.b == subject else _bound_of(term.x)
         return None if lowered is None else replace(term, x=lowered)
-    if isinstance(term, Arithmetic):
+    if isinstance(term, Binary) and term.op in "+-*/":
         left_way, right_way = direction(term)
-        left = _lowered(term.left, subject, direction_here * left_way)
-        right = _lowered(term.right, subject, direction_here * right_way)
-        if left is None or right is None:
-            return None
-        return replace(term, left=left, right=right)
-    if isinstance(term, Negative):
-        operand = _lowered(term.operand, subject, -direction_here)
-        return None if operand is None else Negative(operand)
-    assert isinstance(term, (Absolute, Comparison, Logic, Negation))
+        left = _lowered(term.left, subject, way * left_way)
+        right = _lowered(term.right, subject, way * right_way)
+        return None if left is None or right is None else replace(term, left=left, right=right)
+    if isinstance(term, Unary) and term.op == "-":
+        operand = _lowered(term.operand, subject, -way)
+        return None if operand is None else replace(term, operand=operand)
     return None
 
 
 def _bound_of(node: Node) -> Node | None:
-    return replace(node, text="bound") if isinstance(node, Name) and node.text == "objective" else None
+    if isinstance(node, Name) and node.text == "objective":
+        return replace(node, text="bound")
+    return None

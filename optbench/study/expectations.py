@@ -13,7 +13,7 @@ from optbench.plugins.discovery import names as plugin_names
 from optbench.study.declared import BEST, Claim, SolverEntry, Study
 from optbench.study.fields import real, refuse, tables, text
 from optbench.study.formula_binding import Formula, cell_number, condition, number
-from optbench.study.formula_errors import FormulaError
+from optbench.study.formula_lexer import FormulaError
 from optbench.study.formula_names import Scope, probable_name
 from optbench.study.formula_syntax import Node, Number, Unary, parse
 from optbench.typed_values import check_keys

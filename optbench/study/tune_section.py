@@ -14,7 +14,7 @@ from optbench.errors import FileFormatError, OptbenchError, nearest
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, problem_named_by
 from optbench.study.formula_binding import condition, number
-from optbench.study.formula_errors import FormulaError
+from optbench.study.formula_lexer import FormulaError
 from optbench.study.formula_names import Scope
 from optbench.study.solver_entries import BUDGET_KEYS, entries_of
 from optbench.typed_values import check_keys

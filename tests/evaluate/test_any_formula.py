@@ -14,7 +14,7 @@ from optbench.evaluate.formula_values import evaluate, interval
 from optbench.evaluate.rows import rows
 from optbench.evaluate.worst_cells import worst_cells
 from optbench.study.formula_binding import Formula, condition, number
-from optbench.study.formula_errors import FormulaError
+from optbench.study.formula_lexer import FormulaError
 from optbench.study.formula_names import Scope
 from tests.evaluate.studies_by_hand import failure, record, records_of, study_of
 

@@ -1,6 +1,4 @@
-"""Cells as columns: one number per cell of a solver, ordered by instance, seed and repetition; NaN
-where there is none.
-"""
+"""Cells as columns: one number per cell of a solver, NaN where there is none."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ class Unit:
 
 
 class CellColumns:
-    """The rows of a study by solver; ``blocked`` is the reason why nothing can be evaluated, if
-    there is one.
-    """
+    """The rows of a study by solver; ``blocked`` is a reason why nothing can be evaluated."""
 
     def __init__(self, rows: Sequence[Row], blocked: str | None = None) -> None:
         self.blocked = blocked
@@ -124,9 +120,7 @@ class CellColumns:
 
 
 def combine(op: str, left: Floats, right: Floats) -> Floats:
-    """Combine two columns by ``and`` or ``or``. Unknown values stay unknown, except that false and
-    unknown is false, and true or unknown is true.
-    """
+    """Combine two columns; what is unknown stays so unless the other side decides and / or."""
     unknown = np.isnan(left) | np.isnan(right)
     with np.errstate(all="ignore"):
         if op in ("and", "or"):

@@ -1,6 +1,4 @@
-"""Claims: a published figure, the study's figure with its interval, and what the certified bounds
-allow.
-"""
+"""Claims: a published figure, the study's figure, and what the certified bounds allow."""
 
 from __future__ import annotations
 
@@ -65,9 +63,7 @@ class ClaimResult:
 
 
 def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult:
-    """Compare the study's figure with the paper's. The claim holds if it is as good within the
-    tolerance; the interval does not decide.
-    """
+    """Compare the study's figure with the paper's; the interval does not decide."""
     formula, asked_bound = claim_formulas(study, claim)
     found = evaluate(formula, columns)
     gap = mean_gap(formula, columns)
@@ -91,9 +87,7 @@ def is_as_good(claim: Claim, ours: float) -> bool:
 
 
 def margin(claim: Claim) -> float:
-    """Return the allowed deviation: a share of the paper's figure, or the tolerance itself where
-    the figure is 0.
-    """
+    """Return the allowed deviation: a share of the figure, absolute where that is 0."""
     return claim.tolerance * (abs(claim.paper) if claim.paper else 1.0)
 
 
@@ -106,8 +100,6 @@ def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
 
 
 def mean_gap(formula: Formula, columns: CellColumns) -> float | None:
-    """Return the mean study gap over all cells of the solvers that a formula reads; None where a
-    cell has not been run.
-    """
+    """Return the mean study gap over the cells that a formula reads; None if one has not run."""
     gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None

@@ -1,6 +1,4 @@
-"""Evaluate what the certified bounds allow: a formula with the objective of its first solver
-replaced by the bound.
-"""
+"""What the certified bounds allow: a formula with its first solver's objective at the bound."""
 
 from __future__ import annotations
 

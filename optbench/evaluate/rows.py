@@ -1,6 +1,4 @@
-"""Rows of a study: each cell's record with its gaps, checked against all other records of its
-instance.
-"""
+"""Rows of a study: each cell's record with its gaps, checked against those of its instance."""
 
 from __future__ import annotations
 
@@ -76,8 +74,7 @@ class Row:
 
     @property
     def optimal(self) -> bool:
-        """Whether the objective is optimal by a certified bound, a trusted one, or the run's own.
-        """
+        """Whether a certified bound, a trusted one or the run's own proves the objective."""
         return self.study_gap is not None and self.study_gap <= OPTIMAL_GAP
 
     @property
@@ -87,9 +84,7 @@ class Row:
 
     @property
     def state(self) -> str:
-        """``optimal``, ``feasible``, ``infeasible``, ``unbounded``, ``unknown``; the reason of a
-        failure; or ``not run``.
-        """
+        """The result in a word: a status, the reason of a failure, or ``not run``."""
         if self.record is None:
             return NOT_RUN
         if self.record.reason is not None:
@@ -119,9 +114,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Table:
-    """The solves of a study in the order of its plan, the best known objective of each instance by
-    its hash, and the contradictions.
-    """
+    """A study's solves in order, the best known objective by instance hash, contradictions."""
 
     plan: Plan
     rows: tuple[Row, ...]
@@ -154,9 +147,7 @@ def rows(plan: Plan, records: Mapping[str, Record]) -> list[Row]:
 
 
 def table(plan: Plan, records: Mapping[str, Record]) -> Table:
-    """Join a plan with the existing records; a cell whose bound or proof is refuted fails as
-    ``false_bound``.
-    """
+    """Join a plan with its records; a refuted bound or proof fails as ``false_bound``."""
     solving = plan.solving
     reached = verified_objectives_by_instance(solving, records)
     witnesses = {instance: _strongest(values) for instance, values in reached.items()}
@@ -181,9 +172,7 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
 def _shared(
     plan: Plan, records: Mapping[str, Record], reached: Reached, found: list[Contradiction]
 ) -> Iterator[tuple[Cell, Record]]:
-    """Yield the bounding of each instance; all of its bounds are dropped if one exceeds an
-    objective that was reached.
-    """
+    """Yield the bounding of each instance, unless a bound of it exceeds a reached objective."""
     for instance, cell in plan.bounding.items():
         record = records.get(cell.key)
         if record is None or record.failed:
@@ -196,9 +185,7 @@ def _shared(
 
 
 def _strongest(reached: list[tuple[Value, str]]) -> list[tuple[Value, str]]:
-    """Return the reached objectives that refute everything that any of them refutes: the least
-    single objective, or one of each lexicographic value.
-    """
+    """Return the reached objectives that refute all that any refutes: one of each value."""
     if not any(isinstance(value, tuple) for value, _ in reached):
         return [min(reached, key=lambda each: levels_of(each[0]))]
     return list({value: (value, label) for value, label in reversed(reached)}.values())
@@ -264,9 +251,7 @@ def _against_published(
 def _rows(
     plan: Plan, joined: list[tuple[Cell, Record | None]], best: Mapping[str, BestKnown], lows: Mapping[str, float]
 ) -> Iterator[Row]:
-    """Yield rows with their gaps and their distance from the best known objective and the
-    reference.
-    """
+    """Yield rows with their gaps and distances from the best known and the reference."""
     reference = _reference(plan.study.reference, joined)
     for cell, record in joined:
         value = None if record is None or record.failed or record.objective is None else levels_of(record.objective)[0]
@@ -290,9 +275,7 @@ def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tup
 
 
 def relative_excess(value: float | None, reference: float | None) -> float | None:
-    """Return (value − reference) / reference; 0 where both are 0, None where the quotient is
-    undefined.
-    """
+    """Return (value − reference) / |reference|; 0 for 0 over 0, None where it is undefined."""
     if value is None or reference is None:
         return None
     if reference == 0:

@@ -1,6 +1,4 @@
-"""The cells to look at when a condition does not hold: of each number read from cells, those that
-move it most in the failing direction.
-"""
+"""The cells to look at when a condition does not hold: those that move it most."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ OVER_ALL = ("sum", "count")
 
 @dataclass(frozen=True)
 class WorstCell:
-    """``value`` is the cell's value, None where it has none, and ``why`` is then the reason;
-    ``text`` is the part of the formula that was read.
-    """
+    """``value`` is that of ``text``, a part of the formula; where it is None, ``why`` says why."""
 
     cell: Cell
     text: str
@@ -133,9 +129,7 @@ def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator
 
 
 def _value(leaf: Leaf, columns: CellColumns) -> float | None:
-    """Return the value that cells are compared with: better cells move a mean in the required
-    direction.
-    """
+    """Return the value that cells are compared with: better cells move a mean as required."""
     try:
         value = float(Sample.whole(columns).leaf(leaf)[0])
     except UnknownValueError:

@@ -68,8 +68,7 @@ def whole(
 
 
 def real(value: Any) -> float:
-    """Return a number as a float; NaN for anything else, or a number that is too large for a float.
-    """
+    """Return a number, or the number in a text, as a float; NaN where there is none."""
     if not is_number(value) and not isinstance(value, str):
         return math.nan
     try:

@@ -42,7 +42,7 @@ CellKind = Literal["number", "condition"]
 
 @dataclass(frozen=True)
 class Formula:
-    """A resolved formula; ``condition`` is true if it is a condition and false if it is a number."""
+    """A resolved formula: a condition, or else a number."""
 
     source: str
     term: Node

@@ -1,6 +1,4 @@
-"""Plan the cells of a study: the instances, made once in subprocesses, then one cell per
-configuration.
-"""
+"""Plan the cells of a study from its instances and configurations."""
 
 from __future__ import annotations
 
@@ -62,17 +60,13 @@ class Plan:
 
 
 def plan(study: Study, made: tuple[MadeInstance, ...]) -> Plan:
-    """Return the cells in the order in which they are run: all bounds, then instance by instance,
-    so that partial results can be compared.
-    """
+    """Return the cells in the order in which they are run: all bounds, then by instance."""
     cells = [*_bounding(study, made), *_solving(study, made)]
     return Plan(study, made, tuple({cell.key: cell for cell in cells}.values()))
 
 
 def _bounding(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
-    """Yield one bounding cell per instance. A lexicographic objective is bounded by each solve
-    instead, at its incumbent values.
-    """
+    """Yield a bounding cell per instance with one level; each solve bounds later levels itself."""
     budget = CellBudget(time_limit_s=study.bound_limit_s)
     for each in made:
         if each.instance_hash is not None and each.levels == 1:

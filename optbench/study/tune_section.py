@@ -52,8 +52,7 @@ class SpaceAxis:
 
 @dataclass(frozen=True)
 class Goal:
-    """A metric, ``objective``, or a formula over the cells of a configuration, and its direction.
-    """
+    """A metric, ``objective``, or a formula over the cells of a configuration."""
 
     expression: str
     maximize: bool = False
@@ -93,9 +92,7 @@ class TuneSection:
 
 
 def own_scope(own: str, metrics: Sequence[str]) -> Scope:
-    """Return the names that formulas of a search may use: those of one configuration's cells, and
-    of the defaults' cells for comparisons.
-    """
+    """Return the names for formulas over one configuration's and the defaults' cells."""
     labels = dict.fromkeys((own, "defaults"))
     return Scope(tuple((label, label) for label in labels), own, tuple(metrics))
 

@@ -41,7 +41,9 @@ def naming(place: object, *kinds: type[OptbenchError]) -> Iterator[None]:
     """Put the place in front of errors, of these kinds only where any are given."""
     try:
         yield
-    except kinds or OptbenchError as error:
+    except OptbenchError as error:
+        if kinds and not isinstance(error, kinds):
+            raise
         raise FileFormatError(f"{place}: {error}") from None
 
 

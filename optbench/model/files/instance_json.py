@@ -22,6 +22,7 @@ from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import current_instance
 from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import METRICS, RATIOS, Objective
+from optbench.model.plain_instance import unlinked
 from optbench.model.validate import validate
 from optbench.typed_values import describe, number, refuse
 
@@ -220,9 +221,9 @@ def modes_from(value: Any) -> Modes:
 
 def links_from(value: Any, num_pools: int) -> Links:
     """Matrices from the listed links."""
-    latency, s_per_gb, j_per_gb = no_links(num_pools)
+    links = unlinked(num_pools)
     if value is None:
-        return Links(latency, s_per_gb, j_per_gb)
+        return links
     data = col.table(value, "links", LINK_COLUMNS)
     sender = col.column(data, "sender", "links", "int")
     n = len(sender)
@@ -235,16 +236,10 @@ def links_from(value: Any, num_pools: int) -> Links:
     if len(first) < n:
         row = int(np.setdiff1d(np.arange(n), first)[0])
         raise FileFormatError(f"links, row {row}: the link from pool {sender[row]} to pool {receiver[row]} is listed twice")
-    latency[sender, receiver] = col.column(data, "latency_s", "links", "float", n, null=np.inf)
-    s_per_gb[sender, receiver] = col.column(data, "s_per_gb", "links", "float", n)
-    j_per_gb[sender, receiver] = col.column(data, "j_per_gb", "links", "float", n)
-    return Links(latency, s_per_gb, j_per_gb)
-
-
-def no_links(num_pools: int) -> tuple[Floats, Floats, Floats]:
-    latency = np.full((num_pools, num_pools), np.inf)
-    np.fill_diagonal(latency, 0.0)
-    return latency, np.zeros((num_pools, num_pools)), np.zeros((num_pools, num_pools))
+    links.latency_s[sender, receiver] = col.column(data, "latency_s", "links", "float", n, null=np.inf)
+    links.s_per_gb[sender, receiver] = col.column(data, "s_per_gb", "links", "float", n)
+    links.j_per_gb[sender, receiver] = col.column(data, "j_per_gb", "links", "float", n)
+    return links
 
 
 def limits_from(value: Any) -> Limits:
@@ -335,8 +330,8 @@ def modes_to_dict(modes: Modes) -> dict[str, Any]:
 
 
 def links_to_dict(links: Links) -> dict[str, Any] | None:
-    latency, zero, _ = no_links(len(links.latency_s))
-    differs = (links.latency_s != latency) | (links.s_per_gb != zero) | (links.j_per_gb != zero)
+    differs = (links.latency_s != unlinked(len(links.latency_s)).latency_s) | (links.s_per_gb != 0)
+    differs |= links.j_per_gb != 0
     sender, receiver = np.nonzero(differs)
     if len(sender) == 0:
         return None

@@ -26,14 +26,18 @@ import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.classical import longest_by_kind
 from optbench.model.formats.imported import Findings, Import, ImportOptions
 from optbench.model.formats.peaks import busy_peaks
 from optbench.model.formats.text import MAX_POOLS, shorten
 from optbench.model.formats.wf_edges import edges_of
 from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow
-from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tasks
-from optbench.model.objective import Objective
+from optbench.model.instance import Instance, Links, Modes, Pools, Tasks
+from optbench.model.plain_instance import (
+    longest_by_kind,
+    plain_instance,
+    plain_pools,
+    plain_tasks,
+)
 from optbench.model.repair import verified_or_repaired
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import automatic_tick_s
@@ -91,22 +95,20 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
         if count * places > most:
             raise FileFormatError(f"{count:,} {what} on {places:,} machines and clocks; at most {most:,} pairs are allowed")
     modes, at_record = modes_of(list(kinds), machines, options)
-    tasks = tasks_of(workflow.tasks, kind)
-    instance = Instance(
-        name=name,
+    ids = [task.id for task in workflow.tasks]
+    tasks = plain_tasks(kind, ids, [task.runtime_s or 1.0 for task in workflow.tasks])
+    makespan = {"makespan_s": MAKESPAN_WEIGHT if modes.energy_per_unit_j.any() else 1.0}
+    instance = plain_instance(
+        name,
+        "wfformat",
+        tasks,
+        pools_of(machines),
+        modes,
+        {"energy_j": 1.0, **makespan} if modes.energy_per_unit_j.any() else makespan,
         tick_s=tick_of(tasks, modes, workflow),
-        horizon=None,
-        tasks=tasks,
-        edges=Edges(np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64), np.asarray(data_gb, dtype=float)),
-        places=Places(("cluster", *(m.name for m in machines)), np.asarray([-1] + [0] * len(machines), dtype=np.int64)),
-        pools=pools_of(machines),
-        modes=modes,
-        links=free_links(len(machines)),
-        limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        objective=Objective.weighted(
-            {"energy_j": 1.0, "makespan_s": MAKESPAN_WEIGHT} if modes.energy_per_unit_j.any() else {"makespan_s": 1.0}
-        ),
-        problem="wfformat",
+        edges=(source, target, data_gb),
+        places=[machine.name for machine in machines],
+        links=Links(*np.zeros((3, len(machines), len(machines)))),
     )
     schedule = schedule_of(workflow, instance, kind, at_record, at, findings) if believed else None
     return Import(instance, schedule, findings.report("wfformat", figures(workflow, instance, schedule)))
@@ -215,20 +217,6 @@ def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], f
     return RecordedKind(cores, speed, power if runtime > 0 else None, only, runtime > 0)
 
 
-def tasks_of(records: Sequence[TaskRecord], kind: Sequence[int]) -> Tasks:
-    n = len(records)
-    return Tasks(
-        kind=np.asarray(kind, dtype=np.int64),
-        units=np.asarray([task.runtime_s or 1.0 for task in records], dtype=float),
-        release=np.zeros(n, dtype=np.int64),
-        deadline=np.full(n, np.inf),
-        deadline_hard=np.zeros(n, dtype=bool),
-        weight=np.ones(n),
-        memory_gb=np.zeros(n),
-        names=tuple(task.id for task in records),
-    )
-
-
 def tick_of(tasks: Tasks, modes: Modes, workflow: Workflow) -> float:
     """The automatic tick, by the last recorded start and the longest task."""
     starts = [task.started_at for task in workflow.tasks if task.started_at is not None]
@@ -238,21 +226,13 @@ def tick_of(tasks: Tasks, modes: Modes, workflow: Workflow) -> float:
 
 def pools_of(machines: Sequence[Machine]) -> Pools:
     """A pool of cores for each machine; idle power is divided equally among its cores."""
-    idle = [m.shape.idle_w / m.cores if m.shape else 0.0 for m in machines]
-    sleep = [m.shape.sleep_w / m.cores if m.shape else 0.0 for m in machines]
-    return Pools(
-        names=tuple(m.name for m in machines),
-        place=np.arange(1, len(machines) + 1),
-        count=np.asarray([m.cores for m in machines], dtype=np.int64),
-        idle_w=np.asarray(idle),
-        sleep_w=np.asarray(sleep),
-        gated=np.zeros(len(machines), dtype=bool),
-        memory_gb=np.full(len(machines), np.inf),
+    return plain_pools(
+        [m.name for m in machines],
+        [m.cores for m in machines],
+        np.arange(1, len(machines) + 1),
+        idle_w=[m.shape.idle_w / m.cores if m.shape else 0.0 for m in machines],
+        sleep_w=[m.shape.sleep_w / m.cores if m.shape else 0.0 for m in machines],
     )
-
-
-def free_links(size: int) -> Links:
-    return Links(np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size)))
 
 
 def modes_of(

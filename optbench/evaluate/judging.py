@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.claim_ledger import ClaimResult, judge_claim
@@ -41,8 +41,3 @@ def columns_of(joined: Table) -> CellColumns:
         first = lost[0]
         words = f"{len(lost)} of {len(every)} instances could not be made: {first.target}, seed {first.seed}: {first.error}"
     return CellColumns(joined.rows, words)
-
-
-def any_not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:
-    """Whether any gate or claim does not hold (exit code 6)."""
-    return not all([*(gate.holds for gate in gates), *(claim.holds for claim in claims)])

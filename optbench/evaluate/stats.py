@@ -62,15 +62,6 @@ def mean(values: Floats, weights: Floats) -> Floats:
     return np.asarray(values @ (weights / weights.sum()), dtype=float)
 
 
-def interquartile_mean(values: Floats, weights: Floats) -> Floats:
-    """Return the mean of the middle half; quartiles may cut values."""
-    order = np.argsort(values, axis=-1, kind="stable")
-    mass = (weights / weights.sum())[order]
-    ends = np.cumsum(mass, axis=-1)
-    inside = np.clip(np.minimum(ends, 0.75) - np.maximum(ends - mass, 0.25), 0.0, None)
-    return np.asarray((np.take_along_axis(values, order, axis=-1) * inside).sum(axis=-1) / inside.sum(axis=-1), dtype=float)
-
-
 def value_of(values: Sequence[float] | Floats, statistic: Statistic = mean) -> float:
     """Return the statistic of one sample."""
     row = np.asarray(values, dtype=float)

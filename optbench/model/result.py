@@ -81,6 +81,8 @@ class Result:
     metrics: dict[str, float]
     bounds: tuple[Bound, ...]
     wall_s: float
+    # Seconds of compiling before the clock started: no part of ``wall_s``.
+    compile_s: float = field(default=0.0, kw_only=True)
     time_to_first_s: float | None
     peak_memory_mb: float
     trajectory: tuple[TrajectoryPoint, ...]
@@ -90,5 +92,3 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
     repaired: dict[str, float] | None = None
-    # Seconds of compiling before the clock started: no part of ``wall_s``.
-    compile_s: float = 0.0

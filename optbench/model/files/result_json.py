@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import asdict, fields
 from typing import Any
 
-from optbench.model.files.strict_json import jsonable, render, write_text
+from optbench.model.files.strict_json import jsonable
 from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
-VALUES = (
-    "instance",
-    "instance_hash",
-    "problem",
-    "solver",
-    "seed",
-    "threads",
-    "status",
-    "termination",
-    "objective",
-    "bound",
-    "gap",
-    "verified",
-    "violations",
-    "metrics",
-    "bounds",
-    "wall_s",
-    "compile_s",
-    "time_to_first_s",
-    "peak_memory_mb",
-    "trajectory",
-    "schedule_file",
-    "message",
-    "info",
-    "infeasibility",
-    "repaired",
-)
+# The schedule itself is a file of its own.
+VALUES = tuple(entry.name for entry in fields(Result) if entry.name != "schedule")
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:
-    """The JSON object of a result; the schedule itself is a file of its own."""
+    """The JSON object of a result."""
     out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for key in VALUES:
         out[key] = _plain(getattr(result, key))
@@ -52,7 +26,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple) and value and isinstance(value[0], (Bound, TrajectoryPoint)):
         return [jsonable(row.to_dict() if isinstance(row, Bound) else asdict(row)) for row in value]
     return value.to_dict() if isinstance(value, Infeasibility) else jsonable(value)
-
-
-def write_result(result: Result, path: str | Path) -> None:
-    write_text(Path(path), render(result_to_dict(result)))

@@ -117,8 +117,13 @@ class Findings:
             examples.append(printable(str(example), MAX_EXAMPLE_CHARS))
         self._rows[section][what] = (before + count, examples)
 
-    def add_rows(self, section: Section, what: str, examples: Iterable[object], count: int) -> None:
-        """Add a finding ``count`` times unless it is 0; only the first examples are computed."""
+    def add_rows(
+        self, section: Section, what: str, examples: Iterable[object], count: int | None = None
+    ) -> None:
+        """Add a finding ``count`` times (once per example if not given) unless that is 0."""
+        if count is None:
+            examples = list(examples)
+            count = len(examples)
         if count:
             first = [printable(str(example), MAX_EXAMPLE_CHARS) for example, _ in zip(examples, range(MAX_EXAMPLES))]
             before, known = self._rows[section].get(what, (0, []))

@@ -116,13 +116,13 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
 
 def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
     """Check the runtimes: a missing one counts as 0; a file without any cannot be scheduled."""
-    missing = [task for task in workflow.tasks if task.runtime_s is None]
+    missing = [shorten(task.id) for task in workflow.tasks if task.runtime_s is None]
     if len(missing) == len(workflow.tasks):
         why = "no task has a runtimeInSeconds" if workflow.executed else "workflow.execution is missing"
         raise FileFormatError(f"{why}: without run times there is nothing to schedule by")
-    findings.add_rows("assumed", "tasks without a runtime take no time", (shorten(task.id) for task in missing), len(missing))
-    cores = [task for task in workflow.tasks if task.cores is None]
-    findings.add_rows("assumed", "tasks without coreCount use one core", (shorten(task.id) for task in cores), len(cores))
+    findings.add_rows("assumed", "tasks without a runtime take no time", missing)
+    coreless = [shorten(task.id) for task in workflow.tasks if task.cores is None]
+    findings.add_rows("assumed", "tasks without coreCount use one core", coreless)
 
 
 def drop_implausible_starts(workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings) -> bool:
@@ -288,12 +288,11 @@ def schedule_of(
 ) -> Schedule | None:
     """The recorded schedule, if the file gives start and machine of every task."""
     tasks = workflow.tasks
-    timeless = [task for task in tasks if task.started_at is None]
-    homeless = [task for task in tasks if task.machine is None] if len(at) > 1 else []
+    timeless = [shorten(task.id) for task in tasks if task.started_at is None]
+    homeless = [shorten(task.id) for task in tasks if task.machine is None and len(at) > 1]
     for missing, what in ((timeless, "executedAt"), (homeless, "a machine")):
-        if missing:
-            what = f"tasks without {what}: there is no recorded schedule"
-            findings.add_rows("warnings", what, (shorten(task.id) for task in missing), len(missing))
+        what = f"tasks without {what}: there is no recorded schedule"
+        findings.add_rows("warnings", what, missing)
     if timeless or homeless:
         return None
     started = np.asarray([task.started_at for task in tasks], dtype=float)
@@ -302,7 +301,8 @@ def schedule_of(
     made = verified_or_repaired(instance, Schedule.of(instance, mode, np.rint(start / instance.tick_s)))
     if made.segments_moved:
         largest_s = made.largest_move * instance.tick_s
-        findings.add_rows("assumed", f"starts moved by rounding, by {largest_s:.2g} s at most", iter(()), made.segments_moved)
+        what = f"starts moved by rounding, by {largest_s:.2g} s at most"
+        findings.add("assumed", what, count=made.segments_moved)
     findings.verified(instance, made.schedule)
     return made.schedule
 

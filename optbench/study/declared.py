@@ -142,10 +142,8 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON that suffices for reports, gates and claims without file and plug-ins."""
-        out = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "sources"}
-        out["solvers"] = [asdict(entry) for entry in self.solvers]
-        out["claims"] = [asdict(claim) for claim in self.claims]
-        out["path"] = None if self.path is None else str(self.path.absolute())
+        out = {**asdict(replace(self, sources={})), "path": self.path and self.path.absolute()}
+        del out["sources"]
         plain: dict[str, Any] = jsonable(out)
         return plain
 

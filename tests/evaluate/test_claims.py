@@ -12,7 +12,7 @@ from optbench.cli.main import main
 from optbench.evaluate.claim_ledger import ClaimResult, is_as_good
 from optbench.evaluate.gates import GateResult
 from optbench.evaluate.judging import evaluate, judge_claims
-from optbench.evaluate.rows import rows
+from optbench.evaluate.rows import table
 from optbench.study.cells import BOUNDS
 from optbench.study.declared import Claim
 from optbench.study.instance_sources import MadeInstance
@@ -124,7 +124,7 @@ def test_a_gate_reads_the_gap_that_the_tables_show() -> None:
     plan = study_of(["new", "old"], ["x"], seeds=(0, 1), gates={"old": "study_gap <= 0"})
     records = records_of(plan, {**OURS, **BOUNDED, ("new", "x-0"): (60.0, 60.0)})
     (gate,), _ = evaluate(plan, records)
-    shown = [row.counted_study_gap for row in rows(plan, records) if row.cell.label == "old"]
+    shown = [row.counted_study_gap for row in table(plan, records).rows if row.cell.label == "old"]
     assert gate.parts[0].value == pytest.approx(sum(shown) / 2)
 
 

@@ -234,12 +234,13 @@ class Instance:
         """Time to send ``data_gb`` from pool to pool.
 
         It is 0 without data, within a pool or without a pool, and inf without a link."""
-        return lag_of(self, np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float))
+        links, free, data_gb = self.links, *_free(sender, receiver, data_gb)
+        seconds = links.latency_s[sender, receiver] + data_gb * links.s_per_gb[sender, receiver]
+        return grid_up(np.where(free, 0.0, seconds) / self.tick_s)
 
     def transfer_j(self, sender: Any, receiver: Any, data_gb: Any) -> Any:
-        """Energy for ``data_gb`` from pool to pool, drawn at the sender the moment the producer ends."""
-        sender, receiver, data_gb = np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float)
-        free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
+        """Energy for ``data_gb`` from pool to pool, drawn at the sender when the producer ends."""
+        free, data_gb = _free(sender, receiver, data_gb)
         return np.where(free, 0.0, data_gb * self.links.j_per_gb[sender, receiver])
 
     def access(self, task: Any, pool: Any) -> Any:
@@ -326,11 +327,11 @@ class Instance:
         return features_of(self)
 
 
-def lag_of(instance: Instance, sender: Ints, receiver: Ints, data_gb: Floats) -> Any:
-    links = instance.links
-    free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
-    seconds = np.where(free, 0.0, links.latency_s[sender, receiver] + data_gb * links.s_per_gb[sender, receiver])
-    return grid_up(seconds / instance.tick_s)
+def _free(sender: Any, receiver: Any, data_gb: Any) -> tuple[Any, Floats]:
+    """Where nothing has to be sent between pools, and the data as an array."""
+    sender, receiver = np.asarray(sender), np.asarray(receiver)
+    data_gb = np.asarray(data_gb, dtype=float)
+    return (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0), data_gb
 
 
 def reduce_by_mode(ufunc: np.ufunc, modes: Modes, values: Floats, empty: float) -> Floats:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from optbench.model.instance import Instance
 from optbench.plugins.policy import CARRIED_OUT, Policy
@@ -26,12 +26,12 @@ class PythonPolicy(Policy):
         """A pair (task, mode) among the moment's options, or None to wait for the next event."""
         raise NotImplementedError
 
-    def decider(self, instance: Instance, rng: np.random.Generator) -> Decide:
+    def decider(self, instance: Instance, rng: Generator) -> Decide:
         """The function that decides in one run."""
         return self.decide
 
     def play(
-        self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf
+        self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
     ) -> TimedTrace:
         return run_decisions(instance, self.decider(instance, rng), faults, until)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from optbench.evaluate.cell_columns import CellColumns
-from optbench.evaluate.formula_bounds import at_bound
+from optbench.evaluate.claim_ledger import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
 from optbench.evaluate.rows import table
 from optbench.evaluate.worst_cells import worst_cells

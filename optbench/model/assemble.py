@@ -81,7 +81,7 @@ def _horizon(seconds: float | None, tick_s: float) -> int | None:
 
 
 def _automatic_tick_s(m: Model, columns: dict[str, Any], modes: Modes, edges: Edges, links: Links) -> float:
-    """The tick by the horizon or, without one, by the latest given time, longest task and longest lag."""
+    """The tick by the horizon, or by the latest given time, longest task and lag."""
     if m.horizon_s is not None and np.isfinite(m.horizon_s):
         return automatic_tick_s(m.horizon_s)
     longest = np.zeros(len(modes.kind_names))

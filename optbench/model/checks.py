@@ -83,7 +83,7 @@ def _form(instance: Instance, s: Schedule) -> str | None:
 
 
 def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Violation]:
-    """All violations, except of limits on metrics, of a schedule of valid form in 64-bit columns."""
+    """All violations, except of limits on metrics, by a schedule of valid form in int64."""
     checks = _Checks(instance, schedule, made)
     checks.check_each_segment()
     checks.check_segment_lengths()

@@ -49,7 +49,7 @@ class Infeasibility:
 
 @dataclass(frozen=True)
 class TrajectoryPoint:
-    """Best verified objective and best bound of the level being solved, ``t_s`` seconds into the run."""
+    """Best verified objective and bound of the current level, ``t_s`` seconds into the run."""
 
     t_s: float
     objective: float | None

@@ -34,7 +34,7 @@ class PluginError(OptbenchError):
 
 @dataclass(frozen=True)
 class Entry:
-    """A plug-in for ``optbench list``: ``reason`` why it is unavailable, ``shadows`` what it hides."""
+    """A plug-in for ``optbench list``; ``reason`` says why it is unavailable."""
 
     name: str
     kind: Kind
@@ -52,9 +52,7 @@ class Entry:
 
 
 def files_by_name(kind: Kind) -> dict[str, list[Path]]:
-    """Plug-ins of a kind by name, each with its files; the first one hides the others.
-
-    Nothing is imported."""
+    """Files of each plug-in of a kind, of which the first counts; nothing is imported."""
     found: dict[str, list[Path]] = {}
     for folder in map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__):
         for name, path in sorted(_inside(kind, folder)):
@@ -68,7 +66,7 @@ def names(kind: Kind) -> list[str]:
 
 
 def catalogue(kind: Kind | None = None) -> list[Entry]:
-    """Every plug-in with its summary and parameters; one that cannot be imported is listed as unavailable."""
+    """Every plug-in with summary and parameters, also one that cannot be imported."""
     kinds = KINDS if kind is None else (kind,)
     return [_entry(each, name, paths) for each in kinds for name, paths in files_by_name(each).items()]
 
@@ -91,14 +89,14 @@ def kernels_of(name: str) -> set[str]:
 
 
 def load_solver(spec: str, params: Mapping[str, Any] | None = None) -> tuple[str, Solver]:
-    """Name and solver of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
+    """Name and solver of ``name:key=value,...``; ``params`` override those of the spec."""
     name, given = specs.parse(spec)
     solver: Solver = make("solver", name, {**given, **(params or {})})
     return name, solver
 
 
 def load_problem(spec: str, params: Mapping[str, Any] | None = None) -> Problem:
-    """The problem of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
+    """The problem of ``name:key=value,...``; ``params`` override those of the spec."""
     name, given = specs.parse(spec)
     problem: Problem = make("problem", name, {**given, **(params or {})})
     return problem
@@ -111,7 +109,7 @@ def problem_named_by(target: str) -> str | None:
 
 
 def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]) -> Any:
-    """Make the plug-in's object from text or values; ``params=FILE`` adds the parameters of a file."""
+    """Make the plug-in's object from text or values, also those of the file ``params=FILE``."""
     cls = load_class(kind, name)
     try:
         return specs.build(cls, f"{kind} {name!r}", with_file(kind, name, cls, given))

@@ -1,4 +1,4 @@
-"""Policies that decide in Python: one call per decision, whenever at least one ready task can start."""
+"""Policies that decide in Python: one call whenever a ready task can start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optbench.sim.moments import Decide, Decision, Moment, TimedTrace, run_decis
 
 
 class PythonPolicy(Policy):
-    """Subclasses define ``decide``, or ``decider`` if they compute or store something once per run."""
+    """Subclasses define ``decide``, or ``decider`` if they store something per run."""
 
     # Without faults every task runs to its end, which is also allowed in a preemptive instance.
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption"}

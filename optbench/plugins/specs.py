@@ -26,7 +26,7 @@ _SPEC = re.compile(r"(?P<name>[^:\[\]=,\s]+)\s*(?:\[(?P<inner>.*)\]|:(?P<tail>.*
 
 @dataclass(frozen=True)
 class Parameter:
-    """One field of a plug-in, for people: its type as written and its default, None when it must be given."""
+    """A field of a plug-in, for people: its type and default as text, None if there is none."""
 
     name: str
     type: str
@@ -94,7 +94,7 @@ def values_of(plugin: Any) -> dict[str, Any]:
 
 
 def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
-    """An object of the plug-in class from values that may still be text; ``what`` names the plug-in in messages."""
+    """An object of the plug-in class from values or text; ``what`` names it in messages."""
     hints = hints_of(cls, what)
     known = {entry.name: entry for entry in _fields(cls)}
     values: dict[str, Any] = {}
@@ -139,8 +139,8 @@ def _read(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
     """Whether ``value`` fits one alternative of a type, and what it is then."""
     origin = typing.get_origin(hint)
     if hint is None or hint is type(None):
-        word = value.lower() if isinstance(value, str) else None
-        return value is None or word in ("none", "null", ""), None
+        text = value.lower() if isinstance(value, str) else None
+        return value is None or text in ("none", "null", ""), None
     if origin is Literal:
         allowed = typing.get_args(hint)
         match = [each for each in allowed if value == each or str(value) == str(each)]
@@ -194,7 +194,7 @@ def _read_list(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
 
 
 def _options(hint: Any) -> list[Any]:
-    """The alternatives of a union, ``none`` first so that it is not taken for text, text last so that it takes the rest."""
+    """The alternatives of a union: ``none`` first, and text, which takes anything, last."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
         return [hint]
     rank = {type(None): 0, int: 1, float: 2, bool: 3, str: 9}

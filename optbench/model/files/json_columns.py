@@ -32,7 +32,7 @@ def table(
 
 
 def header(data: dict[str, Any], expected: str, version: int, oldest: int | None = None) -> int:
-    """The right kind of file in the right version, which is returned; older ones from ``oldest`` on are read too."""
+    """Check the kind of file and its version, from ``oldest`` on; returns the version."""
     if "format" not in data:
         raise FileFormatError(f"not an optbench file: the key 'format' is missing; it must be {expected!r}")
     if data["format"] != expected:
@@ -98,7 +98,7 @@ def columns(
     others: Sequence[str] = (),
     optional: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """A table: its columns, as long as the first if no length is given, and other keys as they are."""
+    """A table: columns of one length, that of the first by default, and other keys."""
     data = table(value, path, (*readers, *others), optional)
     for key, reader in readers.items():
         data[key] = column(data[key], f"{path}.{key}", reader, length)

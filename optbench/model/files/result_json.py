@@ -1,4 +1,4 @@
-"""Results as JSON, version 1: what ``solve --json`` prints. Missing values, and those that are not finite, are null."""
+"""Results as JSON, version 1: what ``solve --json`` prints; missing values are null."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ PHYSICS_DIGITS = 32
 
 
 def read_schedule(path: str | Path, instance: Instance) -> Schedule:
-    """The schedule in a file, for this instance; whether it is feasible is for the verifier to say."""
+    """The schedule in a file, for this instance; the verifier says if it is feasible."""
     path = Path(path)
     text = read_text(path)
     with naming(shown(path), FileFormatError):
@@ -59,7 +59,7 @@ def schedule_from_dict(data: Any, instance: Instance) -> Schedule:
 
 
 def version1_schedule(data: dict[str, Any], instance: Instance) -> Schedule:
-    """A schedule of version 1, its times on the grid of the instance; the units of segments follow from their lengths now."""
+    """A schedule of version 1, its times on the grid of the instance."""
     data = col.table(data, "", ("format", "version", "domain", "segments"), ("instance", "instance_hash"))
     domain = col.text(data["domain"], "domain", (TICKS, SECONDS))
     readers: col.Readers = {"task": col.ints, "mode": col.ints, "start": col.floats, "end": col.floats}

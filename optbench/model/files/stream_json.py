@@ -1,4 +1,4 @@
-"""The ``stream`` of an instance in JSON: null for an ingress from where a pool cannot be reached."""
+"""The ``stream`` of an instance in JSON: null where a pool cannot be reached."""
 
 from __future__ import annotations
 

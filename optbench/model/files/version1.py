@@ -20,7 +20,7 @@ SECONDS, TICKS = "seconds", "ticks"
 
 
 def current_instance(data: dict[str, Any]) -> dict[str, Any]:
-    """The object of a version 1 file as one of version 2; the form of what it leaves alone is checked later."""
+    """The object of a version 1 file as one of version 2, whose form is checked later."""
     data = dict(data)
     domain = col.text(data.pop("domain", None), "domain", (TICKS, SECONDS))
     data["version"] = 2
@@ -76,7 +76,7 @@ def _stream(stream: dict[str, Any], tick_s: float) -> dict[str, Any]:
 
 
 def _latest_s(data: dict[str, Any]) -> float:
-    """The horizon, or the latest time that is given, the longest task and the longest lag after it, as ``assemble`` has it."""
+    """The horizon, or the latest time with longest task and lag, as in ``assemble``."""
     if data.get("horizon") is not None:
         return number(data["horizon"], "horizon")
     tasks, modes = _table(data.get("tasks"), "tasks"), _table(data.get("modes"), "modes")

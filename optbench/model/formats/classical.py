@@ -1,4 +1,4 @@
-"""Job shops and projects as instances: whole ticks of one second, no power, minimise the makespan."""
+"""Job shops and projects as instances: ticks of a second, no power, minimise the makespan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Mode = tuple[int, tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True)
 class Shop:
-    """A shop: ``jobs[j][o]`` lists the (machine, duration) alternatives of operation o, machines from 0."""
+    """``jobs[j][o]`` lists the (machine, duration) alternatives of operation o, from machine 0."""
 
     num_machines: int
     jobs: list[list[list[tuple[int, int]]]]
@@ -24,7 +24,7 @@ class Shop:
 
 @dataclass(frozen=True)
 class Project:
-    """A resource-constrained project; ``edges`` are (before, after), activities and resources from 0."""
+    """A project; ``edges`` are (before, after), activities and resources from 0."""
 
     capacities: list[int]
     durations: list[int]

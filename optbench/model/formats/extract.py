@@ -68,7 +68,7 @@ def project_of(instance: Instance, target: str) -> Project:
 
 
 def shop_of(instance: Instance, target: str, flexible: bool) -> Shop:
-    """Convert to a shop: chains of tasks on one machine each; job shops use every machine once per job."""
+    """Convert to a shop: chains of tasks on one machine each, in job shops each machine once."""
     check_classical(instance, target)
     if (instance.pools.count > 1).any():
         pool = int(np.argmax(instance.pools.count > 1))

@@ -96,7 +96,7 @@ FORMATS = MappingProxyType({entry.name: entry for entry in (NATIVE, *TEXT_FORMAT
 
 
 def load(path: str | Path, format: str | None = None) -> Instance:
-    """Read a valid instance from a file of any known format; a FileFormatError states the problem."""
+    """Read a valid instance from a file of any known format."""
     return load_import(path, format).instance
 
 

@@ -40,7 +40,7 @@ def content_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def header_and_lines(lines: Iterable[tuple[int, str]]) -> tuple[int, list[str], list[tuple[int, str]]]:
-    """The first line's number and tokens, and the lines after it (read after the header is checked)."""
+    """The first line's number and tokens, and the lines after it."""
     found = list(lines)
     if not found:
         raise MisfitError(1, "no numbers, only text, comments or empty lines")
@@ -126,7 +126,7 @@ class Numbers:
         return parse_whole_number(line, token, lowest)
 
     def take_row(self, count: int, what: str) -> list[int]:
-        """Take ``count`` numbers; a count above the size of the rest of the file is refused first."""
+        """Take ``count`` numbers; more than the rest of the file holds are refused first."""
         if count > self.left:
             raise MisfitError(self.line, f"{count:,} numbers should follow for {what}, the file holds {self.left:,} more")
         return [self.take(what) for _ in range(count)]

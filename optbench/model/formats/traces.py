@@ -30,7 +30,7 @@ POD_COLUMNS = ("name", "num_gpu", "gpu_milli", "creation_time", "deletion_time",
 
 @dataclass(frozen=True, eq=False)
 class TraceJobs:
-    """Jobs in order of arrival; ``gpu_s`` is run time times GPUs. Start and end are NaN where the trace has none."""
+    """Jobs in order of arrival; ``gpu_s`` is run time times GPUs, NaN an unknown start or end."""
 
     arrival_s: Floats
     gpus: Floats
@@ -89,7 +89,7 @@ def _rates(throughputs: Any, worker: str) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class PodRows:
-    """Pods that ran on GPUs: ``gpus`` whole ones, or the ``share`` of one; ``models`` they may run on (empty: any)."""
+    """Pods with ``gpus`` whole GPUs or the ``share`` of one, of certain ``models`` (empty: any)."""
 
     table: TextTable
     gpus: Ints

@@ -52,7 +52,7 @@ def edges_of(workflow: Workflow, findings: Findings) -> tuple[list[int], list[in
 
 
 def flows(workflow: Workflow, findings: Findings) -> dict[tuple[int, int], int]:
-    """Dependencies by files, for a workflow that declares none: on the first task that writes the file."""
+    """Dependencies on the first task that writes a file, if the workflow declares none."""
     writer: dict[str, int] = {}
     for i, task in enumerate(workflow.tasks):
         for file in task.outputs:

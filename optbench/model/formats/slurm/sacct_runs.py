@@ -179,7 +179,7 @@ def table_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines, one at a time: a list of them would take several times the memory of the text."""
+    """Numbered lines, one at a time: a list would take several times the memory."""
     begin, number = 0, 1
     while begin < len(text):
         end = text.find("\n", begin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,28 @@ def plain_pools(
         sleep_w=column(sleep_w),
         gated=np.zeros(n, dtype=bool),
         memory_gb=column(memory_gb),
+    )
+
+
+def mode_table(
+    kind_names: Iterable[str],
+    kind_ptr: Any,
+    rows: Sequence[tuple[float, float, float, float]],
+    needs: Sequence[Sequence[tuple[int, int]]],
+) -> Modes:
+    """Modes by time and energy per unit, power and clock; ``needs`` are (pool, devices) of each."""
+    time_s, energy_j, power_w, clock = np.array(rows, dtype=float).reshape(len(rows), 4).T.copy()
+    flat = np.array([need for each in needs for need in each], dtype=np.int64).reshape(-1, 2)
+    return Modes(
+        tuple(kind_names),
+        _ints(kind_ptr),
+        time_s,
+        energy_j,
+        power_w,
+        clock,
+        req_ptr=np.cumsum([0] + [len(each) for each in needs], dtype=np.int64),
+        req_pool=flat[:, 0].copy(),
+        req_count=flat[:, 1].copy(),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import Instance, Modes
-from optbench.model.plain_instance import plain_instance, plain_pools, plain_tasks
+from optbench.model.instance import Instance
+from optbench.model.plain_instance import mode_table, plain_instance, plain_pools, plain_tasks
 
 # (duration, ((pool, devices), ...))
 Mode = tuple[int, tuple[tuple[int, int], ...]]
@@ -65,31 +66,16 @@ def assemble(
     """The instance; tasks with the same modes share a kind."""
     kinds: dict[tuple[Mode, ...], int] = {}
     kind = [kinds.setdefault(tuple(choices), len(kinds)) for choices in modes]
+    names = [f"k{q}" for q in range(len(kinds))]
+    ptr = np.cumsum([0] + [len(choices) for choices in kinds])
+    rows = [(float(time), 0.0, 0.0, math.nan) for choices in kinds for time, _ in choices]
     pairs = np.asarray(edges, dtype=np.int64).reshape(len(edges), 2)
     return plain_instance(
         name,
         problem,
         plain_tasks(kind, task_names),
         plain_pools(pool_names, counts),
-        mode_table(list(kinds)),
+        mode_table(names, ptr, rows, [needs for choices in kinds for _, needs in choices]),
         {"makespan": 1.0},
         edges=(pairs[:, 0], pairs[:, 1], np.zeros(len(edges))),
-    )
-
-
-def mode_table(kinds: Sequence[Sequence[Mode]]) -> Modes:
-    """Modes without power; a unit of work lasts as long as the mode says."""
-    rows = [mode for choices in kinds for mode in choices]
-    flat = [requirement for _, requirements in rows for requirement in requirements]
-    zero = np.zeros(len(rows))
-    return Modes(
-        kind_names=tuple(f"k{q}" for q in range(len(kinds))),
-        kind_ptr=np.cumsum([0] + [len(choices) for choices in kinds], dtype=np.int64),
-        time_per_unit_s=np.asarray([duration for duration, _ in rows], dtype=float),
-        energy_per_unit_j=zero,
-        power_w=zero,
-        clock=np.full(len(rows), np.nan),
-        req_ptr=np.cumsum([0] + [len(requirements) for _, requirements in rows], dtype=np.int64),
-        req_pool=np.asarray([pool for pool, _ in flat], dtype=np.int64),
-        req_count=np.asarray([count for _, count in flat], dtype=np.int64),
     )

@@ -34,6 +34,7 @@ from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflo
 from optbench.model.instance import Instance, Links, Modes, Pools, Tasks
 from optbench.model.plain_instance import (
     longest_by_kind,
+    mode_table,
     plain_instance,
     plain_pools,
     plain_tasks,
@@ -239,29 +240,25 @@ def modes_of(
     kinds: Sequence[RecordedKind], machines: Sequence[Machine], options: ImportOptions
 ) -> tuple[Modes, dict[tuple[int, int], int]]:
     """The modes of every kind, and by (kind, machine) the one at the top clock."""
-    rows: list[tuple[float, float, float, int, int]] = []  # time, power, clock, machine, cores
+    rows: list[tuple[float, float, float, float]] = []
+    needs: list[list[tuple[int, int]]] = []
     ptr, top = [0], {}
     for q, kind in enumerate(kinds):
         for m, machine in enumerate(machines):
             if machine.cores < kind.cores or kind.only not in (-1, m):
                 continue
-            rate = kind.speed_mhz / machine.speed_mhz if kind.speed_mhz and machine.speed_mhz else 1.0
+            rate = 1.0
+            if kind.speed_mhz and machine.speed_mhz:
+                rate = kind.speed_mhz / machine.speed_mhz
             for clock, slower, power in operating_points(kind, machine, options.work):
-                rows.append((rate * slower if kind.takes_time else 0.0, power if kind.takes_time else 0.0, clock, m, kind.cores))
+                time = rate * slower if kind.takes_time else 0.0
+                power = power if kind.takes_time else 0.0
+                rows.append((time, time * power, power, clock))
+                needs.append([(m, kind.cores)])
             top[q, m] = len(rows) - 1
         ptr.append(len(rows))
-    columns = np.asarray(rows, dtype=float).reshape(len(rows), 5).T.copy()
-    return Modes(
-        kind_names=tuple(f"{kind.cores} cores/{q}" for q, kind in enumerate(kinds)),
-        kind_ptr=np.asarray(ptr, dtype=np.int64),
-        time_per_unit_s=columns[0],
-        energy_per_unit_j=columns[0] * columns[1],
-        power_w=columns[1],
-        clock=columns[2],
-        req_ptr=np.arange(len(rows) + 1),
-        req_pool=columns[3].astype(np.int64),
-        req_count=columns[4].astype(np.int64),
-    ), top
+    names = (f"{kind.cores} cores/{q}" for q, kind in enumerate(kinds))
+    return mode_table(names, ptr, rows, needs), top
 
 
 def operating_points(kind: RecordedKind, machine: Machine, work: str) -> list[tuple[float, float, float]]:

@@ -34,6 +34,7 @@ from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Floats, Instance, Ints, Modes, Pools
 from optbench.model.plain_instance import (
     longest_by_kind,
+    mode_table,
     plain_instance,
     plain_pools,
     plain_tasks,
@@ -91,7 +92,7 @@ def instance_of(
     pairs = int((clocks * choices)[kind].sum())
     if pairs > MAX_PAIRS:
         raise MisfitError(1, f"{pairs:,} pairs of run and mode; at most {MAX_PAIRS:,} are allowed: import by type", 1e6)
-    modes = mode_table(layout, points)
+    modes = modes_of(layout, points)
     lasts_s = length * longest_by_kind(modes)[kind]
     tick_s = automatic_tick_s(float(release.max(initial=0.0)) + float(lasts_s.max(initial=0.0)))
     flow_time = {"flow_time_s": FLOW_TIME_WEIGHT if fleet.profiles else 1.0}
@@ -136,7 +137,7 @@ def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
     return out
 
 
-def mode_table(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Modes:
+def modes_of(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Modes:
     """The modes: placements, and the clocks of each."""
     rows: list[Point] = []
     needs: list[Placement] = []
@@ -146,19 +147,8 @@ def mode_table(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Mode
             rows += clocks
             needs += [placement] * len(clocks)
         ptr.append(len(rows))
-    columns = np.asarray(rows, dtype=float).reshape(len(rows), 4).T.copy()
-    flat = np.asarray([need for placement in needs for need in placement], dtype=np.int64).reshape(-1, 2)
-    return Modes(
-        kind_names=tuple(f"{named(shape)}/{q}" for q, shape in enumerate(layout.shapes)),
-        kind_ptr=np.asarray(ptr, dtype=np.int64),
-        time_per_unit_s=columns[0],
-        energy_per_unit_j=columns[1],
-        power_w=columns[2],
-        clock=columns[3],
-        req_ptr=np.cumsum([0] + [len(placement) for placement in needs], dtype=np.int64),
-        req_pool=flat[:, 0].copy(),
-        req_count=flat[:, 1].copy(),
-    )
+    names = (f"{named(shape)}/{q}" for q, shape in enumerate(layout.shapes))
+    return mode_table(names, ptr, rows, needs)
 
 
 def figures(

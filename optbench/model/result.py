@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from optbench.model.measures import OPTIMAL_GAP, Value
@@ -30,7 +30,7 @@ class Bound:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON without the certificate, which may be long."""
-        return {"value": self.value, "source": self.source, "proof": self.proof, "level": self.level}
+        return {key: value for key, value in asdict(self).items() if key != "certificate"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Infeasibility:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON without the certificate."""
-        return {"source": self.source, "proof": self.proof, "argument": self.argument}
+        return {key: value for key, value in asdict(self).items() if key != "certificate"}
 
 
 @dataclass(frozen=True)

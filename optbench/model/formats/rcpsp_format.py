@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from optbench.model.formats.classical import Project
-from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, parse_whole_number, shorten
+from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, check_size, parse_whole_number, shorten
 
 # ``jobnr. mode duration  R 1  R 2``, ``R 1  R 2``, and the rule below.
 TABLE_HEAD = re.compile(r"jobnr\b|[RND]\s*\d|---")
@@ -21,13 +21,14 @@ SECTIONS = ("PRECEDENCE RELATIONS", "REQUESTS/DURATIONS", "RESOURCEAVAILABILITIE
 def parse_patterson(text: str) -> Project:
     numbers = Numbers(text)
     line = numbers.line
-    size, num_resources = numbers.take("the number of activities", 1), numbers.take("the number of resources", 1)
+    size = numbers.take("the number of activities", 1)
+    num_resources = numbers.take("the number of resources", 1)
     check_pools(line, "resources", num_resources)
     capacities = numbers.take_row(num_resources, "the capacities")
-    if size * (num_resources + 2) > numbers.left:
-        raise MisfitError(
-            line, f"{size} activities need at least {size * (num_resources + 2):,} numbers, the file holds {numbers.left:,} more"
-        )
+    least = size * (num_resources + 2)
+    if least > numbers.left:
+        held = f"the file holds {numbers.left:,} more"
+        raise MisfitError(line, f"{size} activities need at least {least:,} numbers, {held}")
     durations, requirements, edges = [], [], []
     for activity in range(size):
         durations.append(numbers.take(f"the duration of activity {activity + 1}"))
@@ -69,8 +70,8 @@ def parse_psplib(text: str) -> Project:
     check_count(text, r"jobs[ \t]*\(incl\.[^)\n]*\)", "jobs", size)
     durations, requirements = [], []
     for activity, (line, numbers) in enumerate(requests):
-        if len(numbers) != 3 + len(capacities):
-            raise MisfitError(line, f"{len(numbers)} numbers; activity, mode, duration and {len(capacities)} requests are needed")
+        needed = f"activity, mode, duration and {len(capacities)} requests are needed"
+        check_size(line, numbers, (3 + len(capacities),), needed)
         check_single(line, numbers[1])
         durations.append(numbers[2])
         requirements.append(numbers[3:])
@@ -78,10 +79,11 @@ def parse_psplib(text: str) -> Project:
     edges = []
     relations = activity_rows(sections["PRECEDENCE RELATIONS"])
     if len(relations) != size:
-        raise MisfitError(relations[-1][0], f"{len(relations)} activities have successors listed, {size} have durations")
+        counts = f"{len(relations)} activities have successors listed, {size} have durations"
+        raise MisfitError(relations[-1][0], counts)
     for activity, (line, numbers) in enumerate(relations):
-        if len(numbers) < 3 or len(numbers) != 3 + numbers[2]:
-            raise MisfitError(line, f"{len(numbers)} numbers; activity, modes, the number of successors and these are needed")
+        needed = "activity, modes, the number of successors and these are needed"
+        check_size(line, numbers, (3 + numbers[2],) if len(numbers) > 2 else (), needed)
         check_single(line, numbers[1])
         edges += edges_from(line, activity, numbers[3:], size)
     return Project(capacities, durations, requirements, edges)

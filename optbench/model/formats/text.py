@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from optbench.errors import FileFormatError
 
@@ -80,6 +80,12 @@ def jobs_and_machines(line: int, tokens: Sequence[str]) -> tuple[int, int]:
             raise MisfitError(line, f"number of {name} is {value}; at least 1 is needed")
     check_pools(line, "machines", counts[1])
     return counts[0], counts[1]
+
+
+def check_size(line: int, tokens: Sequence[object], allowed: Container[int], what: str) -> None:
+    """Check how many numbers stand in a line."""
+    if len(tokens) not in allowed:
+        raise MisfitError(line, f"{len(tokens)} numbers; {what}")
 
 
 def check_length(lines: Sequence[tuple[int, str]], expected: int, what: str) -> None:

@@ -31,35 +31,41 @@ def parse_patterson(text: str) -> Project:
         raise MisfitError(line, f"{size} activities need at least {least:,} numbers, {held}")
     durations, requirements, edges = [], [], []
     for activity in range(size):
-        durations.append(numbers.take(f"the duration of activity {activity + 1}"))
+        who = f"activity {activity + 1}"
+        durations.append(numbers.take(f"the duration of {who}"))
         line = numbers.line
-        requirements.append(numbers.take_row(num_resources, f"the requirements of activity {activity + 1}"))
-        successors = numbers.take_row(
-            numbers.take(f"the number of successors of activity {activity + 1}"), f"the successors of activity {activity + 1}"
-        )
+        requirements.append(numbers.take_row(num_resources, f"the requirements of {who}"))
+        count = numbers.take(f"the number of successors of {who}")
+        successors = numbers.take_row(count, f"the successors of {who}")
         edges += edges_from(line, activity, successors, size)
         check_requirements(line, activity, requirements[-1], capacities)
     if numbers.left:
-        raise MisfitError(numbers.line, f"{numbers.left:,} numbers are left over after {size} activities")
+        left = f"{numbers.left:,} numbers are left over after {size} activities"
+        raise MisfitError(numbers.line, left)
     return Project(capacities, durations, requirements, edges)
 
 
 def edges_from(line: int, activity: int, successors: Sequence[int], size: int) -> list[tuple[int, int]]:
     """Edges to the successors, which are numbered from 1."""
+    who = f"activity {activity + 1}"
     for successor in successors:
         if not 1 <= successor <= size:
-            raise MisfitError(line, f"successor {successor} of activity {activity + 1}; activities are numbered 1 to {size}")
+            numbered = f"activities are numbered 1 to {size}"
+            raise MisfitError(line, f"successor {successor} of {who}; {numbered}")
         if successor == activity + 1:
-            raise MisfitError(line, f"activity {activity + 1} is its own successor")
+            raise MisfitError(line, f"{who} is its own successor")
     if len(set(successors)) < len(successors):
-        raise MisfitError(line, f"activity {activity + 1} names a successor twice")
+        raise MisfitError(line, f"{who} names a successor twice")
     return [(activity, successor - 1) for successor in successors]
 
 
-def check_requirements(line: int, activity: int, needs: Sequence[int], capacities: Sequence[int]) -> None:
+def check_requirements(
+    line: int, activity: int, needs: Sequence[int], capacities: Sequence[int]
+) -> None:
     for resource, (need, capacity) in enumerate(zip(needs, capacities, strict=True), start=1):
         if need > capacity:
-            raise MisfitError(line, f"activity {activity + 1} needs {need} of resource {resource}, which has {capacity}")
+            what = f"{need} of resource {resource}, which has {capacity}"
+            raise MisfitError(line, f"activity {activity + 1} needs {what}")
 
 
 def parse_psplib(text: str) -> Project:
@@ -108,7 +114,8 @@ def section_rows(text: str) -> dict[str, list[Row]]:
             rows.append((number, [parse_whole_number(number, token) for token in line.split()]))
     for title in SECTIONS:
         if not out.get(title):
-            raise MisfitError(len(text.splitlines()), f"section {title} is {'empty' if title in out else 'missing'}")
+            state = "empty" if title in out else "missing"
+            raise MisfitError(len(text.splitlines()), f"section {title} is {state}")
     return out
 
 
@@ -137,7 +144,8 @@ def activity_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows that number their activities 1, 2, 3, ..."""
     for expected, (line, numbers) in enumerate(rows, start=1):
         if numbers[0] != expected:
-            raise MisfitError(line, f"activity {numbers[0]} where activity {expected} should stand; one mode each, in order")
+            order = f"where activity {expected} should stand; one mode each, in order"
+            raise MisfitError(line, f"activity {numbers[0]} {order}")
     return list(rows)
 
 

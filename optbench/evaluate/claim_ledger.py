@@ -127,7 +127,8 @@ def _lowered(term: Node, subject: str, way: int) -> Node | None:
     if isinstance(term, (Aggregate, Paired)) and subject not in term.labels:
         return term
     if isinstance(term, Aggregate):
-        lowered = None if way != 1 or term.function in ("share", "count") else _bound_of(term.of_cell)
+        no_bound = way != 1 or term.function in ("share", "count")
+        lowered = None if no_bound else _bound_of(term.of_cell)
         return None if lowered is None else replace(term, of_cell=lowered)
     if isinstance(term, Paired):
         lowered = None if way != 1 or term.b == subject else _bound_of(term.x)

@@ -36,7 +36,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """``value`` is None where it is unknown for the reasons ``why``; ``parts`` are read from cells."""
+    """``value`` is None where unknown, for the reasons ``why``; ``parts`` are read from cells."""
 
     value: float | bool | None
     why: tuple[str, ...]

@@ -317,7 +317,7 @@ class Model:
     # --- limits and objectives ----------------------------------------------------------------------------------------
 
     def limit(self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float) -> None:
-        """Declare a power cap of the cluster or a place, or limits on metrics (``energy_j=1e6``)."""
+        """Declare a power cap of a place (default: the cluster) or limits (``energy_j=1e6``)."""
         if power_w is not None:
             self.caps.append((at.idx if at is not None else 0, float(power_w)))
         elif at is not None:

@@ -45,7 +45,9 @@ def with_file(
     if PARAMS not in given or PARAMS in known:
         return dict(given)
     file = read_parameters(find_parameters(given[PARAMS], f"{kind} {name!r}"))
-    found, owner = (file.params, file.solver) if kind == "solver" else (file.problem, file.problem_name)
+    found, owner = file.params, file.solver
+    if kind == "problem":
+        found, owner = file.problem, file.problem_name
     if owner not in (None, name):
         remedy = f"; use -s {owner}" if kind == "solver" else ""
         other = f"holds parameters of {kind} {owner!r}, not of {name!r}{remedy}"

@@ -18,7 +18,8 @@ from typing import Any, Literal
 from optbench.errors import ParameterError, UnknownNameError
 from optbench.units import SECONDS_PER
 
-WORDS = {**dict.fromkeys(("true", "yes", "on", "1"), True), **dict.fromkeys(("false", "no", "off", "0"), False)}
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+WORDS = {**dict.fromkeys(YES, True), **dict.fromkeys(NO, False)}
 _DURATION = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(ms|s|m|h|d)")
 _BEFORE_PARAMETERS = re.compile(r"[^:\[]*")
 _SPEC = re.compile(r"(?P<name>[^:\[\]=,\s]+)\s*(?:\[(?P<inner>.*)\]|:(?P<tail>.*))?", re.DOTALL)

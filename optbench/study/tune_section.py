@@ -227,7 +227,7 @@ def _space(table: Any, solver: str, problems: Sequence[str]) -> tuple[SpaceAxis,
 
 
 def _flat(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return parameters by name; ``problem.gang = ...`` without quotes is a nested table of TOML."""
+    """Return parameters by name; TOML reads ``problem.gang = 1`` as a table in a table."""
     out = []
     for key, entry in table.items():
         nested = isinstance(entry, Mapping) and not set(entry) & set(KINDS)

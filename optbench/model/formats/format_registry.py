@@ -138,7 +138,8 @@ def plain(instance: Instance, format: str, options: ImportOptions | None) -> Imp
     """The content of a file that holds an instance and nothing else."""
     if options not in (None, ImportOptions()):
         records = ", ".join(entry.name for entry in FORMATS.values() if entry.importer)
-        raise errors.ParameterError(f"format {format!r} takes no import options; formats that do: {records}")
+        others = f"formats that do: {records}"
+        raise errors.ParameterError(f"format {format!r} takes no import options; {others}")
     return Import(instance, None, ImportReport(format, {"tasks": instance.num_tasks}))
 
 
@@ -186,7 +187,8 @@ def convert(source: str | Path, target: str | Path, to: str = "optbench", format
         raise errors.UnknownNameError("format", to, FORMATS)
     write = FORMATS[to].write
     if write is None:
-        raise errors.UnsupportedError(f"format {to!r} can be read but not written; write 'optbench' instead")
+        remedy = "write 'optbench' instead"
+        raise errors.UnsupportedError(f"format {to!r} can be read but not written; {remedy}")
     instance = load(source, format)
     write_text(Path(target), write(instance))
     return instance

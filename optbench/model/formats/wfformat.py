@@ -26,8 +26,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.imported import Findings, Import, ImportOptions
-from optbench.model.formats.peaks import busy_peaks
+from optbench.model.formats.imported import Findings, Import, ImportOptions, busy_peaks
 from optbench.model.formats.text import MAX_POOLS, shorten
 from optbench.model.formats.wf_edges import edges_of
 from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow

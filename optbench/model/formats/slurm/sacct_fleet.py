@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings, ImportOptions
-from optbench.model.formats.peaks import busy_peaks
+from optbench.model.formats.imported import Findings, ImportOptions, busy_peaks
 from optbench.model.formats.slurm.sacct_fields import cores_of, gpus_of, is_nothing, nodes_of
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten

@@ -16,14 +16,13 @@ from optbench.model.files.instance_json import (
     instance_from_dict,
     instance_to_dict,
     instance_to_json,
+    read_instance,
     write_instance,
 )
-from optbench.model.files.result_json import result_to_dict
-from optbench.model.files.schedule_json import read_schedule, schedule_to_dict
+from optbench.model.files.result_json import result_to_dict, write_result
+from optbench.model.files.schedule_json import read_schedule, schedule_to_dict, write_schedule
 from optbench.model.files.schemas import KINDS, schema
-from optbench.model.files.strict_json import render, write_text
 from optbench.model.formats.classical import assemble
-from optbench.model.formats.format_registry import load
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, TrajectoryPoint
 from optbench.model.schedule import Schedule
@@ -59,7 +58,7 @@ def assert_same(a: Instance, b: Instance) -> None:
 def test_instances_survive_and_conform(name: str, tmp_path: Path) -> None:
     path = tmp_path / "instance.json"
     write_instance(INSTANCES[name], path)
-    assert_same(load(path), INSTANCES[name])
+    assert_same(read_instance(path), INSTANCES[name])
     validator("instance").validate(json.loads(path.read_text()))
 
 
@@ -156,7 +155,7 @@ def test_what_would_not_fit_into_memory_is_refused() -> None:
 def test_schedules_survive_and_conform(tmp_path: Path) -> None:
     instance, path = INSTANCES["shop"], tmp_path / "schedule.json"
     schedule = one_after_the_other(instance)
-    write_text(path, render(schedule_to_dict(schedule, instance)))
+    write_schedule(schedule, path, instance)
     again = read_schedule(path, instance)
     for column in fields(Schedule):
         np.testing.assert_array_equal(getattr(again, column.name), getattr(schedule, column.name))
@@ -189,7 +188,7 @@ def test_bad_segments_are_named(key: str, value: Any, message: str, tmp_path: Pa
 
 def test_a_schedule_belongs_to_its_instance(tmp_path: Path) -> None:
     instance, path = INSTANCES["shop"], tmp_path / "schedule.json"
-    write_text(path, render(schedule_to_dict(one_after_the_other(instance), instance)))
+    write_schedule(one_after_the_other(instance), path, instance)
     other = replace(instance, objective=cluster().objective)
     assert read_schedule(path, other).num_segments == 12, "the same work under another objective"
     with pytest.raises(FileFormatError, match="a schedule of another instance; that of 'shop' begins"):
@@ -217,7 +216,7 @@ def result(**changes: Any) -> Result:
 )
 def test_results_conform(changes: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "result.json"
-    write_text(path, render(result_to_dict(result(**changes))))
+    write_result(result(**changes), path)
     data = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     validator("result").validate(data)
 

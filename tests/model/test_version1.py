@@ -11,9 +11,8 @@ import pytest
 
 import optbench as ob
 from optbench.errors import FileFormatError
-from optbench.model.files.instance_json import write_instance
+from optbench.model.files.instance_json import read_instance, write_instance
 from optbench.model.files.schedule_json import read_schedule, schedule_to_dict
-from optbench.model.formats.format_registry import load
 from optbench.model.instance import Instance
 from optbench.model.repair import verified_or_repaired
 from optbench.model.streams import outages_in_seconds, with_stream
@@ -74,7 +73,7 @@ def built(seconds: bool) -> Instance:
 def read(text: str, tmp_path: Path) -> Instance:
     path = tmp_path / "old.json"
     path.write_text(text)
-    return load(path)
+    return read_instance(path)
 
 
 @pytest.mark.parametrize("seconds", [False, True])
@@ -84,7 +83,7 @@ def test_an_old_instance_is_the_one_that_would_be_declared_today(seconds: bool, 
     write_instance(instance, tmp_path / "new.json")
     written = json.loads((tmp_path / "new.json").read_text())
     assert written["version"] == 2 and "domain" not in written
-    assert load(tmp_path / "new.json").hash == instance.hash
+    assert read_instance(tmp_path / "new.json").hash == instance.hash
 
 
 def test_seconds_are_rounded_as_declared_ones_are(tmp_path: Path) -> None:

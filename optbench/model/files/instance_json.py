@@ -18,14 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from optbench.errors import FileFormatError, nearest
+from optbench.errors import FileFormatError, ModelError, naming, nearest
 from optbench.model.files import json_columns as col
+from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.stream_json import stream_from, stream_to_dict
-from optbench.model.files.strict_json import render, write_text
+from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import current_instance
 from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
 from optbench.model.objective import METRICS, RATIOS, Objective
 from optbench.model.plain_instance import unlinked
+from optbench.model.validate import validate
 from optbench.typed_values import describe, number, refuse
 
 FORMAT, VERSION, OLDEST = "optbench-instance", 2, 1
@@ -65,6 +67,14 @@ MODE_COLUMNS: col.Readers = {
 }
 LINK_COLUMNS: col.Readers = {"latency_s": FLOATS_OR_INF, "s_per_gb": col.floats, "j_per_gb": col.floats}
 RATES = ("price_usd_per_kwh", "carbon_g_per_kwh")
+
+
+def read_instance(path: str | Path) -> Instance:
+    """The valid instance in an optbench JSON file."""
+    path = Path(path)
+    text = read_text(path)
+    with naming(shown(path), FileFormatError, ModelError):
+        return validate(instance_from_dict(parse_json(text)))
 
 
 def write_instance(instance: Instance, path: str | Path) -> None:

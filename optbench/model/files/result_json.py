@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 
-from optbench.model.files.strict_json import jsonable
+from optbench.model.files.strict_json import jsonable, render, write_text
 from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
@@ -26,3 +27,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple) and value and isinstance(value[0], (Bound, TrajectoryPoint)):
         return [jsonable(row.to_dict() if isinstance(row, Bound) else asdict(row)) for row in value]
     return value.to_dict() if isinstance(value, Infeasibility) else jsonable(value)
+
+
+def write_result(result: Result, path: str | Path) -> None:
+    write_text(Path(path), render(result_to_dict(result)))

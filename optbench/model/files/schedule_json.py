@@ -12,7 +12,7 @@ from optbench.errors import FileFormatError, naming
 from optbench.model.files import json_columns as col
 from optbench.model.files.instance_json import listed
 from optbench.model.files.json_fields import read_text, shown
-from optbench.model.files.strict_json import parse_json
+from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import SECONDS, TICKS, segment_times
 from optbench.model.instance import Instance
 from optbench.model.repair import on_grid
@@ -32,6 +32,10 @@ def read_schedule(path: str | Path, instance: Instance) -> Schedule:
     text = read_text(path)
     with naming(shown(path), FileFormatError):
         return schedule_from_dict(parse_json(text), instance)
+
+
+def write_schedule(schedule: Schedule, path: str | Path, instance: Instance) -> None:
+    write_text(Path(path), render(schedule_to_dict(schedule, instance)))
 
 
 def schedule_to_dict(schedule: Schedule, instance: Instance) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Every error a user can cause: it says what, where, the value received and the next step."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -33,6 +34,17 @@ class UnsupportedError(OptbenchError):
 
 class ContradictionError(OptbenchError):
     """A bound above a verified objective of the same instance: one of the two is wrong."""
+
+
+@contextmanager
+def naming(place: object, *kinds: type[OptbenchError]) -> Iterator[None]:
+    """Put the place in front of errors, of these kinds only where any are given."""
+    try:
+        yield
+    except OptbenchError as error:
+        if kinds and not isinstance(error, kinds):
+            raise
+        raise FileFormatError(f"{place}: {error}") from None
 
 
 # Names that a message lists at most.

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.audit.log import MAX_GPUS, Log
-from optbench.model.formats.classical import longest_by_kind, unlinked
 from optbench.model.instance import Bools, Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
 from optbench.model.objective import Objective
+from optbench.model.plain_instance import longest_by_kind, unlinked
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream
 from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints

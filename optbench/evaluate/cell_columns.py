@@ -1,6 +1,4 @@
-"""Cells as columns: one number per cell of a solver, ordered by instance, seed and repetition; NaN
-where there is none.
-"""
+"""Cells as columns: one number per cell of a solver, NaN where there is none."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from optbench.evaluate.rows import Row
 from optbench.store.records import Record
 from optbench.study.formula_names import CONDITIONS
-from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary
+from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary, names_in
 from optbench.units import EQUAL
 
 Floats = NDArray[np.float64]
@@ -34,9 +32,7 @@ class Unit:
 
 
 class CellColumns:
-    """The rows of a study by solver; ``blocked`` is the reason why nothing can be evaluated, if
-    there is one.
-    """
+    """The rows of a study by solver; ``blocked`` is a reason why nothing can be evaluated."""
 
     def __init__(self, rows: Sequence[Row], blocked: str | None = None) -> None:
         self.blocked = blocked
@@ -112,7 +108,7 @@ class CellColumns:
             return "has not been run"
         if row.failed and row.record.reason is not None:
             return f"failed: {row.record.reason.kind}"
-        name = next((each for each in _names(node) if np.isnan(self.measure(row, each))), None)
+        name = next((each for each in names_in(node) if np.isnan(self.measure(row, each))), None)
         if name is None:
             return "divides by zero"
         if isinstance(row.objective, tuple) and name in ("objective", "bound"):
@@ -123,20 +119,8 @@ class CellColumns:
         return f"has no {name}; its metrics are {known}" if name not in ("bound", "rpd", "regret") else f"has no {name}"
 
 
-def _names(node: Node) -> Sequence[str]:
-    if isinstance(node, Name):
-        return [node.text]
-    if isinstance(node, Call):
-        return [name for arg in node.args for name in _names(arg)]
-    if isinstance(node, Unary):
-        return _names(node.operand)
-    return [*_names(node.left), *_names(node.right)] if isinstance(node, Binary) else []
-
-
 def combine(op: str, left: Floats, right: Floats) -> Floats:
-    """Combine two columns by ``and`` or ``or``. Unknown values stay unknown, except that false and
-    unknown is false, and true or unknown is true.
-    """
+    """Combine two columns; what is unknown stays so unless the other side decides and / or."""
     unknown = np.isnan(left) | np.isnan(right)
     with np.errstate(all="ignore"):
         if op in ("and", "or"):

@@ -1,20 +1,19 @@
-"""Claims: a published figure, the study's figure with its interval, and what the certified bounds
-allow.
-"""
+"""Claims: a published figure, the study's figure, and what the certified bounds allow."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from optbench.evaluate.cell_columns import CellColumns
-from optbench.evaluate.formula_bounds import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
+from optbench.evaluate.worst_cells import direction
 from optbench.study.declared import Claim, Study
 from optbench.study.expectations import claim_formulas
 from optbench.study.formula_binding import Formula
+from optbench.study.formula_syntax import Aggregate, Binary, Name, Node, Number, Paired, Unary
 from optbench.units import EQUAL
 
 Verdict = Literal["holds", "not reproduced", "no data"]
@@ -65,9 +64,7 @@ class ClaimResult:
 
 
 def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult:
-    """Compare the study's figure with the paper's. The claim holds if it is as good within the
-    tolerance; the interval does not decide.
-    """
+    """Compare the study's figure with the paper's; the interval does not decide."""
     formula, asked_bound = claim_formulas(study, claim)
     found = evaluate(formula, columns)
     gap = mean_gap(formula, columns)
@@ -91,9 +88,7 @@ def is_as_good(claim: Claim, ours: float) -> bool:
 
 
 def margin(claim: Claim) -> float:
-    """Return the allowed deviation: a share of the paper's figure, or the tolerance itself where
-    the figure is 0.
-    """
+    """Return the allowed deviation: a share of the figure, absolute where that is 0."""
     return claim.tolerance * (abs(claim.paper) if claim.paper else 1.0)
 
 
@@ -106,8 +101,50 @@ def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
 
 
 def mean_gap(formula: Formula, columns: CellColumns) -> float | None:
-    """Return the mean study gap over all cells of the solvers that a formula reads; None where a
-    cell has not been run.
-    """
+    """Return the mean study gap over the cells that a formula reads; None if one has not run."""
     gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None
+
+
+def at_bound(formula: Formula) -> Formula | None:
+    """Return a formula whose value no schedules of the first solver can be below.
+
+    None if the formula does not read that solver's objective, or could fall while the objective
+    rises.
+    """
+    subject = formula.solvers[0]
+    term = _lowered(formula.term, subject, 1)
+    return None if term is None or term == formula.term else replace(formula, term=term)
+
+
+def _lowered(term: Node, subject: str, way: int) -> Node | None:
+    """Replace the subject's objective by its bound; None where the result is no lower bound.
+
+    ``way`` is 1 where the formula rises with the term, -1 where it falls, 0 where neither is known.
+    """
+    if isinstance(term, Number):
+        return term
+    if isinstance(term, (Aggregate, Paired)) and subject not in term.labels:
+        return term
+    if isinstance(term, Aggregate):
+        no_bound = way != 1 or term.function in ("share", "count")
+        lowered = None if no_bound else _bound_of(term.of_cell)
+        return None if lowered is None else replace(term, of_cell=lowered)
+    if isinstance(term, Paired):
+        lowered = None if way != 1 or term.b == subject else _bound_of(term.x)
+        return None if lowered is None else replace(term, x=lowered)
+    if isinstance(term, Binary) and term.op in "+-*/":
+        left_way, right_way = direction(term)
+        left = _lowered(term.left, subject, way * left_way)
+        right = _lowered(term.right, subject, way * right_way)
+        return None if left is None or right is None else replace(term, left=left, right=right)
+    if isinstance(term, Unary) and term.op == "-":
+        operand = _lowered(term.operand, subject, -way)
+        return None if operand is None else replace(term, operand=operand)
+    return None
+
+
+def _bound_of(node: Node) -> Node | None:
+    if isinstance(node, Name) and node.text == "objective":
+        return replace(node, text="bound")
+    return None

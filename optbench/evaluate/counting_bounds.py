@@ -18,8 +18,7 @@ BoundRow = Mapping[str, Any]
 
 
 def counts_for_all(cell: Cell, record: Record, row: BoundRow, trust: Iterable[str]) -> bool:
-    """Whether a bound of a record counts for other runs: it is certified, or its solver is trusted.
-    """
+    """Whether a bound counts for other runs: certified, or of a trusted solver."""
     if cell.kind == "bound":
         return bool(row["proof"] != "solver")
     certified = record.labelled and row["proof"] != "solver"

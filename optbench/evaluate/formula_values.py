@@ -13,23 +13,9 @@ from numpy.typing import NDArray
 
 from optbench.evaluate.cell_columns import CellColumns, Floats, arithmetic, compare
 from optbench.evaluate.stats import bootstrap_interval, mean
+from optbench.study import formula_syntax as syntax
 from optbench.study.formula_binding import Formula
-from optbench.study.formula_syntax import Node
-from optbench.study.formula_terms import (
-    Absolute,
-    Aggregate,
-    Arithmetic,
-    Comparison,
-    ConditionTerm,
-    Constant,
-    Leaf,
-    Logic,
-    Negation,
-    Negative,
-    NumberTerm,
-    Paired,
-    leaves,
-)
+from optbench.study.formula_syntax import Aggregate, Binary, Call, Leaf, Node, Number, Unary
 
 Indices = NDArray[np.int64]
 # Resampling gives no interval for extremes: those of a resample lie inside those of the sample.
@@ -50,9 +36,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """``value`` is None where it is unknown, and ``why`` is then the reason; ``parts`` are the
-    numbers read from cells.
-    """
+    """``value`` is None where unknown, for the reasons ``why``; ``parts`` are read from cells."""
 
     value: float | bool | None
     why: tuple[str, ...]
@@ -69,31 +53,26 @@ def evaluate(formula: Formula, columns: CellColumns) -> Evaluation:
         except UnknownValueError as error:
             parts.append(Part(leaf.text, None))
             why.append(str(error))
-    term = formula.term
     value: float | bool | None
-    if isinstance(term, (Comparison, Logic, Negation)):
-        value = holds(term, sample)
-        if value is None and not why:
-            why = _reasons(term, sample)
+    if formula.condition:
+        unknown: list[tuple[Node, str]] = []
+        value = holds(formula.term, sample, unknown)
+        why = why or [f"{formula.source[term.at : term.end]}: {words}" for term, words in unknown]
     else:
         try:
-            value = float(sample.number(term)[0])
+            value = float(sample.number(formula.term)[0])
         except UnknownValueError as error:
             value, why = None, why or [str(error)]
     return Evaluation(value, tuple(dict.fromkeys(why)) if value is None else (), tuple(parts))
 
 
 def interval(formula: Formula, columns: CellColumns) -> tuple[float, float] | None:
-    """Return the 95 % interval of a number: instances are resampled within each target, jointly for
-    all solvers; of a single instance, seeds are.
+    """Return the 95 % interval of a number, or None.
 
-    None where fewer than two were run, where a value is unknown, and for extremes, for which
-    resampling gives no interval.
+    Instances are resampled within each target, jointly for all solvers; of a single instance, seeds
+    are. None where fewer than two were run, where a value is unknown, and for extremes.
     """
-    term = formula.term
-    if isinstance(term, (Comparison, Logic, Negation)):
-        return None
-    if any(isinstance(leaf, Aggregate) and leaf.function in NOT_RESAMPLED for leaf in formula.leaves):
+    if formula.condition or any(leaf.function in NOT_RESAMPLED for leaf in formula.leaves):
         return None
     members, strata = _clusters(columns)
     if members is None or len(members) < 2 or evaluate(formula, columns).value is None:
@@ -103,50 +82,44 @@ def interval(formula: Formula, columns: CellColumns) -> tuple[float, float] | No
 
     def statistic(drawn: Floats, weights: Floats) -> Floats:
         picks = known[drawn.astype(np.int64)].reshape(len(drawn), -1)
-        return Sample(columns, picks, np.repeat(weights, known.shape[1]), vectors).number(term)
+        sample = Sample(columns, picks, np.repeat(weights, known.shape[1]), vectors)
+        return sample.number(formula.term)
 
     with np.errstate(invalid="ignore"):  # a resample may divide by zero; then there is no interval
         low, high = bootstrap_interval(np.arange(len(members), dtype=float), strata, statistic)
     return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
 
-def holds(term: ConditionTerm, sample: Sample) -> bool | None:
-    """Evaluate a condition; None where it depends on an unknown value."""
-    if isinstance(term, Negation):
-        inner = holds(term.operand, sample)
+def holds(
+    term: Node, sample: Sample, unknown: list[tuple[Node, str]] | None = None
+) -> bool | None:
+    """Evaluate a condition; None where it depends on an unknown value.
+
+    ``unknown`` receives the comparisons that cannot be evaluated, with the reason.
+    """
+    if isinstance(term, Unary):
+        inner = holds(term.operand, sample, unknown)
         return None if inner is None else not inner
-    if isinstance(term, Logic):
-        found = (holds(term.left, sample), holds(term.right, sample))
+    assert isinstance(term, Binary)
+    if term.op in ("and", "or"):
+        found = (holds(term.left, sample, unknown), holds(term.right, sample, unknown))
         decisive = term.op == "or"
         if decisive in found:
             return decisive
         return None if None in found else not decisive
     try:
         return bool(compare(term.op, sample.number(term.left), sample.number(term.right))[0])
-    except UnknownValueError:
+    except UnknownValueError as error:
+        if unknown is not None:
+            unknown.append((term, str(error)))
         return None
 
 
-def _reasons(term: ConditionTerm, sample: Sample) -> list[str]:
-    """Return why comparisons are unknown although all values over cells are known: divisions by
-    zero.
-    """
-    if isinstance(term, Negation):
-        return _reasons(term.operand, sample)
-    if isinstance(term, Logic):
-        return [*_reasons(term.left, sample), *_reasons(term.right, sample)]
-    try:
-        for side in (term.left, term.right):
-            sample.number(side)
-    except UnknownValueError as error:
-        return [f"{term.text}: {error}"]
-    return []
-
-
 def _clusters(columns: CellColumns) -> tuple[Indices | None, list[str]]:
-    """Return the units that are resampled together (the seeds and repetitions of an instance; of a
-    single instance, the repetitions of a seed) and the target of each group; None where groups
-    differ in size.
+    """Return the groups of units that are resampled together, with their targets.
+
+    A group are the seeds and repetitions of an instance; of a single instance, the repetitions of a
+    seed. None where groups differ in size.
     """
     alone = len({unit.instance_hash for unit in columns.units}) == 1
     groups: dict[tuple[str, int], list[int]] = {}
@@ -154,7 +127,8 @@ def _clusters(columns: CellColumns) -> tuple[Indices | None, list[str]]:
         groups.setdefault((unit.instance_hash, unit.seed if alone else 0), []).append(k)
     if len({len(group) for group in groups.values()}) != 1:
         return None, []
-    return np.array(list(groups.values()), dtype=np.int64), [columns.units[group[0]].target for group in groups.values()]
+    targets = [columns.units[group[0]].target for group in groups.values()]
+    return np.array(list(groups.values()), dtype=np.int64), targets
 
 
 class Sample:
@@ -178,21 +152,23 @@ class Sample:
         count = len(columns.units)
         return cls(columns, np.arange(count, dtype=np.int64)[None, :], np.ones(count))
 
-    def number(self, term: NumberTerm) -> Floats:
+    def number(self, term: Node) -> Floats:
         """Return one number per sample."""
-        if isinstance(term, Constant):
+        if isinstance(term, Number):
             return np.full(len(self.picks), term.value)
-        if isinstance(term, (Aggregate, Paired)):
+        if isinstance(term, Leaf):
             return self.leaf(term)
-        if isinstance(term, Negative):
+        if isinstance(term, Unary):
             return -self.number(term.operand)
-        if isinstance(term, Absolute):
-            return np.abs(self.number(term.operand))
-        assert isinstance(term, Arithmetic)
+        if isinstance(term, Call):
+            return np.abs(self.number(term.args[0]))
+        assert isinstance(term, Binary)
         value = arithmetic(term.op, self.number(term.left), self.number(term.right))
         if not self.resampled and not np.isfinite(value[0]):
-            what = " / ".join(leaf.text for leaf in leaves(term.right)) or "a constant"
-            raise UnknownValueError(f"division by zero: {what} is 0" if term.op == "/" else "the number is too large for a float")
+            if term.op != "/":
+                raise UnknownValueError("the number is too large for a float")
+            what = " / ".join(leaf.text for leaf in syntax.leaves(term.right)) or "a constant"
+            raise UnknownValueError(f"division by zero: {what} is 0")
         return value
 
     def leaf(self, leaf: Leaf) -> Floats:
@@ -224,7 +200,7 @@ class Sample:
         share = {"median": 0.5, "max": 1.0, "min": 0.0}.get(term.function, term.extra / 100)
         return np.asarray(np.quantile(values, share, axis=1), dtype=float)
 
-    def _compare_pairs(self, term: Paired) -> Floats:
+    def _compare_pairs(self, term: syntax.Paired) -> Floats:
         """Return, per sample, the ratio of the means of two solvers, or the mean of their relative
         differences; raise UnknownValueError where a division by 0 leaves it undefined.
         """

@@ -17,9 +17,7 @@ Verdict = Literal["holds", "fails", "unknown"]
 
 @dataclass(frozen=True)
 class GateResult:
-    """``parts`` are the numbers that the gate reads; ``why`` explains what is unknown, ``worst``
-    are the cells to look at where it does not hold.
-    """
+    """``parts`` are the numbers read, ``why`` what is unknown, ``worst`` the cells to look at."""
 
     name: str
     expression: str

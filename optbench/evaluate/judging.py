@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.claim_ledger import ClaimResult, judge_claim
@@ -13,9 +13,7 @@ from optbench.study.planning import Plan
 
 
 def evaluate(plan: Plan, records: Mapping[str, Record]) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
-    """Evaluate every gate and claim of a study; one that depends on a cell that has not been run is
-    unknown, with the reason.
-    """
+    """Evaluate every gate and claim of a study; what depends on a missing cell is unknown."""
     return evaluate_table(table(plan, records))
 
 
@@ -35,9 +33,7 @@ def judge_claims(plan: Plan, records: Mapping[str, Record]) -> tuple[ClaimResult
 
 
 def columns_of(joined: Table) -> CellColumns:
-    """Return the study's cells as columns; if an instance could not be made, every result is
-    unknown.
-    """
+    """Return the cells as columns; if an instance could not be made, every result is unknown."""
     every = joined.plan.made
     lost = [each for each in every if each.error is not None]
     words = None
@@ -45,8 +41,3 @@ def columns_of(joined: Table) -> CellColumns:
         first = lost[0]
         words = f"{len(lost)} of {len(every)} instances could not be made: {first.target}, seed {first.seed}: {first.error}"
     return CellColumns(joined.rows, words)
-
-
-def any_not_held(gates: Iterable[GateResult], claims: Iterable[ClaimResult]) -> bool:
-    """Whether any gate or claim does not hold (exit code 6)."""
-    return not all([*(gate.holds for gate in gates), *(claim.holds for claim in claims)])

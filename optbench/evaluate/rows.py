@@ -1,6 +1,4 @@
-"""Rows of a study: each cell's record with its gaps, checked against all other records of its
-instance.
-"""
+"""Rows of a study: each cell's record with its gaps, checked against those of its instance."""
 
 from __future__ import annotations
 
@@ -76,8 +74,7 @@ class Row:
 
     @property
     def optimal(self) -> bool:
-        """Whether the objective is optimal by a certified bound, a trusted one, or the run's own.
-        """
+        """Whether a certified bound, a trusted one or the run's own proves the objective."""
         return self.study_gap is not None and self.study_gap <= OPTIMAL_GAP
 
     @property
@@ -87,9 +84,7 @@ class Row:
 
     @property
     def state(self) -> str:
-        """``optimal``, ``feasible``, ``infeasible``, ``unbounded``, ``unknown``; the reason of a
-        failure; or ``not run``.
-        """
+        """The result in a word: a status, the reason of a failure, or ``not run``."""
         if self.record is None:
             return NOT_RUN
         if self.record.reason is not None:
@@ -119,9 +114,7 @@ class Contradiction:
 
 @dataclass(frozen=True)
 class Table:
-    """The solves of a study in the order of its plan, the best known objective of each instance by
-    its hash, and the contradictions.
-    """
+    """A study's solves in order, the best known objective by instance hash, contradictions."""
 
     plan: Plan
     rows: tuple[Row, ...]
@@ -148,15 +141,8 @@ class Table:
         return tuple(row for row in self.rows if row.cell.label == label)
 
 
-def rows(plan: Plan, records: Mapping[str, Record]) -> list[Row]:
-    """Return the study's solves with gaps, checked against each other."""
-    return list(table(plan, records).rows)
-
-
 def table(plan: Plan, records: Mapping[str, Record]) -> Table:
-    """Join a plan with the existing records; a cell whose bound or proof is refuted fails as
-    ``false_bound``.
-    """
+    """Join a plan with its records; a refuted bound or proof fails as ``false_bound``."""
     solving = plan.solving
     reached = verified_objectives_by_instance(solving, records)
     witnesses = {instance: _strongest(values) for instance, values in reached.items()}
@@ -181,32 +167,26 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
 def _shared(
     plan: Plan, records: Mapping[str, Record], reached: Reached, found: list[Contradiction]
 ) -> Iterator[tuple[Cell, Record]]:
-    """Yield the bounding of each instance; all of its bounds are dropped if one exceeds an
-    objective that was reached.
-    """
+    """Yield the bounding of each instance, unless a bound of it exceeds a reached objective."""
     for instance, cell in plan.bounding.items():
         record = records.get(cell.key)
-        if record is None or record.failed:
-            continue
-        refuted = _refuted(cell, record, reached.get(instance, []))
-        if refuted is None:
-            yield cell, record
-        else:
-            found.append(Contradiction(cell.instance, cell, refuted))
+        if record is not None and not record.failed:
+            refuted = _refuted(cell, record, reached.get(instance, []))
+            if refuted is None:
+                yield cell, record
+            else:
+                found.append(Contradiction(cell.instance, cell, refuted))
 
 
 def _strongest(reached: list[tuple[Value, str]]) -> list[tuple[Value, str]]:
-    """Return the reached objectives that refute everything that any of them refutes: the least
-    single objective, or one of each lexicographic value.
-    """
+    """Return the reached objectives that refute all that any refutes: one of each value."""
     if not any(isinstance(value, tuple) for value, _ in reached):
         return [min(reached, key=lambda each: levels_of(each[0]))]
     return list({value: (value, label) for value, label in reversed(reached)}.values())
 
 
 def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> str | None:
-    """Return the verified schedule that a proof of this record contradicts, in words; None if there
-    is none.
+    """Return in words the verified schedule that a proof of this record contradicts, if any.
 
     The bound of a later level holds with the levels before it at this record's own objectives; it
     does not hold for schedules that are worse there.
@@ -221,12 +201,14 @@ def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> st
     for level, (bound, source) in _best_bounds(record).items():
         for value, label in reached:
             values = levels_of(value)
-            if level >= len(values) or any(there > here for there, here in zip(values[:level], own[:level])):
+            worse = any(there > here for there, here in zip(values[:level], own[:level]))
+            if level >= len(values) or worse:
                 continue
             if (level == 0 or own) and exceeds(bound, values[level]):
                 of = f" of level {level + 1}" if len(values) > 1 else ""
                 who = f"{cell.instance}: {cell.label}'s bound {bound!r}{of} ({source})"
-                return f"{who} exceeds the objective {values[level]!r} that {label} reached and the verifier confirmed"
+                there = f"{values[level]!r} that {label} reached and the verifier confirmed"
+                return f"{who} exceeds the objective {there}"
     return None
 
 
@@ -252,47 +234,53 @@ def _against_published(
 ) -> Iterator[Contradiction]:
     names = {cell.instance_hash: cell.instance for cell in cells}
     for instance, (low, upper) in public.items():
+        name = names[instance]
         for value, label in reached.get(instance, []):
             if exceeds(low, levels_of(value)[0]):
-                words = f"{names[instance]}: {label} reached {value!r}, below the published lower bound {low!r}"
-                yield Contradiction(names[instance], None, words)
+                words = f"reached {value!r}, below the published lower bound {low!r}"
+                yield Contradiction(name, None, f"{name}: {label} {words}")
         if instance in lows and exceeds(lows[instance], upper):
-            words = f"{names[instance]}: the bound {lows[instance]!r} is above the published upper bound {upper!r}"
-            yield Contradiction(names[instance], None, words)
+            words = f"{lows[instance]!r} is above the published upper bound {upper!r}"
+            yield Contradiction(name, None, f"{name}: the bound {words}")
 
 
 def _rows(
-    plan: Plan, joined: list[tuple[Cell, Record | None]], best: Mapping[str, BestKnown], lows: Mapping[str, float]
+    plan: Plan,
+    joined: list[tuple[Cell, Record | None]],
+    best: Mapping[str, BestKnown],
+    lows: Mapping[str, float],
 ) -> Iterator[Row]:
-    """Yield rows with their gaps and their distance from the best known objective and the
-    reference.
-    """
-    reference = _reference(plan.study.reference, joined)
-    for cell, record in joined:
-        value = None if record is None or record.failed or record.objective is None else levels_of(record.objective)[0]
-        known = best[cell.instance_hash].first if cell.instance_hash in best else None
-        other = known if plan.study.reference == BEST else reference.get((cell.instance_hash, cell.seed))
-        low = lows.get(cell.instance_hash)
-        own = () if record is None or record.failed else record.bounds
-        certain = [row for row in own if record is not None and counts_for_all(cell, record, row, plan.study.trust)]
-        reached = None if record is None or record.failed else record.objective
-        gaps = largest_gap_over_levels(reached, low, own), largest_gap_over_levels(reached, low, certain)
-        yield Row(cell, record, *gaps, low, relative_excess(value, known), relative_excess(value, other))
-
-
-def _reference(label: str, joined: list[tuple[Cell, Record | None]]) -> dict[tuple[str, int], float]:
-    """Return the first objective of the reference solver by instance and seed."""
-    return {
-        (cell.instance_hash, cell.seed): levels_of(record.objective)[0]
+    """Yield rows with their gaps and distances from the best known and the reference."""
+    label, trust = plan.study.reference, plan.study.trust
+    reference = {
+        (cell.instance_hash, cell.seed): _first_objective(record)
         for cell, record in joined
-        if cell.label == label and record is not None and not record.failed and record.objective is not None
+        if cell.label == label and _first_objective(record) is not None
     }
+    for cell, record in joined:
+        instance, value = cell.instance_hash, _first_objective(record)
+        known = best[instance].first if instance in best else None
+        other = known if label == BEST else reference.get((instance, cell.seed))
+        low = lows.get(instance)
+        gaps: tuple[float | None, float | None] = (None, None)
+        if record is not None and not record.failed:
+            certain = [row for row in record.bounds if counts_for_all(cell, record, row, trust)]
+            gaps = (
+                largest_gap_over_levels(record.objective, low, record.bounds),
+                largest_gap_over_levels(record.objective, low, certain),
+            )
+        rpd, regret = relative_excess(value, known), relative_excess(value, other)
+        yield Row(cell, record, *gaps, low, rpd, regret)
+
+
+def _first_objective(record: Record | None) -> float | None:
+    if record is None or record.failed or record.objective is None:
+        return None
+    return levels_of(record.objective)[0]
 
 
 def relative_excess(value: float | None, reference: float | None) -> float | None:
-    """Return (value − reference) / reference; 0 where both are 0, None where the quotient is
-    undefined.
-    """
+    """Return (value − reference) / |reference|; 0 for 0 over 0, None where it is undefined."""
     if value is None or reference is None:
         return None
     if reference == 0:

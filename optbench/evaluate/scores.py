@@ -1,6 +1,4 @@
-"""The score by which a study ranks its solvers, if its file names one: a formula of one number per
-cell, lower being better.
-"""
+"""The score by which a study ranks its solvers if its file names one; lower is better."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Score:
-    """``source`` is the formula, ``values`` its value by the key of a cell; cells without a value
-    are absent.
-    """
+    """``source`` is the formula, ``values`` its value by the key of each cell that has one."""
 
     source: str
     values: Mapping[str, float]

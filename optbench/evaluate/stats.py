@@ -41,9 +41,7 @@ FEWEST = 5
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic with its interval, which is infinite where fewer than two values leave the spread
-    unknown.
-    """
+    """A statistic with its interval, infinite with fewer than two values."""
 
     value: float
     low: float
@@ -64,16 +62,6 @@ def mean(values: Floats, weights: Floats) -> Floats:
     return np.asarray(values @ (weights / weights.sum()), dtype=float)
 
 
-def interquartile_mean(values: Floats, weights: Floats) -> Floats:
-    """Return the mean of the middle half; a value that a quartile cuts counts with the part inside.
-    """
-    order = np.argsort(values, axis=-1, kind="stable")
-    mass = (weights / weights.sum())[order]
-    ends = np.cumsum(mass, axis=-1)
-    inside = np.clip(np.minimum(ends, 0.75) - np.maximum(ends - mass, 0.25), 0.0, None)
-    return np.asarray((np.take_along_axis(values, order, axis=-1) * inside).sum(axis=-1) / inside.sum(axis=-1), dtype=float)
-
-
 def value_of(values: Sequence[float] | Floats, statistic: Statistic = mean) -> float:
     """Return the statistic of one sample."""
     row = np.asarray(values, dtype=float)
@@ -88,9 +76,7 @@ def bootstrap_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Return the two-sided interval of a statistic; (−∞, ∞) with fewer than two values. The same
-    seed gives the same interval.
-    """
+    """Return the two-sided interval; (−∞, ∞) with fewer than two values."""
     row = np.asarray(values, dtype=float)
     if len(row) < 2:
         return UNKNOWN
@@ -137,9 +123,7 @@ def paired_difference(
 
 
 def _strata(names: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return an order in which the values of a stratum are contiguous, and the sizes of the strata;
-    strata of one value are merged into one.
-    """
+    """Return an order that groups strata, and their sizes; strata of one value are merged."""
     numbers: dict[Hashable, int] = {}
     group = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
     sizes = np.bincount(group)
@@ -155,9 +139,7 @@ def best_of(costs: Floats) -> Floats:
 
 
 def ratios(costs: Floats) -> Floats:
-    """Return cost over the lowest cost of the instance, ``costs[solver, instance]``; ∞ where there
-    is none, 1 for 0 over 0.
-    """
+    """Return cost over the lowest of the instance: 1 for 0 over 0, ∞ where there is none."""
     best = best_of(costs)
     level = costs <= best + EQUAL * np.abs(best)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -166,9 +148,7 @@ def ratios(costs: Floats) -> Floats:
 
 
 def performance_profile(costs: Floats) -> list[tuple[Floats, Floats]]:
-    """Dolan and Moré 2002: per solver, factors τ ≥ 1 (increasing, the first is 1) and the share of
-    instances within τ.
-    """
+    """Dolan and Moré 2002: per solver, factors τ ≥ 1 and the share of instances within."""
     out = []
     for row in ratios(costs):
         finite = np.sort(row[np.isfinite(row)])
@@ -178,9 +158,7 @@ def performance_profile(costs: Floats) -> list[tuple[Floats, Floats]]:
 
 
 def average_ranks(costs: Floats) -> Floats:
-    """Return the mean rank of each solver, 1 being best; ties share their ranks, solvers without a
-    cost share the last.
-    """
+    """Return the mean rank of each solver, 1 being best; ties share theirs."""
     finite = np.isfinite(costs)
     margin = np.where(finite, EQUAL * np.abs(np.where(finite, costs, 0.0)), 0.0)
     total = np.zeros(costs.shape)

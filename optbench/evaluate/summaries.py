@@ -94,9 +94,7 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
 
 
 def compared(by_label: Mapping[str, Sequence[Row]], costs: Costs) -> dict[str, list[Row]]:
-    """Return, by solver, the cells on which all are compared; all cells that ran where there is
-    none that all have run.
-    """
+    """Return by solver the cells on which all are compared, or all cells if there is none."""
     columns = set(costs.columns)
     return {
         label: [
@@ -128,9 +126,7 @@ def _scored(summary: Summary, rows: Sequence[Row], score: Callable[[Row], float 
 
 
 def _score_order(summary: Summary) -> tuple[float, ...]:
-    """Sort key by the score; smaller is better, solvers with a cell without a score come later,
-    those that have not run last.
-    """
+    """Sort key by the score; solvers with a cell without a score come later."""
     if summary.score is None or summary.unscored:
         return (np.inf, *_gap_order(summary))
     return (summary.score.value, *_gap_order(summary))
@@ -159,9 +155,7 @@ def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float 
 
 
 def over_instances(rows: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
-    """Return the mean over instances of each one's mean over its cells; instances of one problem
-    are a stratum.
-    """
+    """Estimate the mean of the instances' means; a problem's instances are a stratum."""
     found, strata = instance_means(rows, value)
     if not found:
         return None
@@ -173,9 +167,7 @@ def _resamples(count: int) -> int:
 
 
 def instance_means(rows: Sequence[Row], value: Callable[[Row], float | None]) -> tuple[dict[str, float], dict[str, str]]:
-    """Return, by instance, the mean of a value over the cells that have one, and the instance's
-    problem.
-    """
+    """Return by instance the mean over the cells that have a value, and its problem."""
     values: dict[str, list[float]] = {}
     strata: dict[str, str] = {}
     for row in rows:
@@ -201,9 +193,7 @@ def _counted(row: Row) -> float:
 
 
 def counted_time_s(row: Row) -> float | None:
-    """Return the solving time. Failures count at least the time limit; None where a failed cell had
-    no time limit.
-    """
+    """Return the solving time, of failures at least the time limit; None without a limit."""
     assert row.record is not None
     taken = row.record.wall_s if row.record.wall_s is not None else row.record.total_s
     limit = row.cell.budget.time_limit_s

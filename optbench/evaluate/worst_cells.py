@@ -1,6 +1,4 @@
-"""The cells to look at when a condition does not hold: of each number read from cells, those that
-move it most in the failing direction.
-"""
+"""The cells to look at when a condition does not hold: those that move it most."""
 
 from __future__ import annotations
 
@@ -13,21 +11,7 @@ from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Sample, UnknownValueError, holds, relative_difference
 from optbench.study.cells import Cell
 from optbench.study.formula_binding import Formula
-from optbench.study.formula_syntax import Binary, Name, Node, Unary
-from optbench.study.formula_terms import (
-    Absolute,
-    Aggregate,
-    Arithmetic,
-    Comparison,
-    ConditionTerm,
-    Constant,
-    Leaf,
-    Logic,
-    Negation,
-    Negative,
-    NumberTerm,
-    Paired,
-)
+from optbench.study.formula_syntax import Aggregate, Binary, Call, Leaf, Name, Node, Number, Unary
 
 SHOWN = 5
 # The direction in which the left side of a comparison must move for it to hold: down is -1.
@@ -40,9 +24,7 @@ OVER_ALL = ("sum", "count")
 
 @dataclass(frozen=True)
 class WorstCell:
-    """``value`` is the cell's value, None where it has none, and ``why`` is then the reason;
-    ``text`` is the part of the formula that was read.
-    """
+    """``value`` is that of ``text``, a part of the formula; where it is None, ``why`` says why."""
 
     cell: Cell
     text: str
@@ -52,53 +34,47 @@ class WorstCell:
 
 def worst_cells(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tuple[WorstCell, ...]:
     """Return the cells without a value first, then the worst ones."""
-    term = formula.term
-    if not isinstance(term, (Comparison, Logic, Negation)):
+    if not formula.condition:
         return ()
     found: dict[str, WorstCell] = {}
-    for leaf, wanted in _failing_leaves(term, Sample.whole(columns), True):
+    for leaf, wanted in _failing_leaves(formula.term, Sample.whole(columns), True):
         for each in _worst(leaf, wanted, columns, most):
             found.setdefault(each.cell.key, each)
     ranked = sorted(found.values(), key=lambda each: each.value is not None)
     return tuple(ranked[:most])
 
 
-def _failing_leaves(term: ConditionTerm, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
+def _failing_leaves(term: Node, sample: Sample, asked: bool) -> Iterator[tuple[Leaf, int]]:
     """Yield what is read in comparisons that fail, with the direction in which it should move."""
-    if isinstance(term, Negation):
+    if isinstance(term, Unary):
         yield from _failing_leaves(term.operand, sample, not asked)
-    elif isinstance(term, Logic):
+    elif isinstance(term, Binary) and term.op in ("and", "or"):
         yield from _failing_leaves(term.left, sample, asked)
         yield from _failing_leaves(term.right, sample, asked)
-    elif holds(term, sample) is not asked:
-        yield from _sides(term, asked)
+    elif isinstance(term, Binary) and holds(term, sample) is not asked:
+        wanted = WANTED[term.op] * (1 if asked else -1)
+        yield from _leaves_with_direction(term.left, wanted)
+        yield from _leaves_with_direction(term.right, -wanted)
 
 
-def _sides(term: Comparison, asked: bool) -> Iterator[tuple[Leaf, int]]:
-    wanted = WANTED[term.op] * (1 if asked else -1)
-    yield from _leaves_with_direction(term.left, wanted)
-    yield from _leaves_with_direction(term.right, -wanted)
-
-
-def _leaves_with_direction(term: NumberTerm, wanted: int) -> Iterator[tuple[Leaf, int]]:
-    """Yield everything read from cells with the direction in which it should move; 0 where that is
-    unknown.
-    """
-    if isinstance(term, (Aggregate, Paired)):
+def _leaves_with_direction(term: Node, wanted: int) -> Iterator[tuple[Leaf, int]]:
+    """Yield what is read from cells with the direction in which it should move, 0 if unknown."""
+    if isinstance(term, Leaf):
         yield term, wanted
-    elif isinstance(term, Negative):
+    elif isinstance(term, Unary):
         yield from _leaves_with_direction(term.operand, -wanted)
-    elif isinstance(term, Absolute):
-        yield from _leaves_with_direction(term.operand, 0)
-    elif isinstance(term, Arithmetic):
+    elif isinstance(term, Call):
+        yield from _leaves_with_direction(term.args[0], 0)
+    elif isinstance(term, Binary):
         left, right = direction(term)
         yield from _leaves_with_direction(term.left, wanted * left)
         yield from _leaves_with_direction(term.right, wanted * right)
 
 
-def direction(term: Arithmetic) -> tuple[int, int]:
-    """Return whether a result rises (1) or falls (-1) with its left and its right side; 0 where
-    that depends on the values.
+def direction(term: Binary) -> tuple[int, int]:
+    """Return whether a result rises (1) or falls (-1) with its left and its right side.
+
+    It is 0 where that depends on the values.
     """
     if term.op in "+-":
         return 1, 1 if term.op == "+" else -1
@@ -106,23 +82,25 @@ def direction(term: Arithmetic) -> tuple[int, int]:
     return (right, left) if term.op == "*" else (right, -left)
 
 
-def _sign(term: NumberTerm) -> int:
+def _sign(term: Node) -> int:
     """Return the sign of a number; 0 where it depends on the cells."""
-    if isinstance(term, Constant):
+    if isinstance(term, Number):
         return int(np.sign(term.value))
-    if isinstance(term, Negative):
+    if isinstance(term, Unary):
         return -_sign(term.operand)
-    if isinstance(term, Arithmetic):
+    if isinstance(term, Binary):
         left, right = _sign(term.left), _sign(term.right)
         if term.op in "*/":
             return left * right
         right = right if term.op == "+" else -right
         return left if left == right else 0
+    if isinstance(term, Call):
+        return 1
+    assert isinstance(term, Leaf)
     if isinstance(term, Aggregate):
-        return 1 if _is_never_negative(term.of_cell) else 0
-    if isinstance(term, Paired):
-        return 1 if term.function == "ratio" and _is_never_negative(term.x) and _is_never_negative(term.y) else 0
-    return 1
+        return int(_is_never_negative(term.of_cell))
+    never = _is_never_negative(term.x) and _is_never_negative(term.y)
+    return int(term.function == "ratio" and never)
 
 
 def _is_never_negative(node: Node) -> bool:
@@ -151,16 +129,14 @@ def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator
 
 
 def _value(leaf: Leaf, columns: CellColumns) -> float | None:
-    """Return the value that cells are compared with: better cells move a mean in the required
-    direction.
-    """
+    """Return the value that cells are compared with: better cells move a mean as required."""
     try:
         value = float(Sample.whole(columns).leaf(leaf)[0])
     except UnknownValueError:
         return None
     if isinstance(leaf, Aggregate) and leaf.function in OVER_ALL:
         return value / max(1, len(columns.units))
-    return value - 1.0 if isinstance(leaf, Paired) and leaf.function == "ratio" else value
+    return value - 1.0 if leaf.function == "ratio" else value
 
 
 def _why(leaf: Leaf, columns: CellColumns, unit: int) -> str:

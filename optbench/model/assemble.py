@@ -10,6 +10,7 @@ import numpy as np
 from optbench.errors import ModelError
 from optbench.model.declarations import FamilyKey, KindKey, Mode
 from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
+from optbench.model.plain_instance import longest_by_kind, mode_table, unlinked
 from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up, is_on_grid
 from optbench.model.validate import validate
 
@@ -37,7 +38,8 @@ def instance_of(m: Model) -> Instance:
         raise ModelError(f"model {m.name!r} has no objective; add {aims}")
     if not m.pools:
         raise ModelError("there is no pool; declare one with m.pool('name', count=4, ...)")
-    pools, columns, modes, edges, links = _pools(m), _task_columns(m), _modes(m), _edges(m), _links(m)
+    pools, columns, modes = _pools(m), _task_columns(m), _modes(m)
+    edges, links = _edges(m), _links(m)
     tick_s = _automatic_tick_s(m, columns, modes, edges, links) if m.tick_s == "auto" else m.tick_s
     return validate(
         Instance(
@@ -81,11 +83,10 @@ def _horizon(seconds: float | None, tick_s: float) -> int | None:
 
 
 def _automatic_tick_s(m: Model, columns: dict[str, Any], modes: Modes, edges: Edges, links: Links) -> float:
-    """The tick by the horizon or, without one, by the latest given time, longest task and longest lag."""
+    """The tick by the horizon, or by the latest given time, longest task and lag."""
     if m.horizon_s is not None and np.isfinite(m.horizon_s):
         return automatic_tick_s(m.horizon_s)
-    longest = np.zeros(len(modes.kind_names))
-    np.maximum.at(longest, modes.kind, modes.time_per_unit_s)
+    longest = longest_by_kind(modes)
     with np.errstate(over="ignore", invalid="ignore"):
         lasts_s = columns["units"] * longest[columns["kind"].astype(np.int64)]
         latency_s = links.latency_s[np.isfinite(links.latency_s)].max(initial=0.0)
@@ -164,23 +165,8 @@ def _modes(m: Model) -> Modes:
         names.append(name)
         rows.extend(modes)
         ptr.append(len(rows))
-    req_ptr = np.concatenate(([0], np.cumsum([len(mode.needs) for mode in rows]))).astype(np.int64)
-    needs = [need for mode in rows for need in mode.needs]
-
-    def column(name: str) -> Any:
-        return np.asarray([getattr(mode, name) for mode in rows], dtype=float)
-
-    return Modes(
-        tuple(names),
-        np.asarray(ptr, dtype=np.int64),
-        column("time_s"),
-        column("energy_j"),
-        column("power_w"),
-        column("clock"),
-        req_ptr,
-        np.asarray([p for p, _ in needs], dtype=np.int64),
-        np.asarray([n for _, n in needs], dtype=np.int64),
-    )
+    columns = [(mode.time_s, mode.energy_j, mode.power_w, mode.clock) for mode in rows]
+    return mode_table(names, ptr, columns, [mode.needs for mode in rows])
 
 
 def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
@@ -217,14 +203,14 @@ def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
 
 
 def _links(m: Model) -> Links:
-    n = len(m.pools)
-    latency, s_per_gb, j_per_gb = np.full((n, n), np.inf), np.zeros((n, n)), np.zeros((n, n))
+    links = unlinked(len(m.pools))
     for link in m.links:
         at = np.ix_(link.senders, link.receivers)
-        latency[at], s_per_gb[at], j_per_gb[at] = link.latency_s, link.s_per_gb, link.j_per_gb
-    for matrix in (latency, s_per_gb, j_per_gb):  # A group that is linked with itself.
-        np.fill_diagonal(matrix, 0.0)
-    return Links(latency, s_per_gb, j_per_gb)
+        links.latency_s[at], links.s_per_gb[at] = link.latency_s, link.s_per_gb
+        links.j_per_gb[at] = link.j_per_gb
+    for matrix in (links.latency_s, links.s_per_gb, links.j_per_gb):
+        np.fill_diagonal(matrix, 0.0)  # A group that is linked with itself.
+    return links
 
 
 def _tariffs(m: Model, pools: Pools, tick_s: float) -> Tariffs | None:

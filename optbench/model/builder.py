@@ -1,4 +1,4 @@
-"""``Model``: declare a problem in Python; ``build()`` validates it and freezes it into an Instance."""
+"""``Model``: declare a problem in Python; ``build()`` makes a validated Instance of it."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class Model:
         energy_j_per_gb: float = 0.0,
         both: bool = True,
     ) -> None:
-        """Declare a link between two pools or all pools of two groups, in both directions by default."""
+        """Declare links between two pools or groups of pools, in both directions by default."""
         groups = [dict.fromkeys([end] if isinstance(end, Pool) else end) for end in (a, b)]
         names = " to ".join(repr(next(iter(group)).name) if group else "no pool" for group in groups)
         if not bandwidth_gbit_s > 0:
@@ -192,7 +192,7 @@ class Model:
         pools: Iterable[Pool] | None = None,
         size_gflop: float | None = None,
     ) -> Kind:
-        """Declare a kind of work for many tasks: a kind of the pools' profiles, or explicit ``modes``."""
+        """Declare a kind of work for many tasks: one of the pools' profiles, or ``modes``."""
         label = f"kind {name!r}" if name is not None else f"kind {len(self.kinds)}"
         # With explicit modes the name is only a label; it need not be a kind of the profiles.
         return Kind(self._kind(label, name if modes is None else None, modes, gpus, pools, size_gflop))
@@ -249,7 +249,7 @@ class Model:
         weight: Any = 1.0,
         memory_gb: Any = 0.0,
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Declare many tasks by arrays of equal length, or one value for all; returns their indices."""
+        """Declare tasks by arrays of equal length, or one value for all; returns indices."""
         units = np.atleast_1d(np.asarray(units, dtype=float))
         n, begin = len(units), len(self.columns["units"])
         label = f"tasks {begin} to {begin + n - 1}"
@@ -262,7 +262,7 @@ class Model:
         return np.arange(begin, begin + n)
 
     def precede(self, source: Any, target: Any, data_gb: Any = 0.0) -> None:
-        """``target`` starts after ``source`` ends and its data has arrived; tasks, indices or arrays of indices."""
+        """``target`` starts after ``source`` and its data; tasks, indices or arrays of these."""
         ends = [np.atleast_1d(np.asarray(end.idx if isinstance(end, Task) else end)) for end in (source, target)]
         for end in ends:
             if end.dtype.kind not in "iu":
@@ -317,7 +317,7 @@ class Model:
     # --- limits and objectives ----------------------------------------------------------------------------------------
 
     def limit(self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float) -> None:
-        """Declare a power cap (of the cluster or a place) or upper limits on metrics (``energy_j=1e6``)."""
+        """Declare a power cap of a place (default: the cluster) or limits (``energy_j=1e6``)."""
         if power_w is not None:
             self.caps.append((at.idx if at is not None else 0, float(power_w)))
         elif at is not None:
@@ -336,7 +336,7 @@ class Model:
         every_s: float = 3600.0,
         at: Place | None = None,
     ) -> None:
-        """Declare price and carbon of a place: a constant, or a series by ``every_s`` or ``times_s``."""
+        """Declare price and carbon of a place: constant, or by ``every_s`` or ``times_s``."""
         price, carbon = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh))
         n = max(len(price), len(carbon))
         times = [every_s * i for i in range(n)] if times_s is None else list(times_s)
@@ -356,7 +356,7 @@ class Model:
         self.objective = Objective.weighted(weights)
 
     def minimize_in_order(self, *metrics: str | Mapping[str, float]) -> None:
-        """Declare a lexicographic objective: minimise the first metric, hold it, then the second, etc."""
+        """Declare a lexicographic objective: each metric is held for those after it."""
         self.objective = Objective.in_order(*metrics)
 
     def build(self) -> Instance:

@@ -11,7 +11,7 @@ from optbench.model.windows import windows
 
 
 def cheapest_schedule(instance: Instance) -> Schedule | None:
-    """Each task runs in its cheapest mode as soon as devices are free; caps and deadlines are ignored."""
+    """Tasks run in their cheapest modes as devices are free; caps and deadlines do not count."""
     pairs, edges, n = instance.pairs, instance.edges, instance.num_tasks
     if (np.diff(pairs.ptr) == 0).any():
         return None

@@ -36,6 +36,8 @@ CONSTRAINTS = {
     "finite": "every metric is a finite number",
 }
 
+# The text of a broken row.
+Describe = Callable[[int], str]
 # The number of rows that a violation's message describes.
 SHOWN = 3
 # Later times, far beyond any horizon, are invalid, so that differences of times fit into int64.
@@ -55,25 +57,10 @@ class Violation:
         return f"{self.constraint}: {self.message}"
 
 
-def check_form(instance: Instance, schedule: Schedule) -> Violation | None:
+def check_form(instance: Instance, s: Schedule) -> Violation | None:
     """Violations of the form; a schedule of invalid form is not checked further."""
-    bad_form = _form(instance, schedule)
+    bad_form = _form(instance, s)
     return Violation("form", bad_form) if bad_form else None
-
-
-def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Violation]:
-    """All violations, except of limits on metrics, of a schedule of valid form in 64-bit columns."""
-    found: list[Violation] = []
-    _check_each_segment(instance, schedule, found)
-    _check_segment_lengths(instance, schedule, made, found)
-    _check_access(instance, schedule, found)
-    _check_assignment(instance, schedule, made, found)
-    _check_each_task(instance, schedule, found)
-    if np.isfinite(made.first).all():
-        _check_edges(instance, schedule, found)
-    _check_capacity(instance, schedule, found)
-    _check_power_caps(instance, schedule, found)
-    return found
 
 
 def _form(instance: Instance, s: Schedule) -> str | None:
@@ -84,10 +71,10 @@ def _form(instance: Instance, s: Schedule) -> str | None:
             return f"column {name!r} has shape {column.shape}, expected ({n},)"
         if column.dtype.kind not in "iu":
             return f"column {name!r} holds {column.dtype}, expected whole numbers"
-    for name, column, top in (("task", s.task, instance.num_tasks), ("mode", s.mode, instance.num_modes)):
-        bad = np.flatnonzero((column < 0) | (column >= top))
+    for name, top in (("task", instance.num_tasks), ("mode", instance.num_modes)):
+        bad = np.flatnonzero((columns[name] < 0) | (columns[name] >= top))
         if len(bad):
-            return f"{name}[{bad[0]}] is {column[bad[0]]}, expected 0 to {top - 1}"
+            return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected 0 to {top - 1}"
     for name in ("start", "end"):
         bad = np.flatnonzero((columns[name] > LARGEST_TIME) | (columns[name] < -LARGEST_TIME))
         if len(bad):
@@ -95,141 +82,217 @@ def _form(instance: Instance, s: Schedule) -> str | None:
     return None
 
 
-def _add(found: list[Violation], name: str, bad: Bools, amount: Any, describe: Any) -> None:
-    """Record a constraint broken in the rows where ``bad`` holds."""
-    rows = np.flatnonzero(bad)
-    if len(rows) == 0:
-        return
-    text = "; ".join(describe(int(row)) for row in rows[:SHOWN])
-    more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
-    worst = float(np.max(np.broadcast_to(amount, bad.shape)[rows]))
-    found.append(Violation(name, text + more, worst, len(rows)))
+def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Violation]:
+    """All violations, except of limits on metrics, by a schedule of valid form in int64."""
+    checks = _Checks(instance, schedule, made)
+    checks.check_each_segment()
+    checks.check_segment_lengths()
+    checks.check_access()
+    checks.check_assignment()
+    checks.check_each_task()
+    if np.isfinite(made.first).all():
+        checks.check_edges()
+    checks.check_capacity()
+    checks.check_power_caps()
+    return checks.found
 
 
-def _check_each_segment(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    """Record segments that break a constraint by themselves: kind of the mode, memory, release,
-    hard deadline, horizon.
-    """
-    clock = clock_of(instance)
-    tasks, name = instance.tasks, instance.tasks.name
-    start, end = s.start, s.end
-    kind_ok = instance.modes.kind[s.mode] == tasks.kind[s.task]
-    _add(found, "mode", ~kind_ok, 1.0, lambda r: f"task {name(s.task[r])} runs in mode {s.mode[r]}, which is not of its kind")
-    room = instance.mode_memory_gb[s.mode]
-    need = tasks.memory_gb[s.task]
-    _add(
-        found,
-        "memory",
-        need > room,
-        need - np.where(np.isfinite(room), room, 0),
-        lambda r: f"task {name(s.task[r])} needs {need[r]:g} GB, mode {s.mode[r]} has {room[r]:g} GB",
-    )
-    early = np.maximum(tasks.release[s.task], 0) - start
-    _add(
-        found,
-        "release",
-        early > 0,
-        early,
-        lambda r: f"task {name(s.task[r])} starts at {clock(start[r])}, released at {clock(tasks.release[s.task[r]])}",
-    )
-    hard = tasks.deadline_hard[s.task] & np.isfinite(tasks.deadline[s.task])
-    late = np.where(hard, end - np.where(hard, tasks.deadline[s.task], 0.0), -1.0)
-    _add(
-        found,
-        "deadline",
-        late > 0,
-        late,
-        lambda r: f"task {name(s.task[r])} ends at {clock(end[r])}, its deadline is {clock(tasks.deadline[s.task[r]])}",
-    )
-    over = end - instance.end_of_time
-    _add(
-        found,
-        "horizon",
-        over > 0,
-        over,
-        lambda r: f"task {name(s.task[r])} ends at {clock(end[r])}, the horizon is {clock(instance.end_of_time)}",
-    )
+class _Checks:
+    """The constraints on one schedule; violations are added to ``found``."""
 
+    def __init__(self, instance: Instance, schedule: Schedule, made: TaskProgress) -> None:
+        self.instance, self.tasks, self.s, self.made = instance, instance.tasks, schedule, made
+        self.name, self.clock = instance.tasks.name, clock_of(instance)
+        self.found: list[Violation] = []
 
-def _check_segment_lengths(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
-    """Check lengths of segments: D, or less if the instance is preemptive or the horizon cuts it off."""
-    clock = clock_of(instance)
-    whole, length = made.whole, s.end - s.start
-    if instance.preemptive:
-        wrong = np.where(whole > 0, length <= 0, length != 0)
-    else:
-        wrong = length != whole
-        if instance.is_open:
-            wrong &= ~((s.end == instance.end_of_time) & (length > 0) & (length < whole))
-    name = instance.tasks.name
-    _add(
-        found,
-        "duration",
-        wrong,
-        np.abs(length - whole),
-        lambda r: (
-            f"task {name(s.task[r])} runs from {clock(s.start[r])} to {clock(s.end[r])}, "
-            f"in mode {s.mode[r]} it takes {clock(whole[r])}"
-        ),
-    )
+    def add(self, constraint: str, bad: Bools, amount: Any, describe: Describe) -> None:
+        """Record a constraint broken in the rows where ``bad`` holds."""
+        rows = np.flatnonzero(bad)
+        if len(rows) == 0:
+            return
+        text = "; ".join(describe(int(row)) for row in rows[:SHOWN])
+        more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+        worst = float(np.max(np.broadcast_to(amount, bad.shape)[rows]))
+        self.found.append(Violation(constraint, text + more, worst, len(rows)))
 
+    def add_segments(self, constraint: str, bad: Bools, amount: Any, describe: Describe) -> None:
+        """Record a constraint broken by these segments; each description begins with its task."""
+        who = self.s.task
+        self.add(constraint, bad, amount, lambda r: f"task {self.name(who[r])} {describe(r)}")
 
-def _check_assignment(instance: Instance, s: Schedule, made: TaskProgress, found: list[Violation]) -> None:
-    """Check that every task is complete.
-
-    In an open instance, tasks without a segment may stay undone, and those that ``_check_segment_lengths`` accepted."""
-    if instance.is_open:
-        return
-    name, segments = instance.tasks.name, np.bincount(s.task, minlength=instance.num_tasks)
-    # Without preemption the constraint "duration" checks the length of the one segment.
-    wrong = ~made.complete & (instance.preemptive | (segments == 0))
-    share = np.minimum(made.share, 1.0)
-    _add(
-        found,
-        "assignment",
-        wrong,
-        1.0 - share,
-        lambda r: f"task {name(r)} is done to {100 * share[r]:.9g} % in {segments[r]} segments",
-    )
-
-
-def _check_each_task(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    """Check the constraints between the segments of one task."""
-    clock = clock_of(instance)
-    tasks, segments = instance.tasks, np.bincount(s.task, minlength=instance.num_tasks)
-    if not (segments > 1).any():
-        return
-    if not instance.preemptive:
-        _add(
-            found,
-            "single_segment",
-            segments > 1,
-            segments.astype(float),
-            lambda r: f"task {tasks.name(r)} has {segments[r]} segments",
+    def check_each_segment(self) -> None:
+        """Constraints on a segment alone: kind of the mode, memory, release, deadline, horizon."""
+        instance, tasks, s, clock = self.instance, self.tasks, self.s, self.clock
+        start, end = s.start, s.end
+        other_kind = instance.modes.kind[s.mode] != tasks.kind[s.task]
+        self.add_segments(
+            "mode", other_kind, 1.0, lambda r: f"runs in mode {s.mode[r]}, which is not of its kind"
         )
-        return
-    order = np.lexsort((s.end, s.start, s.task))
-    task, start, end = s.task[order], s.start[order], s.end[order]
-    same = task[1:] == task[:-1]
-    over = np.where(same, end[:-1] - start[1:], -1)
-    _add(
-        found,
-        "self_overlap",
-        over > 0,
-        over,
-        lambda r: f"task {tasks.name(task[r])} runs twice at {clock(start[r + 1])}",
-    )
-    pool, moves = instance.modes.primary[s.mode[order]], tasks_with_data(instance)
-    _add(
-        found,
-        "one_pool",
-        same & (pool[1:] != pool[:-1]) & moves[task[1:]],
-        1.0,
-        lambda r: (
-            f"task {tasks.name(task[r])} sends or receives data, and goes from {pool_name(instance, pool[r])} "
-            f"to {pool_name(instance, pool[r + 1])} at {clock(start[r + 1])}"
-        ),
-    )
+        room, need = instance.mode_memory_gb[s.mode], tasks.memory_gb[s.task]
+        lack = need - np.where(np.isfinite(room), room, 0)
+        self.add_segments(
+            "memory", need > room, lack,
+            lambda r: f"needs {need[r]:g} GB, mode {s.mode[r]} has {room[r]:g} GB",
+        )
+        release = tasks.release[s.task]
+        early = np.maximum(release, 0) - start
+        self.add_segments(
+            "release", early > 0, early,
+            lambda r: f"starts at {clock(start[r])}, released at {clock(release[r])}",
+        )
+        deadline = tasks.deadline[s.task]
+        hard = tasks.deadline_hard[s.task] & np.isfinite(deadline)
+        late = np.where(hard, end - np.where(hard, deadline, 0.0), -1.0)
+        self.add_segments(
+            "deadline", late > 0, late,
+            lambda r: f"ends at {clock(end[r])}, its deadline is {clock(deadline[r])}",
+        )
+        over, horizon = end - instance.end_of_time, clock(instance.end_of_time)
+        self.add_segments(
+            "horizon", over > 0, over,
+            lambda r: f"ends at {clock(end[r])}, the horizon is {horizon}",
+        )
+
+    def check_segment_lengths(self) -> None:
+        """Segments last D, or less if the instance is preemptive or the horizon cuts them off."""
+        instance, s, clock = self.instance, self.s, self.clock
+        whole, length = self.made.whole, s.end - s.start
+        if instance.preemptive:
+            wrong = np.where(whole > 0, length <= 0, length != 0)
+        else:
+            wrong = length != whole
+            if instance.is_open:
+                cut_off = (s.end == instance.end_of_time) & (length > 0) & (length < whole)
+                wrong &= ~cut_off
+
+        def describe(r: int) -> str:
+            span = f"runs from {clock(s.start[r])} to {clock(s.end[r])}"
+            return f"{span}, in mode {s.mode[r]} it takes {clock(whole[r])}"
+
+        self.add_segments("duration", wrong, np.abs(length - whole), describe)
+
+    def check_access(self) -> None:
+        """Segments start after their task's ingress latency, whichever pools others ran on."""
+        instance, s, clock = self.instance, self.s, self.clock
+        if instance.stream is None or s.num_segments == 0:
+            return
+        pool = instance.modes.primary[s.mode]
+        there = self.tasks.release[s.task] + np.asarray(instance.access(s.task, pool), dtype=float)
+        late = there - s.start
+
+        def describe(r: int) -> str:
+            reached = np.isfinite(there[r])
+            arrival = f"and is there at {clock(there[r])}" if reached else "which it cannot reach"
+            where = pool_name(instance, pool[r])
+            return f"starts in {where} at {clock(s.start[r])}, {arrival}"
+
+        self.add_segments("access", late > 0, np.where(np.isfinite(late), late, 1.0), describe)
+
+    def check_assignment(self) -> None:
+        """Every task is complete, unless the instance is open."""
+        if self.instance.is_open:
+            return
+        segments = np.bincount(self.s.task, minlength=self.instance.num_tasks)
+        # Without preemption the constraint "duration" checks the length of the one segment.
+        wrong = ~self.made.complete & (self.instance.preemptive | (segments == 0))
+        share = np.minimum(self.made.share, 1.0)
+
+        def describe(r: int) -> str:
+            done = f"{100 * share[r]:.9g} % in {segments[r]} segments"
+            return f"task {self.name(r)} is done to {done}"
+
+        self.add("assignment", wrong, 1.0 - share, describe)
+
+    def check_each_task(self) -> None:
+        """The constraints between the segments of one task."""
+        instance, s, name, clock = self.instance, self.s, self.name, self.clock
+        segments = np.bincount(s.task, minlength=instance.num_tasks)
+        if not (segments > 1).any():
+            return
+        if not instance.preemptive:
+            self.add(
+                "single_segment", segments > 1, segments.astype(float),
+                lambda r: f"task {name(r)} has {segments[r]} segments",
+            )
+            return
+        order = np.lexsort((s.end, s.start, s.task))
+        task, start, end = s.task[order], s.start[order], s.end[order]
+        same = task[1:] == task[:-1]
+        over = np.where(same, end[:-1] - start[1:], -1)
+        self.add(
+            "self_overlap", over > 0, over,
+            lambda r: f"task {name(task[r])} runs twice at {clock(start[r + 1])}",
+        )
+        pool, moves = instance.modes.primary[s.mode[order]], tasks_with_data(instance)
+
+        def describe(r: int) -> str:
+            left, entered = (pool_name(instance, pool[k]) for k in (r, r + 1))
+            move = f"goes from {left} to {entered} at {clock(start[r + 1])}"
+            return f"task {name(task[r])} sends or receives data, and {move}"
+
+        self.add("one_pool", same & (pool[1:] != pool[:-1]) & moves[task[1:]], 1.0, describe)
+
+    def check_edges(self) -> None:
+        instance, s, name, clock = self.instance, self.s, self.name, self.clock
+        source, target = instance.edges.source, instance.edges.target
+        if len(source) == 0:
+            return
+        first, last = first_and_last(instance, s)
+        finish = np.full(instance.num_tasks, -LARGEST_TIME, dtype=np.int64)
+        np.maximum.at(finish, s.task, s.end)
+        ends, starts = finish[source], s.start[first[target]]
+        early = ends - starts
+
+        def too_early(e: int) -> str:
+            before = f"before {name(source[e])} ends at {clock(ends[e])}"
+            return f"task {name(target[e])} starts at {clock(starts[e])}, {before}"
+
+        self.add("precedence", early > 0, early, too_early)
+        primary, pools = instance.modes.primary[s.mode], instance.pools.names
+        sender, receiver = primary[last[source]], primary[first[target]]
+        lag = np.asarray(instance.lag(sender, receiver, instance.edges.data_gb), dtype=float)
+        linked = np.isfinite(lag)
+
+        def no_link(e: int) -> str:
+            link = f"no link from {pools[sender[e]]} to {pools[receiver[e]]}"
+            return f"{name(source[e])} to {name(target[e])}: {link}"
+
+        self.add("link", ~linked, 1.0, no_link)
+        missing = np.where(linked & (lag > 0), ends + np.where(linked, lag, 0.0) - starts, -1.0)
+
+        def too_late(e: int) -> str:
+            delay = f"{clock(missing[e])} too late"
+            return f"data of {name(source[e])} reaches {name(target[e])} {delay}"
+
+        self.add("transfer", (missing > 0) & (early <= 0), missing, too_late)
+
+    def check_capacity(self) -> None:
+        instance, s = self.instance, self.s
+        row, pool, count = requirements(instance, s.mode)
+        start, end = s.start[row].astype(float), s.end[row].astype(float)
+        keep = end > start
+        pool, start, end, count = pool[keep], start[keep], end[keep], count[keep]
+        if instance.stream is not None and len(instance.stream.outages.time):
+            gone, since, until, devices = missing_devices(instance)
+            pool, count = np.concatenate((pool, gone)), np.concatenate((count, devices))
+            start, end = np.concatenate((start, since)), np.concatenate((end, until))
+        top, at = _peaks_by_pool(pool, start, end, count, instance.num_pools)
+        names, room = instance.pools.names, instance.pools.count
+
+        def describe(p: int) -> str:
+            busy = f"{top[p]:g} busy devices of {room[p]} at {self.clock(at[p])}"
+            return f"pool {names[p]} has {busy}"
+
+        self.add("capacity", top > room, top - room, describe)
+
+    def check_power_caps(self) -> None:
+        limits, names = self.instance.limits, self.instance.places.names
+        for place, cap in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
+            peak = peak_power(self.instance, self.s, place)
+            if exceeds(peak.watts, cap):
+                drawn = f"{peak.watts:.12g} W at {self.clock(peak.at)}"
+                message = f"{names[place]} draws {drawn}, the cap is {cap:.12g} W"
+                self.found.append(Violation("power_cap", message, peak.watts - cap))
 
 
 def clock_of(instance: Instance) -> Callable[[Any], str]:
@@ -250,92 +313,6 @@ def tasks_with_data(instance: Instance) -> Bools:
 
 def pool_name(instance: Instance, pool: Any) -> str:
     return instance.pools.names[int(pool)] if pool >= 0 else "no pool"
-
-
-def _check_access(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    """Check the ingress latency of every segment, whichever pools other segments ran on."""
-    clock = clock_of(instance)
-    if instance.stream is None or s.num_segments == 0:
-        return
-    tasks, pool = instance.tasks, instance.modes.primary[s.mode]
-    there = tasks.release[s.task] + np.asarray(instance.access(s.task, pool), dtype=float)
-    late = there - s.start
-    _add(
-        found,
-        "access",
-        late > 0,
-        np.where(np.isfinite(late), late, 1.0),
-        lambda r: (
-            f"task {tasks.name(s.task[r])} starts in {pool_name(instance, pool[r])} at {clock(s.start[r])}, "
-            + (f"and is there at {clock(there[r])}" if np.isfinite(there[r]) else "which it cannot reach")
-        ),
-    )
-
-
-def _check_edges(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    clock = clock_of(instance)
-    edges, tasks = instance.edges, instance.tasks
-    if len(edges.source) == 0:
-        return
-    first, last = first_and_last(instance, s)
-    finish = np.full(instance.num_tasks, -LARGEST_TIME, dtype=np.int64)
-    np.maximum.at(finish, s.task, s.end)
-    ends, starts = finish[edges.source], s.start[first[edges.target]]
-    early = ends - starts
-    _add(
-        found,
-        "precedence",
-        early > 0,
-        early,
-        lambda e: (
-            f"task {tasks.name(edges.target[e])} starts at {clock(starts[e])}, "
-            f"before {tasks.name(edges.source[e])} ends at {clock(ends[e])}"
-        ),
-    )
-    primary = instance.modes.primary[s.mode]
-    sender, receiver = primary[last[edges.source]], primary[first[edges.target]]
-    lag = np.asarray(instance.lag(sender, receiver, edges.data_gb), dtype=float)
-    linked = np.isfinite(lag)
-    pools = instance.pools.names
-    _add(
-        found,
-        "link",
-        ~linked,
-        1.0,
-        lambda e: (
-            f"{tasks.name(edges.source[e])} to {tasks.name(edges.target[e])}: "
-            f"no link from {pools[sender[e]]} to {pools[receiver[e]]}"
-        ),
-    )
-    missing = np.where(linked & (lag > 0), ends + np.where(linked, lag, 0.0) - starts, -1.0)
-    _add(
-        found,
-        "transfer",
-        (missing > 0) & (early <= 0),
-        missing,
-        lambda e: f"data of {tasks.name(edges.source[e])} reaches {tasks.name(edges.target[e])} {clock(missing[e])} too late",
-    )
-
-
-def _check_capacity(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    clock = clock_of(instance)
-    row, pool, count = requirements(instance, s.mode)
-    start, end = s.start[row].astype(float), s.end[row].astype(float)
-    keep = end > start
-    pool, start, end, count = pool[keep], start[keep], end[keep], count[keep]
-    if instance.stream is not None and len(instance.stream.outages.time):
-        gone, since, until, devices = missing_devices(instance)
-        pool, count = np.concatenate((pool, gone)), np.concatenate((count, devices))
-        start, end = np.concatenate((start, since)), np.concatenate((end, until))
-    top, at = _peaks_by_pool(pool, start, end, count, instance.num_pools)
-    over = top - instance.pools.count
-    _add(
-        found,
-        "capacity",
-        over > 0,
-        over,
-        lambda p: f"pool {instance.pools.names[p]} has {top[p]:g} busy devices of {instance.pools.count[p]} at {clock(at[p])}",
-    )
 
 
 def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
@@ -367,13 +344,3 @@ def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pool
             row = int(np.argmax(level[last - size : last])) + last - size
             top[p], at[p] = level[row], t[order[by_pool[row]]]
     return top, at
-
-
-def _check_power_caps(instance: Instance, s: Schedule, found: list[Violation]) -> None:
-    clock = clock_of(instance)
-    limits = instance.limits
-    for place, cap in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
-        peak = peak_power(instance, s, place)
-        if exceeds(peak.watts, cap):
-            message = f"{instance.places.names[place]} draws {peak.watts:.12g} W at {clock(peak.at)}, the cap is {cap:.12g} W"
-            found.append(Violation("power_cap", message, peak.watts - cap))

@@ -28,7 +28,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Mode:
-    """An explicit way to run one unit of work: pools with their number of devices (the first is the primary one)."""
+    """A way to run one unit of work: pools with their devices, the primary pool first."""
 
     needs: tuple[tuple[int, int], ...]
     time_s: float
@@ -68,7 +68,7 @@ class PoolData:
 
 @dataclass(frozen=True)
 class LinkData:
-    """The declaration of one direction of a link: from every sender to every receiver except itself."""
+    """One direction of a link: from every sender to every receiver except itself."""
 
     senders: tuple[int, ...]
     receivers: tuple[int, ...]
@@ -89,7 +89,7 @@ class TariffData:
 
 @dataclass(frozen=True)
 class FamilyKey:
-    """A profile's kind with the GPU counts and pools (None: all) that are allowed, and the size of its problems."""
+    """A profile's kind with GPU counts, pools (None: all) and size of its problems."""
 
     kind: str
     gpus: tuple[int, ...]

@@ -33,7 +33,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """One row per task. Deadlines are whole, inf where there is none; ``deadline_hard`` says whether lateness is forbidden."""
+    """One row per task. Deadlines are whole, inf where there is none."""
 
     kind: Ints
     units: Floats
@@ -59,7 +59,7 @@ class Edges:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """The hierarchy cluster > site/node; place 0 is the cluster and every parent precedes its children."""
+    """The hierarchy: place 0 is the cluster, and every parent precedes its children."""
 
     names: tuple[str, ...]
     parent: Ints
@@ -67,7 +67,7 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """``count`` identical devices at one place. ``gated`` devices sleep when they are not busy, the others idle."""
+    """``count`` devices at a place; ``gated`` ones sleep when they are not busy, others idle."""
 
     names: tuple[str, ...]
     place: Ints
@@ -125,7 +125,7 @@ class Modes:
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Pool-to-pool transfers (rows: sender). ``latency_s`` is inf where there is no link; the diagonal is free."""
+    """Transfers by sender and receiver; ``latency_s`` is inf where there is no link."""
 
     latency_s: Floats
     s_per_gb: Floats
@@ -134,7 +134,7 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Tariffs:
-    """Piecewise-constant price and carbon per pool: column p holds from ``times[p]`` to the next time."""
+    """Price and carbon per pool: column p holds from ``times[p]`` to the next time."""
 
     times: Ints
     price_usd_per_kwh: Floats
@@ -143,7 +143,7 @@ class Tariffs:
 
 @dataclass(frozen=True, eq=False)
 class Limits:
-    """Power caps per place (of all pools below it), and upper limits on whole-schedule metrics by metric name."""
+    """Power caps of all pools below a place, and upper limits on metrics by name."""
 
     cap_place: Ints
     cap_w: Floats
@@ -168,7 +168,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """One problem to solve. ``horizon`` is None when idle power is paid until completion, else the fixed end of time."""
+    """One problem. Without a ``horizon``, idle power is paid until completion."""
 
     name: str
     tick_s: float
@@ -234,23 +234,24 @@ class Instance:
         """Time to send ``data_gb`` from pool to pool.
 
         It is 0 without data, within a pool or without a pool, and inf without a link."""
-        return lag_of(self, np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float))
+        links, free, data_gb = self.links, *_free(sender, receiver, data_gb)
+        seconds = links.latency_s[sender, receiver] + data_gb * links.s_per_gb[sender, receiver]
+        return grid_up(np.where(free, 0.0, seconds) / self.tick_s)
 
     def transfer_j(self, sender: Any, receiver: Any, data_gb: Any) -> Any:
-        """Energy for ``data_gb`` from pool to pool, drawn at the sender the moment the producer ends."""
-        sender, receiver, data_gb = np.asarray(sender), np.asarray(receiver), np.asarray(data_gb, dtype=float)
-        free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
+        """Energy for ``data_gb`` from pool to pool, drawn at the sender when the producer ends."""
+        free, data_gb = _free(sender, receiver, data_gb)
         return np.where(free, 0.0, data_gb * self.links.j_per_gb[sender, receiver])
 
     def access(self, task: Any, pool: Any) -> Any:
-        """Latency from a task's ingress to a pool: 0 if the mode uses no pool, inf if there is no route."""
+        """Latency from a task's ingress to a pool: 0 without a pool, inf without a route."""
         if self.stream is None:
             return np.zeros(np.shape(task))
         way = np.where(np.asarray(pool) >= 0, self.stream.latency_s[self.stream.ingress[task], pool], 0.0)
         return grid_up(way / self.tick_s)
 
     def fits(self, task: Any, mode: Any) -> Any:
-        """Whether the task may use the mode: kind, memory of each device, route to the primary pool."""
+        """Whether the task may use the mode: kind, memory, route to the primary pool."""
         suits = (self.modes.kind[mode] == self.tasks.kind[task]) & (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode])
         return suits & np.isfinite(self.access(task, self.modes.primary[mode]))
 
@@ -312,7 +313,7 @@ class Instance:
         return replace(self, objective=objective)
 
     def with_limits(self, **metric_max: float) -> Instance:
-        """The same instance with further upper limits on metrics (the smaller one where there are two)."""
+        """The same instance with further limits on metrics; of two the smaller holds."""
         merged = dict(self.limits.metric_max)
         for name, value in metric_max.items():
             merged[name] = min(value, merged.get(name, value))
@@ -326,15 +327,15 @@ class Instance:
         return features_of(self)
 
 
-def lag_of(instance: Instance, sender: Ints, receiver: Ints, data_gb: Floats) -> Any:
-    links = instance.links
-    free = (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0)
-    seconds = np.where(free, 0.0, links.latency_s[sender, receiver] + data_gb * links.s_per_gb[sender, receiver])
-    return grid_up(seconds / instance.tick_s)
+def _free(sender: Any, receiver: Any, data_gb: Any) -> tuple[Any, Floats]:
+    """Where nothing has to be sent between pools, and the data as an array."""
+    sender, receiver = np.asarray(sender), np.asarray(receiver)
+    data_gb = np.asarray(data_gb, dtype=float)
+    return (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0), data_gb
 
 
 def reduce_by_mode(ufunc: np.ufunc, modes: Modes, values: Floats, empty: float) -> Floats:
-    """Reduce one value per requirement to one value per mode; ``empty`` for modes that require nothing."""
+    """Reduce values of requirements to one per mode; ``empty`` where there are none."""
     out = np.full(len(modes.clock), empty)
     some = np.diff(modes.req_ptr) > 0
     if some.any():
@@ -343,7 +344,7 @@ def reduce_by_mode(ufunc: np.ufunc, modes: Modes, values: Floats, empty: float) 
 
 
 def topological_order(num_tasks: int, edges: Edges) -> Ints:
-    """Kahn's order; shorter than ``num_tasks`` when there is a cycle (what is missing lies on or behind one)."""
+    """Kahn's order; tasks on or behind a cycle are missing."""
     order = np.argsort(edges.source, kind="stable")
     target = edges.target[order].tolist()
     ptr = np.concatenate(([0], np.cumsum(np.bincount(edges.source, minlength=num_tasks)))).tolist()

@@ -40,7 +40,7 @@ _TIMES = (*MAKESPANS, "flow_time_s", "tardiness_s")
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:
-    """0 where both are equal, 1 where their signs differ, else |UB − LB| / max(|UB|, |LB|); None when either is missing."""
+    """The relative distance of an objective to its bound; None where one is missing."""
     if objective is None or bound is None:
         return None
     return relative_distance(objective, bound)

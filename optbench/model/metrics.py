@@ -81,7 +81,7 @@ def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Float
 
 
 def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Floats]:
-    """Per edge with data: sender pool, time and energy of the transfer (producer's last segment to consumer's first)."""
+    """Per edge with data: sender pool, time and energy, from last to first segment."""
     edges = instance.edges
     if not (edges.data_gb > 0).any() or schedule.num_segments == 0:
         return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
@@ -182,7 +182,7 @@ def mean_rate(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
 
 
 def between(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
-    """∫ of the rate over each [start, end], by period; a difference of long integrals would lose digits."""
+    """∫ of the rate over each [start, end], by period: long integrals would lose digits."""
     total = np.zeros(len(start))
     if len(start) == 0:
         return total
@@ -239,7 +239,7 @@ class PowerTrace:
 
 
 def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
-    """Power over time: a segment draws its energy evenly; one of zero length counts as a transfer."""
+    """Power over time: segments draw evenly; one of zero length counts as a transfer."""
     start, end = schedule.start.astype(float), schedule.end.astype(float)
     horizon = float(end.max(initial=0.0)) if instance.horizon is None else float(instance.horizon)
     t = np.unique(np.concatenate(([instance.opens, horizon], start, end)))

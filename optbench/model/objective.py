@@ -20,7 +20,7 @@ MAKESPANS = ("makespan", "makespan_s")
 
 @dataclass(frozen=True)
 class Objective:
-    """``levels[k]`` is the k-th weighted sum to minimise: (metric, weight) pairs, weights positive."""
+    """``levels[k]`` is the k-th sum to minimise: (metric, weight) pairs, weights positive."""
 
     levels: tuple[tuple[tuple[str, float], ...], ...]
 
@@ -57,7 +57,7 @@ class Objective:
         return hashlib.sha256(repr(levels).encode()).hexdigest()
 
     def in_seconds(self) -> Objective:
-        """The same objective with ``makespan_s`` instead of ``makespan``, for ticks without a meaning."""
+        """The same with ``makespan_s`` instead of ``makespan``, for ticks without a meaning."""
         levels = []
         for level in self.levels:
             weights: dict[str, float] = {}
@@ -72,7 +72,7 @@ class Objective:
         return Objective((self.levels[k],))
 
     def held(self, k: int, value: float) -> dict[str, float]:
-        """The limit that holds level k at a value; a makespan in ticks is rounded to a whole number."""
+        """The limit that holds level k at a value; a makespan in ticks is a whole number."""
         metric, weight = self.levels[k][0]
         limit = value / weight
         return {metric: float(round(limit)) if metric == "makespan" and math.isfinite(limit) else limit}

@@ -82,7 +82,7 @@ def verified_or_repaired(instance: Instance, schedule: Schedule) -> Repaired:
 
 
 def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | None:
-    """Move each segment as little as possible, or up to ``early`` earlier; None if a move is too large."""
+    """Move segments as little as possible, or up to ``early`` earlier; None if too far."""
     reach, order = reach_of(instance), np.lexsort((schedule.end, schedule.start))
     length = _lengths(instance, schedule, reach)
     if length is None:
@@ -170,7 +170,7 @@ class _Devices:
         return zip(self.modes.req_pool[rows].tolist(), self.modes.req_count[rows].tolist(), strict=True)
 
     def first_start(self, mode: int, begins: int, latest: int) -> int:
-        """The first time from ``begins`` on at which a mode's devices are free; later than ``latest`` if none."""
+        """The first time from ``begins`` on with a mode's devices; else after ``latest``."""
         for pool, count in self._needs(mode):
             ends = self.ends[pool]
             while ends and ends[0][0] <= begins:

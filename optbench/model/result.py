@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from optbench.model.measures import OPTIMAL_GAP, Value
@@ -30,7 +30,7 @@ class Bound:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON without the certificate, which may be long."""
-        return {"value": self.value, "source": self.source, "proof": self.proof, "level": self.level}
+        return {key: value for key, value in asdict(self).items() if key != "certificate"}
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Infeasibility:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON without the certificate."""
-        return {"source": self.source, "proof": self.proof, "argument": self.argument}
+        return {key: value for key, value in asdict(self).items() if key != "certificate"}
 
 
 @dataclass(frozen=True)
 class TrajectoryPoint:
-    """Best verified objective and best bound of the level being solved, ``t_s`` seconds into the run."""
+    """Best verified objective and bound of the current level, ``t_s`` seconds into the run."""
 
     t_s: float
     objective: float | None
@@ -81,6 +81,8 @@ class Result:
     metrics: dict[str, float]
     bounds: tuple[Bound, ...]
     wall_s: float
+    # Seconds of compiling before the clock started: no part of ``wall_s``.
+    compile_s: float = field(default=0.0, kw_only=True)
     time_to_first_s: float | None
     peak_memory_mb: float
     trajectory: tuple[TrajectoryPoint, ...]
@@ -90,5 +92,3 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
     repaired: dict[str, float] | None = None
-    # Seconds of compiling before the clock started: no part of ``wall_s``.
-    compile_s: float = 0.0

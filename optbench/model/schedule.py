@@ -1,4 +1,4 @@
-"""A schedule: a table of segments. It is a decision without a score; the verifier computes all metrics."""
+"""A schedule: a table of segments, without a score; the verifier computes all metrics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Schedule:
     end: Ints
 
     def as_int64(self) -> Schedule:
-        """The same segments in 64-bit columns: differences of smaller or unsigned integers would wrap around."""
+        """The same in 64-bit columns: differences of unsigned integers would wrap around."""
         columns = (self.task, self.mode, self.start, self.end)
         if all(column.dtype == np.int64 for column in columns):
             return self
@@ -33,7 +33,7 @@ class Schedule:
 
     @classmethod
     def of(cls, instance: Instance, mode: Any, start: Any) -> Schedule:
-        """One segment per task, in task order, from each task's mode and start in whole ticks (floats too, if they are whole)."""
+        """One segment per task, in task order, from each task's mode and whole start."""
         task = np.arange(instance.num_tasks)
         mode = np.asarray(mode, dtype=np.int64)
         start = _whole(np.asarray(start))

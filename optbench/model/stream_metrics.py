@@ -95,7 +95,7 @@ def _waiting_ticks(instance: Instance, schedule: Schedule, finish: Floats, end: 
 
 
 def _queue_by_day(instance: Instance, schedule: Schedule, found: TaskProgress) -> dict[str, float]:
-    """``queue_day1`` and so on, at the end of each day; tasks running at the horizon do not count."""
+    """``queue_day1`` and so on, at the end of each day, without running tasks."""
     day = float(grid_up(DAY_S / instance.tick_s))
     if not instance.is_open or instance.horizon is None:
         return {}

@@ -31,7 +31,7 @@ def _no_ints() -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class Outages:
-    """From ``time`` on ``pool`` has ``devices`` fewer (or more, where negative); policies know ``announced`` ones beforehand."""
+    """From ``time`` on ``pool`` has ``devices`` fewer; policies know ``announced`` ones before."""
 
     time: Ints = field(default_factory=_no_ints)
     pool: Ints = field(default_factory=_no_ints)

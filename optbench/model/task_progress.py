@@ -36,7 +36,7 @@ class TaskProgress:
         return np.asarray(instance.tasks.units * share, dtype=float)
 
     def finish(self, instance: Instance) -> Floats:
-        """The end of each task; a task that is incomplete at the horizon has not ended before it."""
+        """The end of each task; one that is incomplete at the horizon ends no earlier."""
         if not instance.is_open:
             return np.maximum(self.last, 0.0)
         release = np.asarray(instance.tasks.release, dtype=float)
@@ -73,7 +73,7 @@ def segment_shares(schedule: Schedule, whole: Ints) -> Floats:
 
 
 def segment_energy_j(instance: Instance, schedule: Schedule, part: Floats | None = None) -> Floats:
-    """Energy of each segment: its share (``part``, where it is known already) of the energy of its task in its mode."""
+    """Energy of each segment: its share (``part`` if known) of that of its task."""
     energy_j = instance.energy_j(schedule.mode, instance.tasks.units[schedule.task])
     if part is None:
         part = segment_shares(schedule, whole_durations(instance, schedule))
@@ -81,7 +81,7 @@ def segment_energy_j(instance: Instance, schedule: Schedule, part: Floats | None
 
 
 def complete_tasks(schedule: Schedule, share: Floats, whole: Ints, segments: Ints) -> Bools:
-    """Whether the shares of each task add up to 1 or more; exact, where the rounded sum cannot tell."""
+    """Whether the shares of each task add up to 1 or more, exactly."""
     # Each share and each sum has a relative rounding error of at most 2^-53.
     unclear = (segments > 0) & (np.abs(share - 1.0) <= (segments + 4.0) * 2.0**-51 * np.maximum(1.0, share))
     complete = (share > 1.0) & ~unclear
@@ -100,7 +100,7 @@ def complete_tasks(schedule: Schedule, share: Floats, whole: Ints, segments: Int
 
 
 def exact_progress(segments: Iterable[tuple[int, int]]) -> Fraction:
-    """The sum of length / duration over (length, duration), where an empty duration is the whole task."""
+    """The sum of length / duration; a segment of no duration is a whole task."""
     ticks: dict[int, int] = {}
     total = Fraction(0)
     for length, duration in segments:

@@ -79,7 +79,7 @@ def ulp(values: Floats) -> Floats:
 
 
 def automatic_tick_s(horizon_s: float) -> float:
-    """1 ns, or the next coarser power of ten in which ``horizon_s`` is at most AUTO_HORIZON_TICKS."""
+    """1 ns, or the next power of ten in which it is at most AUTO_HORIZON_TICKS."""
     exponent = FINEST_TICK_EXPONENT
     while horizon_s / tick_of(exponent) > AUTO_HORIZON_TICKS:
         exponent += 1
@@ -92,7 +92,7 @@ def tick_of(exponent: int) -> float:
 
 
 def rounded_sum(terms: Iterable[float] | Floats) -> float:
-    """The sum, rounded once; inf if it is too large for a float, nan for a difference of such sums."""
+    """The sum, rounded once; inf if it is too large, nan for differences of such sums."""
     if isinstance(terms, np.ndarray):
         numbers = np.asarray(terms[terms != 0.0], dtype=float)
         if len(numbers) and np.abs(numbers).max() <= HORIZON_TICKS and (numbers == np.rint(numbers)).all():
@@ -107,17 +107,17 @@ def rounded_sum(terms: Iterable[float] | Floats) -> float:
 
 
 def _whole_sum(terms: Ints) -> int:
-    """The sum of whole numbers of at most 2^52, exactly: their halves add up to far less than 2^63."""
+    """The sum of whole numbers up to 2^52, exactly: their halves fit into int64."""
     return (int((terms >> HALF_BITS).sum()) << HALF_BITS) + int((terms & ((1 << HALF_BITS) - 1)).sum())
 
 
 def exceeds(value: float, limit: float) -> bool:
-    """Whether a sum without negative terms exceeds a limit by more than the tolerance, or is not finite."""
+    """Whether a sum of non-negative terms exceeds a limit beyond rounding, or is not finite."""
     return not (math.isfinite(value) and value <= limit + RELATIVE_TOLERANCE * value)
 
 
 def widened(limit: float) -> float:
-    """The largest sum within a limit, for models and bounds: v ≤ limit + 2^-40 v, so v ≤ limit / (1 − 2^-40)."""
+    """The largest sum within a limit, for models and bounds: v ≤ limit / (1 − 2^-40)."""
     return limit * (1.0 + 2.0 * RELATIVE_TOLERANCE)
 
 

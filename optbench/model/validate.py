@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -13,6 +14,7 @@ from optbench.model.instance import Bools, Instance
 from optbench.model.objective import METRICS, RATIOS
 from optbench.model.streams import check_stream
 from optbench.model.timegrid import HORIZON_TICKS
+from optbench.model.windows import task_groups
 
 
 def validate(instance: Instance) -> Instance:
@@ -47,51 +49,84 @@ def _first(bad: Any) -> int | None:
     return int(rows[0]) if len(rows) else None
 
 
-def _require(column: Any, ok: Bools, what: str, allowed: str, name: Any) -> None:
-    """Check every row; an error names the first invalid one."""
-    row = _first(~ok)
-    if row is not None:
-        raise ModelError(f"{what} of {name(row)} is {column[row]}; it must be {allowed}")
+class _Rows:
+    """The rows of a part of the instance; errors name the column, the row and what is allowed."""
+
+    def __init__(self, part: Any, name: Callable[[int], str]) -> None:
+        self.part, self.name = part, name
+
+    def same_length(self, length: int, what: str) -> None:
+        for column in fields(self.part):
+            value = getattr(self.part, column.name)
+            if isinstance(value, np.ndarray) and len(value) != length:
+                rows = f"has {len(value)} rows; it must have {length}"
+                raise ModelError(f"{what}.{column.name} {rows}")
+
+    def require(self, column: str, ok: Bools, allowed: str) -> None:
+        """Check every row; an error names the first invalid one."""
+        row = _first(~ok)
+        if row is not None:
+            value = getattr(self.part, column)[row]
+            raise ModelError(f"{column} of {self.name(row)} is {value}; it must be {allowed}")
+
+    def index(self, column: str, size: int, allowed: str) -> None:
+        """Check a column of indices below ``size``."""
+        values = getattr(self.part, column)
+        self.require(column, (values >= 0) & (values < size), allowed)
+
+    def non_negative(self, *columns: str, infinite: bool = False) -> None:
+        for column in columns:
+            values = np.asarray(getattr(self.part, column), dtype=float)
+            allowed = "a non-negative number" + ("" if infinite else ", and finite")
+            self.require(column, (values >= 0) & (np.isfinite(values) | infinite), allowed)
+
+    def whole_ticks(self, column: str) -> None:
+        values = getattr(self.part, column)
+        ok = np.isinf(values) | (np.floor(values) == values)
+        self.require(column, ok, "a whole number of ticks")
 
 
-def _non_negative(part: Any, columns: tuple[str, ...], what: str, name: Any, infinite: tuple[str, ...] = ()) -> None:
-    for column in columns:
-        values = np.asarray(getattr(part, column), dtype=float)
-        ok = (values >= 0) & (np.isfinite(values) | (column in infinite))
-        _require(values, ok, f"{what} {column}", "a non-negative number" + ("" if column in infinite else ", and finite"), name)
-
-
-def _same_length(part: Any, length: int, what: str) -> None:
-    for column in fields(part):
-        value = getattr(part, column.name)
-        if isinstance(value, np.ndarray) and len(value) != length:
-            raise ModelError(f"{what}.{column.name} has {len(value)} rows; it must have {length}")
+def _check_matrix(
+    part: Any,
+    what: str,
+    column: str,
+    shape: tuple[int, int],
+    place: Callable[[int, int], str],
+    infinite: bool = False,
+) -> None:
+    """Check that a matrix has this shape and no negative entry; ``place`` names an entry."""
+    matrix = getattr(part, column)
+    if matrix.shape != shape:
+        raise ModelError(f"{what}.{column} has shape {matrix.shape}; it must be {shape}")
+    bad = ~(matrix >= 0) | (np.isinf(matrix) & (not infinite))
+    if bad.any():
+        a, b = np.argwhere(bad)[0]
+        value = f"{column} is {matrix[a, b]}; it must be non-negative and finite"
+        raise ModelError(f"{place(a, b)}: {value}")
 
 
 def _check_places(instance: Instance) -> None:
     places = instance.places
     if not places.names:
         raise ModelError("there is no place; place 0 must be the whole cluster")
-    _same_length(places, len(places.names), "places")
+    rows = _Rows(places, lambda q: f"place {places.names[q]!r}")
+    rows.same_length(len(places.names), "places")
     ok = (places.parent >= 0) & (places.parent < np.arange(len(places.parent)))
     ok[0] = places.parent[0] == -1
-    _require(places.parent, ok, "parent", "an earlier place (-1 for place 0)", lambda q: f"place {places.names[q]!r}")
+    rows.require("parent", ok, "an earlier place (-1 for place 0)")
 
 
 def _check_pools(instance: Instance) -> None:
     pools = instance.pools
     if not pools.names:
         raise ModelError("there is no pool; declare one with m.pool('name', count=4, ...)")
-    _same_length(pools, len(pools.names), "pools")
+    rows = _Rows(pools, lambda p: f"pool {pools.names[p]!r}")
+    rows.same_length(len(pools.names), "pools")
     _unique(pools.names, "pool")
-
-    def name(p: int) -> str:
-        return f"pool {pools.names[p]!r}"
-
-    _require(pools.count, pools.count > 0, "count", "a positive integer", name)
-    _require(pools.place, (pools.place >= 0) & (pools.place < len(instance.places.names)), "place", "a known place", name)
-    _non_negative(pools, ("idle_w", "sleep_w"), "pool", name)
-    _non_negative(pools, ("memory_gb",), "pool", name, infinite=("memory_gb",))
+    rows.require("count", pools.count > 0, "a positive integer")
+    rows.index("place", len(instance.places.names), "a known place")
+    rows.non_negative("idle_w", "sleep_w")
+    rows.non_negative("memory_gb", infinite=True)
 
 
 def _unique(names: tuple[str, ...], what: str) -> None:
@@ -112,93 +147,81 @@ def _check_modes(instance: Instance) -> None:
     n = len(modes.clock)
     _pointers(modes.kind_ptr, n, "modes.kind_ptr")
     _pointers(modes.req_ptr, len(modes.req_pool), "modes.req_ptr")
-    if (
-        len(modes.kind_ptr) != len(modes.kind_names) + 1
-        or len(modes.req_ptr) != n + 1
-        or len(modes.req_count) != len(modes.req_pool)
-    ):
-        raise ModelError("modes: the pointer columns do not fit the number of kinds, modes and requirements")
+    kinds_fit = len(modes.kind_ptr) == len(modes.kind_names) + 1
+    needs_fit = len(modes.req_ptr) == n + 1 and len(modes.req_count) == len(modes.req_pool)
+    if not (kinds_fit and needs_fit):
+        what = "the number of kinds, modes and requirements"
+        raise ModelError(f"modes: the pointer columns do not fit {what}")
     if not len(modes.time_per_unit_s) == len(modes.energy_per_unit_j) == len(modes.power_w) == n:
         raise ModelError(f"modes: every column must have {n} rows")
-
-    def name(k: int) -> str:
-        return f"mode {k} of kind {modes.kind_names[modes.kind[k]]!r}"
-
-    _non_negative(modes, ("time_per_unit_s", "energy_per_unit_j", "power_w"), "mode", name)
+    rows = _Rows(modes, lambda k: f"mode {k} of kind {modes.kind_names[modes.kind[k]]!r}")
+    rows.non_negative("time_per_unit_s", "energy_per_unit_j", "power_w")
     clock = np.where(np.isnan(modes.clock), 1.0, modes.clock)
-    _require(modes.clock, (clock > 0) & np.isfinite(clock), "clock", "a positive fraction of the top clock", name)
+    rows.require("clock", (clock > 0) & np.isfinite(clock), "a positive fraction of the top clock")
     owner = np.repeat(np.arange(n), np.diff(modes.req_ptr))
-
-    def of_requirement(r: int) -> str:
-        return name(int(owner[r]))
-
-    _require(modes.req_pool, (modes.req_pool >= 0) & (modes.req_pool < len(pools.names)), "pool", "a known pool", of_requirement)
+    needs = _Rows(modes, lambda r: rows.name(int(owner[r])))
+    needs.index("req_pool", len(pools.names), "a known pool")
     room = pools.count[modes.req_pool]
     row = _first((modes.req_count < 1) | (modes.req_count > room))
     if row is not None:
-        pool = pools.names[modes.req_pool[row]]
-        raise ModelError(f"{of_requirement(row)} needs {modes.req_count[row]} devices of pool {pool!r}, which has {room[row]}")
+        pool = f"pool {pools.names[modes.req_pool[row]]!r}, which has {room[row]}"
+        raise ModelError(f"{needs.name(row)} needs {modes.req_count[row]} devices of {pool}")
     if len(np.unique(owner * len(pools.names) + modes.req_pool)) != len(owner):
-        raise ModelError("a mode lists the same pool twice; give each pool once with its number of devices")
+        remedy = "give each pool once with its number of devices"
+        raise ModelError(f"a mode lists the same pool twice; {remedy}")
     homeless = (np.diff(modes.req_ptr) == 0) & ((modes.energy_per_unit_j > 0) | (modes.power_w > 0))
     row = _first(homeless)
     if row is not None:
-        raise ModelError(f"{name(row)} uses no pool but has energy; name the pool that draws it")
+        remedy = "name the pool that draws it"
+        raise ModelError(f"{rows.name(row)} uses no pool but has energy; {remedy}")
 
 
 def _check_tasks(instance: Instance) -> None:
     tasks, modes = instance.tasks, instance.modes
     if instance.num_tasks == 0:
         raise ModelError("there is no task; declare one with m.task('name', ...)")
-    _same_length(tasks, instance.num_tasks, "tasks")
+    rows = _Rows(tasks, lambda i: f"task {tasks.name(i)!r}")
+    rows.same_length(instance.num_tasks, "tasks")
     if tasks.names is not None:
         if len(tasks.names) != instance.num_tasks:
-            raise ModelError(f"tasks.names has {len(tasks.names)} rows; it must have {instance.num_tasks}")
+            length = f"{len(tasks.names)} rows; it must have {instance.num_tasks}"
+            raise ModelError(f"tasks.names has {length}")
         _unique(tasks.names, "task")
-
-    def name(i: int) -> str:
-        return f"task {tasks.name(i)!r}"
-
-    _require(tasks.kind, (tasks.kind >= 0) & (tasks.kind < len(modes.kind_names)), "kind", "a known kind", name)
-    _require(tasks.units, np.isfinite(tasks.units) & (tasks.units > 0), "units", "positive and finite", name)
-    _non_negative(tasks, ("release", "weight", "memory_gb"), "task", name)
-    _require(tasks.deadline, tasks.deadline >= 0, "deadline", "a non-negative number", name)
-    whole = np.isinf(tasks.deadline) | (np.floor(tasks.deadline) == tasks.deadline)
-    _require(tasks.deadline, whole, "deadline", "a whole number of ticks", name)
-    whole = np.floor(tasks.release) == tasks.release
-    _require(tasks.release, whole, "release", "a whole number of ticks", name)
+    rows.index("kind", len(modes.kind_names), "a known kind")
+    positive = np.isfinite(tasks.units) & (tasks.units > 0)
+    rows.require("units", positive, "positive and finite")
+    rows.non_negative("release", "weight", "memory_gb")
+    rows.require("deadline", tasks.deadline >= 0, "a non-negative number")
+    rows.whole_ticks("deadline")
+    rows.whole_ticks("release")
     with np.errstate(over="ignore"):
         longest = np.zeros(len(modes.kind_names))
         np.maximum.at(longest, modes.kind, instance.ticks_per_unit)
         total = tasks.release + tasks.units * longest[tasks.kind]
-        in_time = np.isfinite(total) & (total <= HORIZON_TICKS)
-        _require(total, in_time, "release and longest duration", f"together at most 2^52 ticks of {instance.tick_s:g} s", name)
+    late = _first(~(np.isfinite(total) & (total <= HORIZON_TICKS)))
+    if late is not None:
+        allowed = f"together at most 2^52 ticks of {instance.tick_s:g} s"
+        what = f"release and longest duration of {rows.name(late)}"
+        raise ModelError(f"{what} is {total[late]}; it must be {allowed}")
     empty = _first(np.diff(modes.kind_ptr)[tasks.kind] == 0)
     if empty is not None:
-        raise ModelError(f"{name(empty)} has no mode; give its kind at least one")
+        raise ModelError(f"{rows.name(empty)} has no mode; give its kind at least one")
     room = np.zeros(len(modes.kind_names))
     np.maximum.at(room, modes.kind, instance.mode_memory_gb)
     tight = _first(tasks.memory_gb > room[tasks.kind])
     if tight is not None:
-        most = room[tasks.kind[tight]]
-        raise ModelError(
-            f"{name(tight)} needs {tasks.memory_gb[tight]:g} GB per device; the largest it could use has {most:g} GB"
-        )
+        largest = f"the largest it could use has {room[tasks.kind[tight]]:g} GB"
+        need = f"{tasks.memory_gb[tight]:g} GB per device"
+        raise ModelError(f"{rows.name(tight)} needs {need}; {largest}")
 
 
 def _check_edges(instance: Instance) -> None:
     edges, tasks = instance.edges, instance.tasks
-    _same_length(edges, len(edges.source), "edges")
-
-    def name(e: int) -> str:
-        return f"edge {e}"
-
+    rows = _Rows(edges, lambda e: f"edge {e}")
+    rows.same_length(len(edges.source), "edges")
     for column in ("source", "target"):
-        values = getattr(edges, column)
-        _require(
-            values, (values >= 0) & (values < instance.num_tasks), column, f"a task from 0 to {instance.num_tasks - 1}", name
-        )
-    _non_negative(edges, ("data_gb",), "edge", name)
+        rows.index(column, instance.num_tasks, f"a task from 0 to {instance.num_tasks - 1}")
+    rows.non_negative("data_gb")
     if len(edges.source) and len(instance.order) < instance.num_tasks:
         path = " -> ".join(repr(tasks.name(task)) for task in _cycle(instance))
         raise ModelError(f"the precedence has a cycle: {path}; remove one of these edges")
@@ -223,54 +246,43 @@ def _check_links(instance: Instance) -> None:
     links, pools = instance.links, instance.pools.names
     shape = (len(pools), len(pools))
     for column in ("latency_s", "s_per_gb", "j_per_gb"):
-        matrix = getattr(links, column)
-        if matrix.shape != shape:
-            raise ModelError(f"links.{column} has shape {matrix.shape}; it must be {shape}")
-        bad = ~(matrix >= 0) | (np.isinf(matrix) & (column != "latency_s"))
-        if bad.any():
-            a, b = np.argwhere(bad)[0]
-            raise ModelError(f"link {pools[a]!r} to {pools[b]!r}: {column} is {matrix[a, b]}; it must be non-negative and finite")
-    edges, tasks = instance.edges, instance.tasks
+        infinite = column == "latency_s"
+        _check_matrix(
+            links, "links", column, shape, lambda a, b: f"link {pools[a]!r} to {pools[b]!r}", infinite
+        )
+    edges = instance.edges
     heavy = np.flatnonzero(edges.data_gb > 0)
-    slowest = float(links.latency_s[np.isfinite(links.latency_s)].max()), float(links.s_per_gb.max())
+    latency_s = float(links.latency_s[np.isfinite(links.latency_s)].max())
     with np.errstate(over="ignore"):
-        lags = (slowest[0] + edges.data_gb[heavy] * slowest[1]) / instance.tick_s
+        lags_s = latency_s + edges.data_gb[heavy] * float(links.s_per_gb.max())
+        lags = lags_s / instance.tick_s
     if not lags.max(initial=0.0) <= HORIZON_TICKS:
-        e = int(heavy[np.argmax(lags)])
-        edge = f"edge {tasks.name(edges.source[e])!r} to {tasks.name(edges.target[e])!r} carries {edges.data_gb[e]:g} GB"
-        raise ModelError(f"{edge}; a transfer takes at most 2^52 ticks of {instance.tick_s:g} s, this one {lags.max():.3g}")
-    # Tasks of one kind whose memory fits the same modes are equivalent, so that few pairs are checked.
-    rooms = np.unique(instance.mode_memory_gb)
-    alike = tasks.kind * (len(rooms) + 1) + np.searchsorted(rooms, tasks.memory_gb)
-    ends = np.stack((alike[edges.source[heavy]], alike[edges.target[heavy]]))
+        edge = _carrier(instance, int(heavy[np.argmax(lags)]))
+        most = f"at most 2^52 ticks of {instance.tick_s:g} s, this one {lags.max():.3g}"
+        raise ModelError(f"{edge}; a transfer takes {most}")
+    group, pools_of = task_groups(instance)
+    ends = np.stack((group[edges.source[heavy]], group[edges.target[heavy]]))
     _, first = np.unique(ends, axis=1, return_index=True)
     for e in heavy[first].tolist():
-        i, j = int(edges.source[e]), int(edges.target[e])
-        senders, receivers = _primary_pools(instance, i), _primary_pools(instance, j)
+        senders, receivers = pools_of[group[edges.source[e]]], pools_of[group[edges.target[e]]]
         if not np.isfinite(instance.lag(senders[:, None], receivers[None, :], 1.0)).any():
-            edge = f"edge {tasks.name(i)!r} to {tasks.name(j)!r} carries {edges.data_gb[e]:g} GB"
-            raise ModelError(f"{edge}, but no link joins their pools (those with the memory); add m.link(...)")
+            remedy = "but no link joins their pools (those with the memory); add m.link(...)"
+            raise ModelError(f"{_carrier(instance, e)}, {remedy}")
 
 
-def _primary_pools(instance: Instance, task: int) -> Any:
-    """Primary pools of the modes that fit a task."""
-    kind = instance.tasks.kind[task]
-    rows = np.arange(instance.modes.kind_ptr[kind], instance.modes.kind_ptr[kind + 1])
-    rows = rows[instance.tasks.memory_gb[task] <= instance.mode_memory_gb[rows]]
-    return np.unique(instance.modes.primary[rows])
+def _carrier(instance: Instance, edge: int) -> str:
+    edges, name = instance.edges, instance.tasks.name
+    ends = f"{name(edges.source[edge])!r} to {name(edges.target[edge])!r}"
+    return f"edge {ends} carries {edges.data_gb[edge]:g} GB"
 
 
 def _check_limits(instance: Instance) -> None:
     limits, places = instance.limits, instance.places.names
-    _same_length(limits, len(limits.cap_place), "limits")
-    _require(
-        limits.cap_place,
-        (limits.cap_place >= 0) & (limits.cap_place < len(places)),
-        "place",
-        "a known place",
-        lambda c: f"cap {c}",
-    )
-    _non_negative(limits, ("cap_w",), "limit", lambda c: f"power cap at {places[limits.cap_place[c]]!r}")
+    rows = _Rows(limits, lambda c: f"cap {c}")
+    rows.same_length(len(limits.cap_place), "limits")
+    rows.index("cap_place", len(places), "a known place")
+    at_place = _Rows(limits, lambda c: f"the power cap at {places[limits.cap_place[c]]!r}")
+    at_place.non_negative("cap_w")
     for name, value in limits.metric_max.items():
         if name not in METRICS:
             raise ModelError(f"limit on unknown metric {name!r}; {nearest(name, METRICS)}")
@@ -301,13 +313,9 @@ def _check_tariffs(instance: Instance) -> None:
         raise ModelError("tariff times must start at 0 and rise strictly")
     if (np.floor(times) != times).any():
         raise ModelError("tariff times must be whole ticks; choose a tick_s that divides them")
-    shape = (instance.num_pools, len(times))
+    names = instance.pools.names
     for column in ("price_usd_per_kwh", "carbon_g_per_kwh"):
-        matrix = getattr(tariffs, column)
-        if matrix.shape != shape:
-            raise ModelError(f"tariffs.{column} has shape {matrix.shape}; it must be {shape} (pools x periods)")
-        if not (np.isfinite(matrix) & (matrix >= 0)).all():
-            p, q = np.argwhere(~(np.isfinite(matrix) & (matrix >= 0)))[0]
-            raise ModelError(
-                f"tariff {column} of pool {instance.pools.names[p]!r} in period {q} is {matrix[p, q]}; it must be non-negative"
-            )
+        shape = (len(names), len(times))
+        _check_matrix(
+            tariffs, "tariffs", column, shape, lambda p, q: f"pool {names[p]!r} in period {q}"
+        )

@@ -65,7 +65,7 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
 
 
 def _broken_limits(instance: Instance, values: dict[str, float]) -> list[Violation]:
-    """Violated upper limits on metrics, compared up to the tolerance of sums; makespans in whole ticks."""
+    """Violated limits on metrics, beyond the rounding of sums; makespans in ticks."""
     broken = []
     for name, limit in sorted(instance.limits.metric_max.items()):
         value = values[name]

@@ -19,7 +19,7 @@ from optbench.model.timegrid import grid_down
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Per task, in ticks: shortest and longest duration, earliest start, remaining time after its end."""
+    """Per task, in ticks: shortest and longest duration, earliest start, time after its end."""
 
     shortest: Floats
     longest: Floats
@@ -70,7 +70,7 @@ def by_source(instance: Instance) -> list[int]:
 
 
 def edge_lags(instance: Instance) -> Floats:
-    """Shortest transfer time of each edge over the pools its two tasks can use (inf where no link joins them)."""
+    """Shortest transfer time of each edge over the pools of its tasks; inf without a link."""
     return _extreme_lags(instance, longest=False)
 
 

@@ -34,24 +34,25 @@ class PluginError(OptbenchError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One plug-in for ``optbench list``. ``reason`` says why it is unavailable, ``shadows`` which file it hides."""
+    """A plug-in for ``optbench list``; ``reason`` says why it is unavailable."""
 
     name: str
     kind: Kind
+    path: str
     summary: str
-    parameters: tuple[specs.Parameter, ...]
-    available: bool
     reason: str | None
     shadows: str | None
-    path: str
+    parameters: tuple[specs.Parameter, ...] = ()
     supports: tuple[str, ...] = ()
     clairvoyant: bool = False
 
+    @property
+    def available(self) -> bool:
+        return self.reason is None
+
 
 def files_by_name(kind: Kind) -> dict[str, list[Path]]:
-    """Plug-ins of a kind by name, each with its files; the first one hides the others.
-
-    Nothing is imported."""
+    """Files of each plug-in of a kind, of which the first counts; nothing is imported."""
     found: dict[str, list[Path]] = {}
     for folder in map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__):
         for name, path in sorted(_inside(kind, folder)):
@@ -65,7 +66,7 @@ def names(kind: Kind) -> list[str]:
 
 
 def catalogue(kind: Kind | None = None) -> list[Entry]:
-    """Every plug-in with its summary and parameters; one that cannot be imported is listed as unavailable."""
+    """Every plug-in with summary and parameters, also one that cannot be imported."""
     kinds = KINDS if kind is None else (kind,)
     return [_entry(each, name, paths) for each in kinds for name, paths in files_by_name(each).items()]
 
@@ -88,14 +89,14 @@ def kernels_of(name: str) -> set[str]:
 
 
 def load_solver(spec: str, params: Mapping[str, Any] | None = None) -> tuple[str, Solver]:
-    """Name and solver of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
+    """Name and solver of ``name:key=value,...``; ``params`` override those of the spec."""
     name, given = specs.parse(spec)
     solver: Solver = make("solver", name, {**given, **(params or {})})
     return name, solver
 
 
 def load_problem(spec: str, params: Mapping[str, Any] | None = None) -> Problem:
-    """The problem of ``name:key=value,...``; ``params`` (text or values) are added to the spec's own and win."""
+    """The problem of ``name:key=value,...``; ``params`` override those of the spec."""
     name, given = specs.parse(spec)
     problem: Problem = make("problem", name, {**given, **(params or {})})
     return problem
@@ -108,7 +109,7 @@ def problem_named_by(target: str) -> str | None:
 
 
 def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]) -> Any:
-    """Make the plug-in's object from text or values; ``params=FILE`` adds the parameters of a file."""
+    """Make the plug-in's object from text or values, also those of the file ``params=FILE``."""
     cls = load_class(kind, name)
     try:
         return specs.build(cls, f"{kind} {name!r}", with_file(kind, name, cls, given))
@@ -136,22 +137,23 @@ def _inside(kind: Kind, folder: Path) -> list[tuple[str, Path]]:
 
 
 def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
-    summary, reason = "", None
-    parameters: tuple[specs.Parameter, ...] = ()
-    supports: tuple[str, ...] = ()
-    clairvoyant = False
+    found: dict[str, Any] = {"summary": ""}
+    reason = None
     try:
         if kind == "study":
-            summary = _question(paths[0])
+            found["summary"] = _question(paths[0])
         else:
             cls = load_class(kind, name)
-            summary, parameters = summary_of(cls), specs.parameters(cls)
-            supports = tuple(sorted(getattr(cls, "supports", ())))
-            clairvoyant = bool(getattr(cls, "clairvoyant", False))
+            found = {
+                "summary": summary_of(cls),
+                "parameters": specs.parameters(cls),
+                "supports": tuple(sorted(getattr(cls, "supports", ()))),
+                "clairvoyant": bool(getattr(cls, "clairvoyant", False)),
+            }
     except OptbenchError as error:
         reason = str(error).removeprefix(f"{kind} {name!r} is unavailable: ")
     shadows = str(paths[1]) if len(paths) > 1 else None
-    return Entry(name, kind, summary, parameters, reason is None, reason, shadows, str(paths[0]), supports, clairvoyant)
+    return Entry(name, kind, str(paths[0]), reason=reason, shadows=shadows, **found)
 
 
 def summary_of(cls: type) -> str:
@@ -197,18 +199,19 @@ def _only_class(module: ModuleType, kind: Kind, path: Path) -> type:
         if value.__module__ == own or value.__module__.startswith(f"{own}.")
     ]
     public = list(dict.fromkeys(public))
+    unavailable = f"{kind} {own.rpartition('.')[2]!r} is unavailable: {path}"
     if len(public) != 1:
         found = ", ".join(cls.__name__ for cls in public) or "none"
         raise PluginError(
-            f"{kind} {module.__name__.rpartition('.')[2]!r} is unavailable: {path} must define exactly one public subclass of "
-            f"optbench.{base.__name__}, found {found}; prefix helpers with an underscore"
+            f"{unavailable} must define exactly one public subclass of optbench.{base.__name__}, "
+            f"found {found}; prefix helpers with an underscore"
         )
     stray = _stray_annotations(public[0])
     if stray:
         line = inspect.getsourcelines(public[0])[1]
         raise PluginError(
-            f"{kind} {module.__name__.rpartition('.')[2]!r} is unavailable: {path}:{line}: {stray[0]!r} is annotated like a "
-            f"parameter, but {public[0].__name__} is not a dataclass; add @dataclass, or make it a ClassVar"
+            f"{unavailable}:{line}: {stray[0]!r} is annotated like a parameter, but "
+            f"{public[0].__name__} is not a dataclass; add @dataclass, or make it a ClassVar"
         )
     return public[0]
 
@@ -221,5 +224,4 @@ def _stray_annotations(cls: type) -> list[str]:
 
 
 def _is_class_var(hint: Any) -> bool:
-    return "ClassVar" in hint if isinstance(hint, str) else hint is ClassVar or get_origin(hint) is ClassVar
-
+    return "ClassVar" in hint if isinstance(hint, str) else ClassVar in (hint, get_origin(hint))

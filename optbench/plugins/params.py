@@ -7,6 +7,7 @@ A file is TOML, as ``optbench tune`` writes it: ``solver = "name"`` with ``[para
 
 from __future__ import annotations
 
+import dataclasses
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,39 +21,51 @@ from optbench.workspace import activate
 
 # Reserved among the parameters of every solver and problem.
 PARAMS = "params"
-TOP = ("solver", "params", "problem_name", "problem", "provenance")
-
 
 @dataclass(frozen=True)
 class ParameterFile:
     """The content of a parameter file; None where a part is missing."""
 
     path: Path
-    solver: str | None
-    params: Mapping[str, Any] | None
-    problem: Mapping[str, Any] | None
+    solver: str | None = None
+    params: Mapping[str, Any] | None = None
+    problem: Mapping[str, Any] | None = None
     problem_name: str | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
 
-def with_file(kind: Literal["problem", "solver"], name: str, cls: type, given: Mapping[str, Any]) -> dict[str, Any]:
+KEYS = tuple(entry.name for entry in dataclasses.fields(ParameterFile) if entry.name != "path")
+
+
+def with_file(
+    kind: Literal["problem", "solver"], name: str, cls: type, given: Mapping[str, Any]
+) -> dict[str, Any]:
     """The given parameters, completed by those of the parameter file that they may name."""
-    if PARAMS not in given or PARAMS in {entry.name for entry in specs.parameters(cls)}:
+    known = [entry.name for entry in specs.parameters(cls)]
+    if PARAMS not in given or PARAMS in known:
         return dict(given)
     file = read_parameters(find_parameters(given[PARAMS], f"{kind} {name!r}"))
-    if kind == "problem" and file.problem_name not in (None, name):
-        raise ParameterError(f"{file.path} holds parameters of problem {file.problem_name!r}, not of {name!r}")
-    if kind == "solver" and file.solver is not None and file.solver != name:
-        raise ParameterError(f"{file.path} holds parameters of solver {file.solver!r}, not of {name!r}; use -s {file.solver}")
-    found = file.params if kind == "solver" else file.problem
+    found, owner = file.params, file.solver
+    if kind == "problem":
+        found, owner = file.problem, file.problem_name
+    if owner not in (None, name):
+        remedy = f"; use -s {owner}" if kind == "solver" else ""
+        other = f"holds parameters of {kind} {owner!r}, not of {name!r}{remedy}"
+        raise ParameterError(f"{file.path} {other}")
     table = "params" if kind == "solver" else "problem"
     if found is None:
-        raise ParameterError(f"{file.path}: no table [{table}], and therefore no parameters of {kind} {name!r}")
+        missing = f"no table [{table}], and therefore no parameters of {kind} {name!r}"
+        raise ParameterError(f"{file.path}: {missing}")
     explicit = {key: value for key, value in given.items() if key != PARAMS}
-    known = [entry.name for entry in specs.parameters(cls)]
     fields = {_field(key, known) for key in explicit}
     rest = {key: value for key, value in found.items() if _field(key, known) not in fields}
-    _check(file.path, table, kind, name, cls, rest)
+    hints = specs.hints_of(cls, f"{kind} {name!r}")
+    for key, value in rest.items():
+        field = _field(key, known)
+        if field not in known:
+            unknown = f"{key!r} is not a parameter of {kind} {name!r}; {nearest(key, known)}"
+            raise ParameterError(f"{file.path}: [{table}] {unknown}")
+        specs.convert(value, hints[field], field, f"{file.path}: {kind} {name!r}")
     return {**rest, **explicit}
 
 
@@ -63,44 +76,37 @@ def read_parameters(path: Path) -> ParameterFile:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise FileFormatError(f"parameter file {path}: {reason}") from None
-    check_keys(table, TOP, f"parameter file {path}: ")
+    where = f"parameter file {path}: "
+    check_keys(table, KEYS, where)
     for key in ("params", "problem", "provenance"):
         if not isinstance(table.get(key, {}), dict):
-            raise FileFormatError(f"parameter file {path}: {key} is {table[key]!r}; it must be a table, [{key}]")
-    solver, problem_name = table.get("solver"), table.get("problem_name")
-    for key, value, what in (("solver", solver, "solver"), ("problem_name", problem_name, "problem")):
-        if value is not None and not isinstance(value, str):
-            raise FileFormatError(f"parameter file {path}: {key} is {value!r}; it must be the name of a {what}")
-    if "params" in table and solver is None:
-        raise FileFormatError(f'parameter file {path}: [params] without a solver; write solver = "NAME" above it')
-    return ParameterFile(path, solver, table.get("params"), table.get("problem"), problem_name, table.get("provenance", {}))
+            raise FileFormatError(f"{where}{key} is {table[key]!r}; it must be a table, [{key}]")
+    for key in ("solver", "problem_name"):
+        if not isinstance(table.get(key, ""), str):
+            what = f"the name of a {key.removesuffix('_name')}"
+            raise FileFormatError(f"{where}{key} is {table[key]!r}; it must be {what}")
+    if "params" in table and "solver" not in table:
+        remedy = 'write solver = "NAME" above it'
+        raise FileFormatError(f"{where}[params] without a solver; {remedy}")
+    return ParameterFile(path, **table)
 
 
 def find_parameters(given: Any, what: str) -> Path:
     """The path of the file, as given or relative to the workspace."""
     if not isinstance(given, (str, Path)) or not str(given).strip():
-        raise ParameterError(f"{what}: params is {given!r}; it must be a parameter file, such as tuned/NAME.toml")
+        example = "it must be a parameter file, such as tuned/NAME.toml"
+        raise ParameterError(f"{what}: params is {given!r}; {example}")
     path = Path(given)
     root = activate()
     places = [path, *([root / path] if root is not None and not path.is_absolute() else [])]
     found = next((place for place in places if place.is_file()), None)
     if found is None:
         looked = " and ".join(str(place.absolute()) for place in dict.fromkeys(places))
-        raise ParameterError(f"{what}: no parameter file {str(path)!r} (looked for {looked}); `optbench tune STUDY` writes one")
+        missing = f"no parameter file {str(path)!r} (looked for {looked})"
+        raise ParameterError(f"{what}: {missing}; `optbench tune STUDY` writes one")
     return found
 
 
 def _field(key: str, known: Sequence[str]) -> str:
     """The field that a key sets; the suffix ``_s`` may be left out."""
     return key if key in known else f"{key}_s"
-
-
-def _check(path: Path, table: str, kind: str, name: str, cls: type, values: Mapping[str, Any]) -> None:
-    """Check that every value fits its field; an error names the file."""
-    hints = specs.hints_of(cls, f"{kind} {name!r}")
-    known = [entry.name for entry in specs.parameters(cls)]
-    for key, value in values.items():
-        name_of = _field(key, known)
-        if name_of not in known:
-            raise ParameterError(f"{path}: [{table}] {key!r} is not a parameter of {kind} {name!r}; {nearest(key, known)}")
-        specs.convert(value, hints[name_of], name_of, f"{path}: {kind} {name!r}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from math import inf
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
@@ -32,7 +32,9 @@ class Policy(Solver):
     clairvoyant: ClassVar[bool] = False
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules"})
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
+    ) -> Trace:
         """Run from time 0 until everything has ended, or until the time given."""
         raise NotImplementedError
 
@@ -64,8 +66,10 @@ def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule 
 class RulePolicy(Policy):
     """A policy given as a list rule: arrays of numbers for the compiled dispatcher."""
 
-    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+    def rule(self, instance: Instance, rng: Generator) -> Rule:
         raise NotImplementedError
 
-    def play(self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf) -> Trace:
+    def play(
+        self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
+    ) -> Trace:
         return run_rule(instance, self.rule(instance, rng), faults, until)

@@ -1,4 +1,4 @@
-"""The classes of plug-ins: a Problem makes instances, a Solver makes schedules and reports to its Run."""
+"""The classes of plug-ins: Problem makes instances, Solver schedules, Run takes its reports."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Problem:
         raise NotImplementedError
 
     def imported(self, seed: int = 0) -> Import | None:
-        """The instance with a report of what was read, dropped and assumed; None if nothing is read."""
+        """The instance with a report of what was read, dropped and assumed; None if nothing is."""
         return None
 
 
@@ -237,7 +237,7 @@ class Run:
                 self._record(self.elapsed_s())
 
     def report_infeasible(self, source: str = "solver") -> None:
-        """Report that no schedule exists; ``api.solve`` then lets the core look for a certified proof."""
+        """Report that no schedule exists; ``api.solve`` then looks for a certified proof."""
         self.infeasibility = Infeasibility(source, "solver")
 
     def certify_infeasibility(self, time_limit_s: float) -> None:

@@ -1,13 +1,13 @@
-"""Policies that decide in Python: one call per decision, whenever at least one ready task can start."""
+"""Policies that decide in Python: one call whenever a ready task can start."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
-import numpy as np
+from numpy.random import Generator
 
 from optbench.model.instance import Instance
 from optbench.plugins.policy import CARRIED_OUT, Policy
@@ -16,7 +16,7 @@ from optbench.sim.moments import Decide, Decision, Moment, TimedTrace, run_decis
 
 
 class PythonPolicy(Policy):
-    """Subclasses define ``decide``, or ``decider`` if they compute or store something once per run."""
+    """Subclasses define ``decide``, or ``decider`` if they store something per run."""
 
     # Without faults every task runs to its end, which is also allowed in a preemptive instance.
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT | {"preemption"}
@@ -26,12 +26,12 @@ class PythonPolicy(Policy):
         """A pair (task, mode) among the moment's options, or None to wait for the next event."""
         raise NotImplementedError
 
-    def decider(self, instance: Instance, rng: np.random.Generator) -> Decide:
+    def decider(self, instance: Instance, rng: Generator) -> Decide:
         """The function that decides in one run."""
         return self.decide
 
     def play(
-        self, instance: Instance, rng: np.random.Generator, faults: Sequence[Fault] = (), until: float = math.inf
+        self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
     ) -> TimedTrace:
         return run_decisions(instance, self.decider(instance, rng), faults, until)
 

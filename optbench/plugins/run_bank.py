@@ -17,8 +17,7 @@ from optbench.plugins.protocol import BANKED, Run, Solver
 
 
 def origin_of(solver: Solver, name: str, budget: Mapping[str, Any]) -> Origin:
-    """The origin of a solver's own bounds: its module, its settings and the versions of its libraries.
-    """
+    """The origin of a solver's own bounds: its module, settings and versions of libraries."""
     settings = {"solver": name, "params": vars(solver), "budget": budget, "versions": versions()}
     return Origin(type(solver).__module__, json.dumps(jsonable(settings), sort_keys=True))
 

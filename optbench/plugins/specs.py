@@ -18,7 +18,8 @@ from typing import Any, Literal
 from optbench.errors import ParameterError, UnknownNameError
 from optbench.units import SECONDS_PER
 
-WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+YES, NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+WORDS = {**dict.fromkeys(YES, True), **dict.fromkeys(NO, False)}
 _DURATION = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(ms|s|m|h|d)")
 _BEFORE_PARAMETERS = re.compile(r"[^:\[]*")
 _SPEC = re.compile(r"(?P<name>[^:\[\]=,\s]+)\s*(?:\[(?P<inner>.*)\]|:(?P<tail>.*))?", re.DOTALL)
@@ -26,7 +27,7 @@ _SPEC = re.compile(r"(?P<name>[^:\[\]=,\s]+)\s*(?:\[(?P<inner>.*)\]|:(?P<tail>.*
 
 @dataclass(frozen=True)
 class Parameter:
-    """One field of a plug-in, for people: its type as written and its default, None when it must be given."""
+    """A field of a plug-in, for people: its type and default as text, None if there is none."""
 
     name: str
     type: str
@@ -94,7 +95,7 @@ def values_of(plugin: Any) -> dict[str, Any]:
 
 
 def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
-    """An object of the plug-in class from values that may still be text; ``what`` names the plug-in in messages."""
+    """An object of the plug-in class from values or text; ``what`` names it in messages."""
     hints = hints_of(cls, what)
     known = {entry.name: entry for entry in _fields(cls)}
     values: dict[str, Any] = {}
@@ -123,20 +124,27 @@ def hints_of(cls: type, what: str) -> dict[str, Any]:
 
 def convert(value: Any, hint: Any, name: str, what: str) -> Any:
     """``value`` as the type of its field; text is read, anything else must already fit."""
-    for option in _options(hint):
-        found, converted = _read(value, option, name)
-        if found:
-            return converted
+    found, converted = _read_any(value, hint, name)
+    if found:
+        return converted
     raise ParameterError(f"{what}: {name} is {value!r}; it must be {' or '.join(map(_describe, _options(hint)))}")
+
+
+def _read_any(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
+    """The same of the first alternative that fits."""
+    tries = (_read(value, option, name) for option in _options(hint))
+    return next((found for found in tries if found[0]), (False, None))
 
 
 def _read(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
     """Whether ``value`` fits one alternative of a type, and what it is then."""
     origin = typing.get_origin(hint)
     if hint is None or hint is type(None):
-        return value is None or (isinstance(value, str) and value.lower() in ("none", "null", "")), None
+        text = value.lower() if isinstance(value, str) else None
+        return value is None or text in ("none", "null", ""), None
     if origin is Literal:
-        match = [allowed for allowed in typing.get_args(hint) if value == allowed or str(value) == str(allowed)]
+        allowed = typing.get_args(hint)
+        match = [each for each in allowed if value == each or str(value) == str(each)]
         return bool(match), match[0] if match else None
     if origin in (list, tuple, set, frozenset):
         return _read_list(value, hint, name)
@@ -146,7 +154,8 @@ def _read(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
     if hint in (int, float):
         return _read_number(value, hint, name)
     if hint in (str, Path):
-        return isinstance(value, (str, Path)), hint(value) if isinstance(value, (str, Path)) else None
+        fits = isinstance(value, (str, Path))
+        return fits, hint(value) if fits else None
     return hint is Any or (isinstance(hint, type) and isinstance(value, hint)), value
 
 
@@ -180,20 +189,13 @@ def _read_list(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
     if fixed and len(args) != len(value):
         return False, None
     kinds = args if fixed else (args[0] if args else Any,) * len(value)
-    items = []
-    for item, kind in zip(value, kinds, strict=True):
-        for option in _options(kind):
-            found, converted = _read(item, option, name)
-            if found:
-                items.append(converted)
-                break
-        else:
-            return False, None
-    return True, origin(items)
+    items = [_read_any(item, kind, name) for item, kind in zip(value, kinds, strict=True)]
+    fits = all(found for found, _ in items)
+    return fits, origin(converted for _, converted in items) if fits else None
 
 
 def _options(hint: Any) -> list[Any]:
-    """The alternatives of a union, ``none`` first so that it is not taken for text, text last so that it takes the rest."""
+    """The alternatives of a union: ``none`` first, and text, which takes anything, last."""
     if typing.get_origin(hint) not in (typing.Union, types.UnionType):
         return [hint]
     rank = {type(None): 0, int: 1, float: 2, bool: 3, str: 9}

@@ -38,7 +38,7 @@ class TrainingRun:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """Curves (one dictionary per point), figures to show, and whether the training was interrupted."""
+    """Curves (a dictionary per point), figures to show, whether it was interrupted."""
 
     history: list[dict[str, float]]
     about: dict[str, Any]
@@ -46,7 +46,7 @@ class TrainingResult:
 
 
 class Trainable(Solver):
-    """A solver that can be trained; ``settings`` is the dataclass of its options (``-p key=value``)."""
+    """A solver that can be trained; ``settings`` is the dataclass of its ``-p key=value``."""
 
     settings: ClassVar[type]
     # Names of ``compiling.kernel_table.KERNELS`` that training runs, where these are others than in solving.

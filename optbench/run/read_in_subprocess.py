@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from optbench.compiling.compiled import write_caches_beneath
-from optbench.errors import FileFormatError, OptbenchError
+from optbench.errors import FileFormatError, OptbenchError, naming
 from optbench.plugins.discovery import problem_named_by
 from optbench.sandbox import landlock
 from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file
 from optbench.sandbox.trial_import import PATIENCE_S, end_with_parent, try_imports, users_plugins
 from optbench.study.declared import Study
 from optbench.study.instance_sources import source_digest
-from optbench.study.study_file import naming, read, read_file
+from optbench.study.study_file import read, read_file
 
 READ = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
 from optbench.run.read_in_subprocess import read_in_child; read_in_child(sys.argv[2], sys.argv[3], int(sys.argv[4]))"

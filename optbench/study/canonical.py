@@ -1,6 +1,4 @@
-"""Canonical text of values, independent of their form, so that hashes of it are equal in every
-process.
-"""
+"""Canonical text of values, so that hashes of it are equal in every process."""
 
 from __future__ import annotations
 
@@ -14,9 +12,7 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """Return the text with sorted keys and no blanks; a tuple counts as a list, 1.0 as 1, a path as
-    its text.
-    """
+    """Return text with sorted keys; a tuple counts as a list, 1.0 as 1, a path as its text."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
 
 

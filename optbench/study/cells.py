@@ -67,9 +67,7 @@ class Cell:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cell:
-        """Read a cell from a record; its key is computed only if it has none, because the version
-        may have changed.
-        """
+        """Read a cell from a record, with its stored key: the version may have changed since."""
         cell = known_fields(cls, {**data, "budget": CellBudget.from_dict(data["budget"])})
         if data.get("key"):
             object.__setattr__(cell, "key", data["key"])
@@ -77,7 +75,5 @@ class Cell:
 
 
 def derived_seed(seed: int, repetition: int) -> int:
-    """Return the seed of a solver: for the first repetition the instance's seed, so that one number
-    repeats a cell; for further repetitions drawn from both.
-    """
+    """Return the solver's seed: the instance's for the first repetition, else drawn from both."""
     return seed if repetition == 0 else int(np.random.SeedSequence((seed, repetition)).generate_state(1)[0])

@@ -15,9 +15,7 @@ from optbench.study.canonical import digest
 
 
 def code_hash(kind: Kind, name: str) -> str:
-    """Return a hash that changes when the plug-in changes; optbench itself counts by its version,
-    which is also part of the keys.
-    """
+    """Return a hash of the plug-in's code; optbench itself counts by its version in the keys."""
     path = files_by_name(kind)[name][0]
     seen: dict[Path, bytes] = {}
     waiting = list(_of_package(path.parent)) if path.name == "__init__.py" else [path]
@@ -39,9 +37,7 @@ def _of_package(folder: Path) -> Iterator[Path]:
 
 
 def contents_of(params: Mapping[str, Any]) -> str:
-    """Return a hash of the files that parameters name: another checkpoint of the same name is
-    another solver. Empty if there are none.
-    """
+    """Return a hash of the files that parameters name; empty if there are none."""
     found = {name: contents for name, value in params.items() if (contents := [_content(path) for path in _paths(value)])}
     return digest(found)[:32] if found else ""
 
@@ -56,8 +52,7 @@ def _paths(value: Any) -> Iterator[Path]:
 
 
 def _content(path: Path) -> list[list[str]]:
-    """Return names and hashes of a file, or of all files of a folder; empty if it does not exist.
-    """
+    """Return names and hashes of a file, or of all files of a folder."""
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())
     return [[each.relative_to(path.parent).as_posix(), file_hash(each)] for each in files]
 

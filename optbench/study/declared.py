@@ -1,6 +1,4 @@
-"""The declarations of a study file after reading: problems × solvers × seeds under budgets, gates,
-claims.
-"""
+"""The declarations of a study file after reading."""
 
 from __future__ import annotations
 
@@ -55,9 +53,7 @@ class CellBudget:
 
 @dataclass(frozen=True)
 class SolverEntry:
-    """One configuration of a solver: a column of the study. ``params`` are typed values, as its
-    class holds them.
-    """
+    """One configuration of a solver: a column of the study. ``params`` are typed values."""
 
     label: str
     name: str
@@ -145,13 +141,9 @@ class Study:
         return {**entry.content, "params": params}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON that suffices for reports, gates and claims without the file and
-        plug-ins.
-        """
-        out = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "sources"}
-        out["solvers"] = [asdict(entry) for entry in self.solvers]
-        out["claims"] = [asdict(claim) for claim in self.claims]
-        out["path"] = None if self.path is None else str(self.path.absolute())
+        """Return JSON that suffices for reports, gates and claims without file and plug-ins."""
+        out = {**asdict(replace(self, sources={})), "path": self.path and self.path.absolute()}
+        del out["sources"]
         plain: dict[str, Any] = jsonable(out)
         return plain
 
@@ -175,8 +167,6 @@ def _entry(data: Mapping[str, Any]) -> SolverEntry:
 
 
 def known_fields(cls: type[T], data: Mapping[str, Any]) -> T:
-    """Create an object from the fields that its class has: other versions of optbench may have
-    written more.
-    """
+    """Create an object from known fields: other versions of optbench may have written more."""
     known = {entry.name for entry in fields(cls) if entry.init}  # type: ignore[arg-type]
     return cls(**{key: value for key, value in data.items() if key in known})

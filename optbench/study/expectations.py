@@ -1,24 +1,23 @@
-"""Gates and claims as formulas over a study. They are resolved when the study is read, so that
-mistakes are found before anything is run.
-"""
+"""Gates and claims as formulas over a study, resolved when the study is read."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from optbench.errors import FileFormatError, OptbenchError, nearest
+from optbench.errors import FileFormatError, naming, nearest
 from optbench.plugins.discovery import names as plugin_names
+from optbench.study import formula_syntax as syntax
 from optbench.study.declared import BEST, Claim, SolverEntry, Study
-from optbench.study.fields import real, refuse, tables, text
+from optbench.study.fields import real, refuse, tables, text, word
 from optbench.study.formula_binding import Formula, cell_number, condition, number
-from optbench.study.formula_errors import FormulaError
+from optbench.study.formula_lexer import FormulaError
 from optbench.study.formula_names import Scope, probable_name
-from optbench.study.formula_syntax import Node, Number, Unary, parse
 from optbench.typed_values import check_keys
 
-CLAIM_KEYS = ("text", "source", "paper", "ours", "better", "tolerance", "bound")
+CLAIM_KEYS = tuple(entry.name for entry in dataclasses.fields(Claim))
 BETTER = ("lower", "higher", "equal")
 
 
@@ -28,49 +27,44 @@ def scope(study: Study, own: str | None = None) -> Scope:
 
 
 def gate_formula(study: Study, name: str) -> Formula:
-    """Return the condition of a gate. A gate with the name of a solver is about that solver; any
-    other names its solvers itself.
+    """Return the condition of a gate.
+
+    A gate with the name of a solver is about that solver; any other names its solvers itself.
     """
     free = scope(study)
     found = free.candidates(name)
     if len(found) > 1:
         labels = ", ".join(f'"{label}"' for label in found)
-        raise FileFormatError(f"{name!r} is ambiguous: {labels}; name the gate by one label, or name the solvers in the formula")
+        remedy = "name the gate by one label, or name the solvers in the formula"
+        raise FileFormatError(f"{name!r} is ambiguous: {labels}; {remedy}")
     if found:
         return condition(study.gates[name], scope(study, found[0]))
     try:
         return condition(study.gates[name], free)
     except FormulaError as error:
-        raise FileFormatError(f"{error}\n  ({name!r} is not a solver of the study: {nearest(name, free.all_names())})") from None
+        hint = f"{name!r} is not a solver of the study: {nearest(name, free.all_names())}"
+        raise FileFormatError(f"{error}\n  ({hint})") from None
 
 
 def claim_formulas(study: Study, claim: Claim) -> tuple[Formula, Formula | None]:
-    """Return the formula of the study's figure, and that of what the bounds allow if the claim has
-    one.
-    """
+    """Return the formula of the study's figure, and that of its bound if the claim has one."""
     names = scope(study)
     return number(claim.ours, names), None if claim.bound is None else number(claim.bound, names)
 
 
 def check_expectations(study: Study) -> None:
     """Check every formula of the study."""
-    for label in [entry.label for entry in study.solvers[:1] if study.rank]:
-        try:
-            cell_number(study.rank, scope(study, label))
-        except OptbenchError as error:
-            raise FileFormatError(f"rank: {error}") from None
+    if study.rank and study.solvers:
+        with naming("rank"):
+            cell_number(study.rank, scope(study, study.solvers[0].label))
     for name in study.gates:
-        try:
+        with naming(f"gates.{_key(name)}"):
             gate_formula(study, name)
-        except OptbenchError as error:
-            raise FileFormatError(f"gates.{_key(name)}: {error}") from None
     for k, claim in enumerate(study.claims):
-        for field, formula in (("ours", claim.ours), ("bound", claim.bound)):
-            try:
-                if formula is not None:
-                    number(formula, scope(study))
-            except OptbenchError as error:
-                raise FileFormatError(f"claims[{k}].{field}: {error}") from None
+        with naming(f"claims[{k}].ours"):
+            number(claim.ours, scope(study))
+        with naming(f"claims[{k}].bound"):
+            claim_formulas(study, claim)
 
 
 def read_gates(value: Any) -> dict[str, str]:
@@ -82,7 +76,8 @@ def read_gates(value: Any) -> dict[str, str]:
 
 def read_rank(value: Any) -> str:
     """Return the formula that solvers are ranked by; empty if there is none."""
-    return "" if value is None else text(value, "rank", 'a formula of one number per cell, such as "gap_frontier"')
+    allowed = 'a formula of one number per cell, such as "gap_frontier"'
+    return "" if value is None else text(value, "rank", allowed)
 
 
 def read_claims(value: Any) -> tuple[Claim, ...]:
@@ -90,9 +85,7 @@ def read_claims(value: Any) -> tuple[Claim, ...]:
 
 
 def read_metrics(value: Any) -> tuple[str, ...]:
-    """Return names of metrics, including those of single families; probable misspellings are
-    refused.
-    """
+    """Return names of metrics, also of single families; probable misspellings are refused."""
     if not isinstance(value, list):
         refuse("metrics", value, 'a list of names, such as ["energy_j", "makespan_s"]')
     for k, name in enumerate(value):
@@ -100,10 +93,12 @@ def read_metrics(value: Any) -> tuple[str, ...]:
         if not isinstance(name, str) or not name.isidentifier():
             refuse(field, name, "the name of a metric, such as energy_j")
         if name in value[:k]:
-            raise FileFormatError(f"{field} is {name!r}, which is metrics[{value.index(name)}] again")
+            first = f"metrics[{value.index(name)}]"
+            raise FileFormatError(f"{field} is {name!r}, which is {first} again")
         meant = probable_name(name)
         if meant is not None:
-            raise FileFormatError(f"{field} is {name!r}, which no family reports; did you mean {meant!r}?")
+            hint = f"which no family reports; did you mean {meant!r}?"
+            raise FileFormatError(f"{field} is {name!r}, {hint}")
     return tuple(value)
 
 
@@ -114,7 +109,8 @@ def read_reference(value: Any, solvers: Sequence[SolverEntry]) -> str:
     name = text(value, "reference", f'the label of a solver, or "{BEST}"')
     found = Scope(tuple((entry.label, entry.name) for entry in solvers)).candidates(name)
     if len(found) > 1:
-        raise FileFormatError(f"reference is {name!r}, which is ambiguous: {', '.join(map(repr, found))}; name one of them")
+        labels = ", ".join(map(repr, found))
+        raise FileFormatError(f"reference is {name!r}, which is ambiguous: {labels}; name one")
     if not found:
         hint = nearest(name, [BEST, *(entry.label for entry in solvers)])
         raise FileFormatError(f"reference is {name!r}, which is not a solver of the study; {hint}")
@@ -125,10 +121,12 @@ def read_trust(value: Any, solvers: Sequence[SolverEntry]) -> tuple[str, ...]:
     """Return names or labels of the solvers whose own bounds count for all."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         refuse("trust", value, 'a list of solvers, such as ["cpsat", "highs"]')
-    known = list(dict.fromkeys([*(word for entry in solvers for word in (entry.label, entry.name)), *plugin_names("solver")]))
+    own = {word for entry in solvers for word in (entry.label, entry.name)}
+    known = own | set(plugin_names("solver"))
     for k, each in enumerate(value):
         if each not in known:
-            raise FileFormatError(f"trust[{k}] is {each!r}, which is not a solver; {nearest(each, known)}")
+            hint = f"which is not a solver; {nearest(each, known)}"
+            raise FileFormatError(f"trust[{k}] is {each!r}, {hint}")
     return tuple(dict.fromkeys(value))
 
 
@@ -136,48 +134,47 @@ def _claim(table: Mapping[str, Any], field: str) -> Claim:
     check_keys(table, CLAIM_KEYS, within=f"{field}.")
     for key in ("text", "source", "paper", "ours"):
         if key not in table:
-            raise FileFormatError(f"{field}.{key} is missing; a claim has text, source, paper (the figure) and ours (a formula)")
-    better = table.get("better", "lower")
-    if better not in BETTER:
-        raise FileFormatError(f"{field}.better is {better!r}; {nearest(str(better), BETTER)}")
-    tolerance = figure(table.get("tolerance", 0.1), f"{field}.tolerance")
+            parts = "a claim has text, source, paper (the figure) and ours (a formula)"
+            raise FileFormatError(f"{field}.{key} is missing; {parts}")
+    better: Any = word(table.get("better", "lower"), f"{field}.better", BETTER)
+    given, place = table.get("tolerance", 0.1), f"{field}.tolerance"
+    tolerance, paper = figure(given, place), figure(table["paper"], f"{field}.paper")
     if tolerance < 0:
-        refuse(f"{field}.tolerance", table["tolerance"], 'a number of at least 0, such as 0.1 or "10%"')
-    paper = figure(table["paper"], f"{field}.paper")
+        refuse(place, given, 'a number of at least 0, such as 0.1 or "10%"')
     if paper != 0 and tolerance >= 1:  # otherwise 0, or a figure of the other sign, would hold
-        refuse(f"{field}.tolerance", table["tolerance"], 'a share of the figure below 1, such as 0.1 or "10%"')
+        refuse(place, given, 'a share of the figure below 1, such as 0.1 or "10%"')
+    formula = "a formula in text, such as"
     bound = table.get("bound")
+    if bound is not None:
+        bound = text(bound, f"{field}.bound", f'{formula} "mean(bound, heft)"')
     return Claim(
         text=text(table["text"], f"{field}.text"),
         source=text(table["source"], f"{field}.source"),
         paper=paper,
-        ours=text(table["ours"], f"{field}.ours", 'a formula in text, such as "rel(energy_j, heft, fcfs)"'),
+        ours=text(table["ours"], f"{field}.ours", f'{formula} "rel(energy_j, heft, fcfs)"'),
         better=better,
         tolerance=tolerance,
-        bound=None if bound is None else text(bound, f"{field}.bound", 'a formula in text, such as "mean(bound, heft)"'),
+        bound=bound,
     )
 
 
 def figure(value: Any, field: str) -> float:
     """Return a number, also from text with a unit: -0.34, "-34%", "10s"."""
-    found: float | None = None
     if isinstance(value, str):
-        try:
-            found = _constant(parse(value))
-        except FormulaError as error:
-            raise FileFormatError(f"{field}: {error}") from None
+        with naming(field):
+            found = _constant(syntax.parse(value))
     else:
         found = real(value)
-    if found is None or not math.isfinite(found):
+    if not math.isfinite(found):
         refuse(field, value, 'a number, such as -0.34 or "-34%"')
     return found
 
 
-def _constant(node: Node) -> float | None:
-    if isinstance(node, Unary) and node.op == "-":
-        inner = _constant(node.operand)
-        return None if inner is None else -inner
-    return node.value if isinstance(node, Number) else None
+def _constant(node: syntax.Node) -> float:
+    """Return the value of a number with signs before it; NaN for anything else."""
+    if isinstance(node, syntax.Unary) and node.op == "-":
+        return -_constant(node.operand)
+    return node.value if isinstance(node, syntax.Number) else math.nan
 
 
 def _key(name: str) -> str:

@@ -1,15 +1,14 @@
-"""Typed values of a study file: each getter raises with the field, the value received and what is
-allowed.
-"""
+"""Typed values of a study file; an error has the field, the value and what is allowed."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any, NoReturn
 
-from optbench.errors import FileFormatError, OptbenchError
+from optbench.errors import FileFormatError, OptbenchError, nearest
 from optbench.plugins import specs
 from optbench.typed_values import is_number
 from optbench.units import KB_PER_MB
@@ -39,22 +38,37 @@ def text(value: Any, field: str, allowed: str = "text") -> str:
     return value.strip()
 
 
-def whole(value: Any, field: str, least: int, from_text: bool = True) -> int:
-    """Return a whole number up to MOST; by default also from text, as in specs."""
+def texts(value: Any, field: str) -> tuple[str, ...]:
+    """Return a text, or a list of them, as a tuple."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list) or not given:
+        refuse(field, value, "a list of texts")
+    return tuple(text(each, f"{field}[{k}]") for k, each in enumerate(given))
+
+
+def word(value: Any, field: str, known: Collection[str]) -> str:
+    """Return one of the known words."""
+    if value not in known:
+        raise FileFormatError(f"{field} is {shown(value)}; {nearest(str(value), known)}")
+    return str(value)
+
+
+def whole(
+    value: Any, field: str, least: int, most: float = MOST, *, from_text: bool = False
+) -> int:
+    """Return a whole number within limits; also from text where that is allowed, as in specs."""
     number = value
     if from_text and isinstance(value, str):
-        try:
+        with suppress(ValueError):
             number = int(value)
-        except ValueError:
-            number = None
-    if not is_number(number) or not isinstance(number, int) or not least <= number <= MOST:
-        refuse(field, value, f"a whole number from {least} to {MOST:,}")
+    if not is_number(number) or not isinstance(number, int) or not least <= number <= most:
+        limits = f"from {least} to {most:,}" if most < math.inf else f"of at least {least}"
+        refuse(field, value, f"a whole number {limits}")
     return number
 
 
 def real(value: Any) -> float:
-    """Return a number as a float; NaN for anything else, or a number that is too large for a float.
-    """
+    """Return a number, or the number in a text, as a float; NaN where there is none."""
     if not is_number(value) and not isinstance(value, str):
         return math.nan
     try:
@@ -81,11 +95,6 @@ def duration(value: Any, field: str) -> float:
     if not 0 < seconds < math.inf:
         refuse(field, value, allowed)
     return seconds
-
-
-def limit(value: Any, field: str) -> float | None:
-    """Return a duration, or None for "none"."""
-    return None if is_none(value) else duration(value, field)
 
 
 def is_none(value: Any) -> bool:

@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from optbench.errors import nearest
-from optbench.study.formula_errors import FormulaError
+from optbench.errors import OptbenchError, nearest
 from optbench.units import KB_PER_MB, SECONDS_PER
 
 MAX_LENGTH = 1000
+# In an error, longer formulas are shown only around its place.
+WIDTH, BEFORE = 100, 60
 # Factors of units: seconds for times, as in metrics; megabytes for memory; a per cent is a
 # hundredth.
 UNITS = {**SECONDS_PER, "%": 0.01, "MB": 1.0, "GB": float(KB_PER_MB)}
 KEYWORDS = ("and", "or", "not")
+# What is written instead of characters that start no token.
+MEANT = dict(zip("=&|!≤≥≠×^", ("==", "and", "or", "not", "<=", ">=", "!=", "*", "a * a")))
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _UNIT = re.compile(r"[A-Za-z_]\w*|\s*%", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -24,6 +27,17 @@ _OPERATOR = re.compile(r"<=|>=|==|!=|[-+*/(),<>]")
 _BLANK = re.compile(r"\s+")
 
 Kind = Literal["number", "name", "string", "operator", "end"]
+
+
+class FormulaError(OptbenchError):
+    """The message has the column (from 1) and the formula with a caret below it."""
+
+    def __init__(self, message: str, source: str, at: int) -> None:
+        self.message, self.source, self.column = message, source, at + 1
+        first = 0 if len(source) <= WIDTH else max(0, at - BEFORE)
+        shown = source[first : first + WIDTH]
+        line = "".join(char if char.isprintable() else " " for char in shown)
+        super().__init__(f"column {self.column}: {message}\n  {line}\n  {' ' * (at - first)}^")
 
 
 @dataclass(frozen=True)
@@ -90,9 +104,8 @@ def _string(source: str, at: int) -> Token:
 def _stray(source: str, at: int) -> str:
     """Return the message for a character that starts no token."""
     char = source[at]
-    meant = {"=": "==", "&": "and", "|": "or", "!": "not", "≤": "<=", "≥": ">=", "≠": "!=", "×": "*", "^": "a * a"}.get(char)
-    if meant is not None:
-        return f"{char!r} is not allowed here; write {meant}"
+    if char in MEANT:
+        return f"{char!r} is not allowed here; write {MEANT[char]}"
     if char == ".":
         return "'.' is not allowed here: formulas have no attributes"
     if char == ":":

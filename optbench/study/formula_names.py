@@ -58,9 +58,7 @@ def probable_name(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Scope:
-    """``solvers`` are pairs of label and plain name; ``own`` is the label of the solver that a bare
-    metric refers to.
-    """
+    """``solvers`` are pairs of label and name; ``own`` is the label that a bare metric is of."""
 
     solvers: tuple[tuple[str, str], ...]
     own: str | None = None
@@ -75,9 +73,7 @@ class Scope:
         return tuple(dict.fromkeys((*KNOWN, *self.declared)))
 
     def candidates(self, text: str) -> Sequence[str]:
-        """Return the labels to which a solver's name may refer: the label itself, or all with that
-        plain name.
-        """
+        """Return the label itself, or all labels with that plain name."""
         if text in self.labels:
             return (text,)
         return tuple(label for label, name in self.solvers if name == text)

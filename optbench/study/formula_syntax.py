@@ -12,24 +12,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from optbench.study.formula_errors import FormulaError
-from optbench.study.formula_lexer import Token, tokens
+from optbench.study.formula_lexer import FormulaError, Token, tokens
 
 MAX_DEPTH = 40
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Node:
-    """``at`` and ``end`` are offsets in the formula, ``depth`` counts the levels below and
-    including this one.
-    """
+    """``at`` and ``end`` are offsets in the formula, ``depth`` counts the levels from here down."""
 
-    at: int
-    end: int
-    depth: int
+    at: int = 0
+    end: int = 0
+    depth: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,6 +66,68 @@ class Binary(Node):
     right: Node
 
 
+@dataclass(frozen=True)
+class Aggregate(Node):
+    """A function over one solver's cells; ``extra`` is the percentage of p and the shift of gm."""
+
+    text: str
+    function: str
+    of_cell: Node
+    label: str
+    extra: float = 0.0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (self.label,)
+
+
+@dataclass(frozen=True)
+class Paired(Node):
+    """A function of pairs of cells with equal instance, seed and repetition.
+
+    ``rel`` is the mean of (x of a - y of b) / |y of b|, ``ratio`` the mean of x of a / the mean of
+    y of b.
+    """
+
+    text: str
+    function: str
+    x: Node
+    a: str
+    y: Node
+    b: str
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (self.a, self.b)
+
+
+# What is computed over cells: the leaves of a formula whose names are resolved.
+Leaf = Aggregate | Paired
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield a node and all nodes below it, from left to right."""
+    yield node
+    if isinstance(node, Call):
+        parts: tuple[Node, ...] = node.args
+    elif isinstance(node, Unary):
+        parts = (node.operand,)
+    else:
+        parts = (node.left, node.right) if isinstance(node, Binary) else ()
+    for part in parts:
+        yield from walk(part)
+
+
+def names_in(node: Node) -> tuple[str, ...]:
+    """Return the metrics that an expression reads."""
+    return tuple(each.text for each in walk(node) if isinstance(each, Name))
+
+
+def leaves(term: Node) -> tuple[Leaf, ...]:
+    """Return everything that a resolved formula computes over cells, from left to right."""
+    return tuple(each for each in walk(term) if isinstance(each, (Aggregate, Paired)))
+
+
 def parse(source: str) -> Node:
     """Return the syntax tree of a formula; names are not resolved."""
     parser = _Parser(source)
@@ -103,17 +163,19 @@ class _Parser:
         self.nesting += 1
         if self.nesting > MAX_DEPTH:
             raise self.error(f"more than {MAX_DEPTH} nested levels")
-        node = self.conjunction()
-        while self.take("or"):
-            node = self.binary("or", node, self.conjunction())
+        node = self.chain(self.conjunction, "or")
         self.nesting -= 1
         return node
 
-    def conjunction(self) -> Node:
-        node = self.negation()
-        while self.take("and"):
-            node = self.binary("and", node, self.negation())
+    def chain(self, operand: Callable[[], Node], *ops: str) -> Node:
+        """Parse operands that are joined by operators of one precedence."""
+        node = operand()
+        while (op := self.take(*ops)) is not None:
+            node = self.binary(op.text, node, operand())
         return node
+
+    def conjunction(self) -> Node:
+        return self.chain(self.negation, "and")
 
     def negation(self) -> Node:
         signs = []
@@ -132,16 +194,10 @@ class _Parser:
         return node
 
     def sum(self) -> Node:
-        node = self.product()
-        while (op := self.take("+", "-")) is not None:
-            node = self.binary(op.text, node, self.product())
-        return node
+        return self.chain(self.product, "+", "-")
 
     def product(self) -> Node:
-        node = self.unary()
-        while (op := self.take("*", "/")) is not None:
-            node = self.binary(op.text, node, self.unary())
-        return node
+        return self.chain(self.unary, "*", "/")
 
     def unary(self) -> Node:
         signs = []
@@ -152,11 +208,13 @@ class _Parser:
 
     def prefixed(self, signs: list[Token], node: Node) -> Node:
         for sign in reversed(signs):
-            node = Unary(sign.at, node.end, self.deeper(sign.at, node), sign.text, node)
+            depth = self.deeper(sign.at, node)
+            node = Unary(sign.text, node, at=sign.at, end=node.end, depth=depth)
         return node
 
     def binary(self, op: str, left: Node, right: Node) -> Node:
-        return Binary(left.at, right.end, self.deeper(left.at, left, right), op, left, right)
+        depth = self.deeper(left.at, left, right)
+        return Binary(op, left, right, at=left.at, end=right.end, depth=depth)
 
     def deeper(self, at: int, *nodes: Node) -> int:
         depth = 1 + max((node.depth for node in nodes), default=0)
@@ -166,15 +224,14 @@ class _Parser:
 
     def atom(self) -> Node:
         token = self.here
+        if token.kind in ("number", "string", "name"):
+            self.place += 1
         if token.kind == "number":
-            self.place += 1
-            return Number(token.at, token.end, 1, token.value)
-        if token.kind == "string":
-            self.place += 1
-            return Name(token.at, token.end, 1, token.text, True)
-        if token.kind == "name":
-            self.place += 1
-            return self.call(token) if self.take("(") else Name(token.at, token.end, 1, token.text)
+            return Number(token.value, at=token.at, end=token.end)
+        if token.kind == "name" and self.take("("):
+            return self.call(token)
+        if token.kind in ("string", "name"):
+            return Name(token.text, token.kind == "string", at=token.at, end=token.end)
         if self.take("("):
             node = self.formula()
             self.close(token)
@@ -191,7 +248,8 @@ class _Parser:
                 args.append(self.formula())
             self.close(opening)
         end = self.words[self.place - 1].end
-        return Call(name.at, end, self.deeper(name.at, *args), name.text, tuple(args))
+        depth = self.deeper(name.at, *args)
+        return Call(name.text, tuple(args), at=name.at, end=end, depth=depth)
 
     def close(self, opening: Token) -> None:
         if self.take(")") is None:

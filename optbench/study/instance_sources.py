@@ -42,9 +42,7 @@ class MadeInstance:
 def source_keys(
     targets: Iterable[str], seeds: Sequence[int], known: Mapping[str, str] | None = None
 ) -> dict[tuple[str, int], str]:
-    """Return a key per target and seed; equal keys mean equal instances. ``known`` are digests
-    computed by another process.
-    """
+    """Return a key per target and seed; ``known`` are digests made by another process."""
     generated, known = set(names("problem")), known or {}
     out: dict[tuple[str, int], str] = {}
     for target in targets:
@@ -57,9 +55,7 @@ def source_keys(
 
 
 def source_digest(target: str) -> str:
-    """Return a digest of what determines a target's instances except the seed. An invalid target
-    gets one too; making it raises the error.
-    """
+    """Return a digest of what determines a target's instances except the seed; it never fails."""
     name = problem_named_by(target)
     try:
         content = _of_file(target) if name is None else _of_problem(target, name)
@@ -84,9 +80,7 @@ def is_public(target: str) -> bool:
 
 
 def read_note(folder: Path, key: str) -> MadeInstance | None:
-    """Return the instance noted for a source; None without a note, or if the instance is missing
-    or, after a power cut, empty.
-    """
+    """Return the instance noted for a source; None where it is missing or empty."""
     try:
         made = known_fields(MadeInstance, json.loads(_note_file(folder, key).read_text(encoding="utf-8")))
         return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size else None
@@ -95,9 +89,7 @@ def read_note(folder: Path, key: str) -> MadeInstance | None:
 
 
 def write_note(folder: Path, key: str, made: MadeInstance) -> None:
-    """Note the instance of a source once it is in the folder; failures are not noted because they
-    may be temporary.
-    """
+    """Note the instance of a source; failures are not noted, as they may be temporary."""
     if made.instance_hash is None:
         return
     write_whole(_note_file(folder, key), json.dumps(asdict(made)))

@@ -1,6 +1,4 @@
-"""The problems of a study: specs with grids, public instances, files, and glob patterns of the
-latter two.
-"""
+"""The problems of a study: specs with grids, public instances, files, and glob patterns."""
 
 from __future__ import annotations
 
@@ -54,9 +52,7 @@ def read_targets(value: Any, folder: Path) -> tuple[str, ...]:
 
 
 def targets_of(spec: str, folder: Path) -> list[str]:
-    """Return what one entry stands for: specs with their grids expanded, names of public instances,
-    absolute paths of files.
-    """
+    """Return the specs, names of public instances or absolute paths that one entry stands for."""
     name = problem_named_by(spec)
     if name is not None:
         return _specs(spec, name)

@@ -1,12 +1,10 @@
-"""Plan the cells of a study: the instances, made once in subprocesses, then one cell per
-configuration.
-"""
+"""Plan the cells of a study from its instances and configurations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from optbench.model.files.strict_json import jsonable
 from optbench.study.cells import BOUNDS, Cell, derived_seed
@@ -62,32 +60,27 @@ class Plan:
 
 
 def plan(study: Study, made: tuple[MadeInstance, ...]) -> Plan:
-    """Return the cells in the order in which they are run: all bounds, then instance by instance,
-    so that partial results can be compared.
-    """
+    """Return the cells in the order in which they are run: all bounds, then by instance."""
     cells = [*_bounding(study, made), *_solving(study, made)]
     return Plan(study, made, tuple({cell.key: cell for cell in cells}.values()))
 
 
 def _bounding(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
-    """Yield one bounding cell per instance. A lexicographic objective is bounded by each solve
-    instead, at its incumbent values.
-    """
-    budget = CellBudget(time_limit_s=study.bound_limit_s)
+    """Yield a bounding cell per instance with one level; each solve bounds later levels itself."""
+    entry = SolverEntry(BOUNDS, BOUNDS, {}, CellBudget(time_limit_s=study.bound_limit_s))
     for each in made:
         if each.instance_hash is not None and each.levels == 1:
-            yield Cell(
-                "bound", each.target, each.name, each.instance_hash, each.seed, BOUNDS, BOUNDS, {}, "", 0, budget
-            )
+            yield _cell("bound", each, entry, "", 0)
 
 
 def _solving(study: Study, made: tuple[MadeInstance, ...]) -> Iterator[Cell]:
     codes = {entry.label: code_of(entry) for entry in study.solvers}
     for each in made:
         for repetition in range(study.repetitions):
+            seed = derived_seed(each.seed, repetition)
             for entry in study.solvers:
                 if each.instance_hash is not None:
-                    yield _cell(each, entry, codes[entry.label], repetition)
+                    yield _cell("solve", each, entry, codes[entry.label], seed, repetition)
 
 
 def code_of(entry: SolverEntry) -> str:
@@ -95,20 +88,15 @@ def code_of(entry: SolverEntry) -> str:
     return code_hash("solver", entry.name) + contents_of(entry.params)
 
 
-def _cell(made: MadeInstance, entry: SolverEntry, code: str, repetition: int) -> Cell:
+def _cell(
+    kind: Literal["solve", "bound"],
+    made: MadeInstance,
+    entry: SolverEntry,
+    code: str,
+    seed: int,
+    repetition: int = 0,
+) -> Cell:
     assert made.instance_hash is not None
-    seed = derived_seed(made.seed, repetition)
-    return Cell(
-        "solve",
-        made.target,
-        made.name,
-        made.instance_hash,
-        made.seed,
-        entry.label,
-        entry.name,
-        entry.params,
-        code,
-        seed,
-        entry.budget,
-        repetition,
-    )
+    instance = made.target, made.name, made.instance_hash, made.seed
+    solver = entry.label, entry.name, entry.params, code
+    return Cell(kind, *instance, *solver, seed, entry.budget, repetition)

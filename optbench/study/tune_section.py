@@ -1,46 +1,30 @@
-"""The ``[tune]`` section of a study: what is varied, on which instances, for which goals, and how
-long.
-"""
+"""The ``[tune]`` section of a study: what is varied, on which instances, for which goals."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
-from optbench.errors import FileFormatError, OptbenchError, nearest
+from optbench.errors import FileFormatError, OptbenchError, naming, nearest
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_class, problem_named_by
+from optbench.study.fields import refuse, text, texts, whole, word
 from optbench.study.formula_binding import condition, number
-from optbench.study.formula_errors import FormulaError
 from optbench.study.formula_names import Scope
-from optbench.study.solver_entries import BUDGET_KEYS, entries_of
-from optbench.typed_values import check_keys
+from optbench.study.solver_entries import BUDGET_KEYS, budget_keys, entries_of
+from optbench.typed_values import check_keys, is_number
 
-KEYS = (
-    "solver",
-    "problems",
-    "seeds",
-    "validation",
-    "space",
-    "minimize",
-    "maximize",
-    "constraints",
-    "trials",
-    "startup",
-    "sampler",
-    "pruner",
-    "seed",
-    "storage",
-    *BUDGET_KEYS,
-)
 KINDS = ("float", "int", "choice")
 # Requirements and purpose of each sampler and pruner: docs/tuning.md.
 SAMPLERS = ("tpe", "random", "nsga2", "cmaes")
 PRUNERS = ("median", "wilcoxon", "none")
 OF_PROBLEM = "problem."
+# Types of the values of a choice.
+PLAIN = (str, int, float, bool)
 # Measures that depend on the other solvers of a study or on the bounding of its instances: in a
 # search a gap would be 1 for every configuration.
 NOT_OF_A_CONFIGURATION = ("bound", "study_gap", "rpd", "regret", "optimal")
@@ -49,9 +33,7 @@ TRIALS, STARTUP = 50, 10
 
 @dataclass(frozen=True)
 class SpaceAxis:
-    """One varied parameter: a field of the solver or of the problems. ``choices`` are text or plain
-    values.
-    """
+    """A parameter that is varied; ``field`` is one of the solver or of the problems."""
 
     field: str
     of: Literal["solver", "problem"]
@@ -70,8 +52,7 @@ class SpaceAxis:
 
 @dataclass(frozen=True)
 class Goal:
-    """A metric, ``objective``, or a formula over the cells of a configuration, and its direction.
-    """
+    """A metric, ``objective``, or a formula over the cells of a configuration."""
 
     expression: str
     maximize: bool = False
@@ -89,11 +70,9 @@ class Goal:
 
 @dataclass(frozen=True)
 class TuneSection:
-    """``problems`` None: those of the study. ``validation`` None: the seeds of the study, which the
-    search does not use.
+    """Without ``problems`` and ``validation``, the problems and seeds of the study are meant.
 
-    ``solver`` is a spec without grids; its budget keys (time_limit, ...) hold for each cell,
-    ``budget`` where it has none.
+    ``solver`` is a spec without grids; ``budget`` has the budget keys that hold where it has none.
     """
 
     solver: str
@@ -112,76 +91,96 @@ class TuneSection:
     budget: Mapping[str, Any] = field(default_factory=dict)
 
 
+def own_scope(own: str, metrics: Sequence[str]) -> Scope:
+    """Return the names for formulas over one configuration's and the defaults' cells."""
+    labels = dict.fromkeys((own, "defaults"))
+    return Scope(tuple((label, label) for label in labels), own, tuple(metrics))
+
+
 def with_budget(table: Any, study: Mapping[str, Any]) -> Any:
-    """Return the section as a study stores it: with the study's own budget keys where it has none.
-    """
-    return {**{key: study[key] for key in BUDGET_KEYS if key in study}, **table} if isinstance(table, Mapping) else table
+    """Return the section with the budget keys of the study where it has none."""
+    return {**budget_keys(study), **table} if isinstance(table, Mapping) else table
 
 
 def read_tune(
-    table: Mapping[str, Any], *, seeds: Sequence[int] = (), problems: Sequence[str] = (), metrics: Sequence[str] = ()
+    table: Mapping[str, Any],
+    *,
+    seeds: Sequence[int] = (),
+    problems: Sequence[str] = (),
+    metrics: Sequence[str] = (),
 ) -> TuneSection:
-    """Read the section; ``seeds``, ``problems`` and ``metrics`` are those of the study, and tuning
-    seeds must not be among its own.
-    """
+    """Read the section; the arguments are of the study, on whose seeds nothing may be tuned."""
     if not isinstance(table, Mapping):
-        raise FileFormatError(f"tune is {table!r}; it must be a table, [tune]")
+        refuse("tune", table, "a table, [tune]")
     check_keys(table, KEYS, "tune: ")
     for key in ("solver", "space", "seeds"):
         if key not in table:
             raise FileFormatError(f"tune.{key} is missing")
-    try:
-        load_class("solver", specs.name_of(_text(table, "solver")))
-    except OptbenchError as error:
-        raise FileFormatError(f"tune.solver: {error}") from None
+    given = {
+        key: read(table[key], f"tune.{key}") for key, read in READERS.items() if key in table
+    }
+    solver = specs.name_of(given["solver"])
+    with naming("tune.solver"):
+        load_class("solver", solver)
     goals = (*_goals(table, "minimize"), *_goals(table, "maximize"))
     if not goals:
-        raise FileFormatError('tune.minimize is missing; write minimize = ["objective"], or metrics such as "energy_j"')
+        example = 'write minimize = ["objective"], or metrics such as "energy_j"'
+        raise FileFormatError(f"tune.minimize is missing; {example}")
     one_metric = len(goals) == 1 and goals[0].is_metric
-    own = _texts(table, "problems") if "problems" in table else None
-    section = TuneSection(
-        solver=_text(table, "solver"),
-        space=_space(table["space"], specs.name_of(_text(table, "solver")), own or tuple(problems)),
-        goals=goals,
-        seeds=_seeds(table, "seeds"),
-        validation=_seeds(table, "validation") if "validation" in table else None,
-        problems=own,
-        constraints=_texts(table, "constraints") if "constraints" in table else (),
-        trials=_count(table, "trials", TRIALS, 2),
-        startup=_count(table, "startup", STARTUP, 1),
-        sampler=_word(table, "sampler", SAMPLERS, "tpe" if len(goals) == 1 else "nsga2"),
-        pruner=_word(table, "pruner", PRUNERS, "median" if one_metric else "none"),
-        seed=_count(table, "seed", 0, 0),
-        storage=_text(table, "storage") if "storage" in table else None,
-        budget={key: table[key] for key in BUDGET_KEYS if key in table},
-    )
+    given.setdefault("sampler", "tpe" if len(goals) == 1 else "nsga2")
+    given.setdefault("pruner", "median" if one_metric else "none")
+    space = _space(table["space"], solver, given.get("problems", problems))
+    section = TuneSection(**given, space=space, goals=goals, budget=budget_keys(table))
     _check(section, seeds, problems)
     _check_formulas(section, tuple(metrics))
     return section
 
 
-def own_scope(own: str, metrics: Sequence[str]) -> Scope:
-    """Return the names that formulas of a search may use: one configuration's cells, and the
-    defaults' cells for comparisons.
-    """
-    return Scope(tuple((label, label) for label in dict.fromkeys((own, "defaults"))), own, tuple(metrics))
+def _goals(table: Mapping[str, Any], key: str) -> tuple[Goal, ...]:
+    given = texts(table[key], f"tune.{key}") if key in table else ()
+    return tuple(Goal(each, key == "maximize") for each in given)
+
+
+def _seeds(value: Any, where: str) -> tuple[int, ...]:
+    """Return a list of seeds; a single number would mean a number of seeds, as in a study."""
+    listed = isinstance(value, list) and all(type(each) is int and each >= 0 for each in value)
+    if not listed or not value or len(set(value)) < len(value):
+        refuse(where, value, "a list of different whole numbers, such as [100, 101, 102]")
+    return tuple(value)
+
+
+# The readers of the keys that are fields of a TuneSection.
+READERS: Mapping[str, Callable[[Any, str], Any]] = {
+    "solver": text,
+    "seeds": _seeds,
+    "validation": _seeds,
+    "problems": texts,
+    "constraints": texts,
+    "trials": partial(whole, least=2, most=math.inf),
+    "startup": partial(whole, least=1, most=math.inf),
+    "sampler": partial(word, known=SAMPLERS),
+    "pruner": partial(word, known=PRUNERS),
+    "seed": partial(whole, least=0, most=math.inf),
+    "storage": text,
+}
+KEYS = (*READERS, "space", "minimize", "maximize", *BUDGET_KEYS)
 
 
 def _check_formulas(section: TuneSection, metrics: tuple[str, ...]) -> None:
     """Check every name and sign before anything is run."""
     scope = Scope((("tuned", "tuned"),), "tuned", metrics)
-    for kind, texts in (("minimize", [goal.expression for goal in section.goals]), ("constraints", section.constraints)):
-        for text in texts:
-            try:
-                formula = condition(text, scope) if kind == "constraints" else number(text, scope)
-            except FormulaError as error:
-                raise FileFormatError(f"tune.{kind}: {error}") from None
-            words = set(re.findall(r"[A-Za-z_]\w*", text)) & set(NOT_OF_A_CONFIGURATION)
-            if words:
-                raise FileFormatError(
-                    f"tune.{kind}: {formula.source!r} reads {min(words)}, which a search does not have: instances are not "
-                    "bounded and no other solver is run; take objective, a metric, or gap where the solver reports bounds"
-                )
+    sources = [(number, "minimize", goal.expression) for goal in section.goals]
+    sources += [(condition, "constraints", each) for each in section.constraints]
+    for resolve, key, source in sources:
+        with naming(f"tune.{key}"):
+            formula = resolve(source, scope)
+        words = set(re.findall(r"[A-Za-z_]\w*", source)) & set(NOT_OF_A_CONFIGURATION)
+        if words:
+            raise FileFormatError(
+                f"tune.{key}: {formula.source!r} reads {min(words)}, which a search does not have: "
+                "instances are not bounded and no other solver is run; take objective, a metric, "
+                "or gap where the solver reports bounds"
+            )
 
 
 def _check(section: TuneSection, seeds: Sequence[int], problems: Sequence[str]) -> None:
@@ -191,46 +190,51 @@ def _check(section: TuneSection, seeds: Sequence[int], problems: Sequence[str]) 
     except OptbenchError as error:
         raise FileFormatError(f"tune: {str(error).replace('solvers[0]', 'solver')}") from None
     if len(entries) != 1:
-        raise FileFormatError(f"tune.solver is {section.solver!r}: {len(entries)} configurations; it takes one, without lists")
+        count = f"{len(entries)} configurations; it takes one, without lists"
+        raise FileFormatError(f"tune.solver is {section.solver!r}: {count}")
     several = len(section.goals) > 1
     if section.pruner != "none" and (several or not section.goals[0].is_metric):
-        raise FileFormatError(f"tune.pruner is {section.pruner!r}; pruning needs one goal that is a metric: leave it out")
+        remedy = "pruning needs one goal that is a metric: leave it out"
+        raise FileFormatError(f"tune.pruner is {section.pruner!r}; {remedy}")
     if several and section.sampler == "cmaes":
         raise FileFormatError("tune.sampler 'cmaes' takes one goal; use tpe, nsga2 or random")
     expressions = [goal.expression for goal in section.goals]
     for expression in expressions:
         if expressions.count(expression) > 1:
-            raise FileFormatError(f"tune: {expression!r} is named twice among minimize and maximize")
+            twice = "is named twice among minimize and maximize"
+            raise FileFormatError(f"tune: {expression!r} {twice}")
     if "objective" in expressions and any(axis.of == "problem" for axis in section.space):
         raise FileFormatError(
-            "tune.minimize names 'objective' while the space varies the problem, which may change what the objective means; "
-            "name metrics instead, such as energy_j"
+            "tune.minimize names 'objective' while the space varies the problem, which may change "
+            "what the objective means; name metrics instead, such as energy_j"
         )
     report = section.validation if section.validation is not None else tuple(seeds)
     shared = sorted(set(section.seeds) & set(report))
-    generated = _generators(section.problems or problems)
-    if shared and generated:
+    if shared and _generators(section.problems or problems):
         what = "tune.validation" if section.validation is not None else "the study's seeds"
         raise FileFormatError(
-            f"tune.seeds and {what} share {', '.join(map(str, shared[:5]))}: parameters would be judged on the instances "
-            f"that they were tuned on; choose others, such as seeds = [{max(report) + 1}, {max(report) + 2}]"
+            f"tune.seeds and {what} share {', '.join(map(str, shared[:5]))}: parameters would be "
+            "judged on the instances that they were tuned on; choose others, such as "
+            f"seeds = [{max(report) + 1}, {max(report) + 2}]"
         )
 
 
 def _space(table: Any, solver: str, problems: Sequence[str]) -> tuple[SpaceAxis, ...]:
     if not isinstance(table, Mapping) or not table:
-        raise FileFormatError(f"tune.space is {table!r}; it must name parameters, such as {{ k = {{ int = [1, 64] }} }}")
+        example = "it must name parameters, such as { k = { int = [1, 64] } }"
+        raise FileFormatError(f"tune.space is {table!r}; {example}")
     return tuple(_axis(key, entry, solver, problems) for key, entry in _flat(table))
 
 
 def _flat(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return parameters by name; TOML reads ``problem.gang = ...`` without quotes as a nested
-    table.
-    """
+    """Return parameters by name; TOML reads ``problem.gang = 1`` as a table in a table."""
     out = []
     for key, entry in table.items():
-        nested = key == OF_PROBLEM[:-1] and isinstance(entry, Mapping) and not set(entry) & set(KINDS)
-        out += [(f"{OF_PROBLEM}{name}", value) for name, value in entry.items()] if nested else [(key, entry)]
+        nested = isinstance(entry, Mapping) and not set(entry) & set(KINDS)
+        if key == OF_PROBLEM[:-1] and nested:
+            out += [(f"{OF_PROBLEM}{name}", value) for name, value in entry.items()]
+        else:
+            out.append((key, entry))
     return out
 
 
@@ -240,116 +244,75 @@ def _axis(key: str, entry: Any, solver: str, problems: Sequence[str]) -> SpaceAx
         allowed = "{ float = [low, high] }, { int = [low, high] } or { choice = [...] }"
         raise FileFormatError(f"{where} is {entry!r}; write {allowed}")
     kinds = [kind for kind in KINDS if kind in entry]
-    words = KINDS if kinds == ["choice"] else (*KINDS, "log", "step")
-    check_keys(entry, words, f"{where}: ")
+    check_keys(entry, KINDS if kinds == ["choice"] else (*KINDS, "log", "step"), f"{where}: ")
     if len(kinds) != 1:
-        raise FileFormatError(f"{where} has {' and '.join(kinds) or 'no range'}; it takes one of float, int and choice")
-    axis = _choice(key, where, entry["choice"]) if kinds == ["choice"] else _range(key, where, kinds[0], entry)
-    plugins = [("solver", solver)] if axis.of == "solver" else [("problem", name) for name in _generators(problems)]
-    if axis.of == "problem" and not plugins:
-        raise FileFormatError(f"{where}: none of the problems is generated, so that no parameter can be varied")
-    for kind, name in plugins:
-        _check_field(axis, kind, name, where)
+        found = " and ".join(kinds) or "no range"
+        raise FileFormatError(f"{where} has {found}; it takes one of float, int and choice")
+    name = key.removeprefix(OF_PROBLEM)
+    of: Literal["solver", "problem"] = "solver" if name == key else "problem"
+    if kinds == ["choice"]:
+        axis = SpaceAxis(name, of, "choice", choices=_choices(where, entry["choice"]))
+    else:
+        axis = SpaceAxis(name, of, "int" if kinds == ["int"] else "float", **_range(where, entry))
+    plugins = [solver] if of == "solver" else _generators(problems)
+    if not plugins:
+        why = "none of the problems is generated, so that no parameter can be varied"
+        raise FileFormatError(f"{where}: {why}")
+    for plugin in plugins:
+        _check_field(axis, plugin, where)
     return axis
 
 
-def _split(key: str) -> dict[str, Any]:
-    of_problem = key.startswith(OF_PROBLEM)
-    return {"field": key.removeprefix(OF_PROBLEM), "of": "problem" if of_problem else "solver"}
-
-
-def _range(key: str, where: str, kind: str, entry: Mapping[str, Any]) -> SpaceAxis:
+def _range(where: str, entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Check a range with its step and scale."""
+    kind = "int" if "int" in entry else "float"
     bounds = entry[kind]
-    numbers = isinstance(bounds, list) and len(bounds) == 2 and all(_is_number(each) for each in bounds)
+    numbers = isinstance(bounds, list) and len(bounds) == 2 and all(map(_is_finite, bounds))
     if not numbers or not bounds[0] < bounds[1]:
-        raise FileFormatError(f"{where}.{kind} is {bounds!r}; it must be [low, high] with low below high")
+        refuse(f"{where}.{kind}", bounds, "[low, high] with low below high")
     if kind == "int" and not all(isinstance(each, int) for each in bounds):
-        raise FileFormatError(f"{where}.int is {bounds!r}; both must be whole numbers")
-    log, step = entry.get("log", False), entry.get("step")
+        refuse(f"{where}.int", bounds, "two whole numbers")
+    log, step, span = entry.get("log", False), entry.get("step"), bounds[1] - bounds[0]
     if not isinstance(log, bool):
-        raise FileFormatError(f"{where}.log is {log!r}; it must be true or false")
+        refuse(f"{where}.log", log, "true or false")
     if log and bounds[0] <= 0:
-        raise FileFormatError(f"{where} is logarithmic from {bounds[0]!r}; it must begin above 0")
-    if step is not None and not (_is_number(step) and 0 < step <= bounds[1] - bounds[0]):
-        raise FileFormatError(f"{where}.step is {step!r}; it must be above 0 and at most {bounds[1] - bounds[0]:g}")
+        raise FileFormatError(
+            f"{where} is logarithmic from {bounds[0]!r}; it must begin above 0"
+        )
+    if step is not None and not (_is_finite(step) and 0 < step <= span):
+        refuse(f"{where}.step", step, f"above 0 and at most {span:g}")
     if kind == "int" and step is not None and not isinstance(step, int):
-        raise FileFormatError(f"{where}.step is {step!r}; it must be a whole number")
+        refuse(f"{where}.step", step, "a whole number")
     if log and step is not None:
         raise FileFormatError(f"{where} has both log and step; only one of them is possible")
-    return SpaceAxis(**_split(key), kind="int" if kind == "int" else "float", low=bounds[0], high=bounds[1], log=log, step=step)
+    return {"low": bounds[0], "high": bounds[1], "log": log, "step": step}
 
 
-def _choice(key: str, where: str, values: Any) -> SpaceAxis:
-    plain = isinstance(values, list) and all(isinstance(each, (str, int, float, bool)) for each in values)
-    if not plain or len(values) < 2 or len({repr(each) for each in values}) < len(values):
-        raise FileFormatError(f"{where}.choice is {values!r}; it must be a list of at least two different values")
-    return SpaceAxis(**_split(key), kind="choice", choices=tuple(values))
+def _choices(where: str, values: Any) -> tuple[Any, ...]:
+    plain = isinstance(values, list) and all(isinstance(each, PLAIN) for each in values)
+    if not plain or len(values) < 2 or len(set(map(repr, values))) < len(values):
+        refuse(f"{where}.choice", values, "a list of at least two different values")
+    return tuple(values)
 
 
-def _check_field(axis: SpaceAxis, kind: Any, plugin: str, where: str) -> None:
-    """Check that the plug-in has the field and accepts the ends of the range or each of the
-    choices.
-    """
-    cls = load_class(kind, plugin)
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and math.isfinite(value)
+
+
+def _check_field(axis: SpaceAxis, plugin: str, where: str) -> None:
+    """Check that the plug-in has the field and accepts the ends of the range, or each choice."""
+    cls, what = load_class(axis.of, plugin), f"{axis.of} {plugin!r}"
     known = [each.name for each in specs.parameters(cls)]
     if axis.field not in known:
-        raise FileFormatError(f"{where}: {kind} {plugin!r} has no parameter {axis.field!r}; {nearest(axis.field, known)}")
-    hint = specs.hints_of(cls, f"{kind} {plugin!r}")[axis.field]
-    try:
+        hint = f"has no parameter {axis.field!r}; {nearest(axis.field, known)}"
+        raise FileFormatError(f"{where}: {what} {hint}")
+    hint = specs.hints_of(cls, what)[axis.field]
+    with naming(where):
         for value in axis.choices or (axis.low, axis.high):
-            specs.convert(value, hint, axis.field, f"{kind} {plugin!r}")
-    except OptbenchError as error:
-        raise FileFormatError(f"{where}: {error}") from None
+            specs.convert(value, hint, axis.field, what)
 
 
 def _generators(problems: Sequence[str]) -> list[str]:
     """Names of the problems that make instances, each once."""
     found = map(problem_named_by, problems)
     return list(dict.fromkeys(name for name in found if name is not None))
-
-
-def _goals(table: Mapping[str, Any], key: str) -> tuple[Goal, ...]:
-    return tuple(Goal(text, key == "maximize") for text in _texts(table, key)) if key in table else ()
-
-
-def _text(table: Mapping[str, Any], key: str) -> str:
-    if not isinstance(table[key], str) or not table[key].strip():
-        raise FileFormatError(f"tune.{key} is {table[key]!r}; it must be text")
-    return str(table[key]).strip()
-
-
-def _texts(table: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """Return a text, or a list of them, as a tuple."""
-    given = [table[key]] if isinstance(table[key], str) else table[key]
-    if not isinstance(given, list) or not given or not all(isinstance(each, str) and each.strip() for each in given):
-        raise FileFormatError(f"tune.{key} is {table[key]!r}; it must be a list of texts")
-    return tuple(each.strip() for each in given)
-
-
-def _seeds(table: Mapping[str, Any], key: str) -> tuple[int, ...]:
-    """Return a list of seeds; a single number is refused, since it would mean a number of seeds,
-    which the study reports on.
-    """
-    given = table[key]
-    whole = isinstance(given, list) and all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in given)
-    if not whole or not given or len(set(given)) < len(given):
-        raise FileFormatError(f"tune.{key} is {given!r}; it must be a list of different whole numbers, such as [100, 101, 102]")
-    return tuple(given)
-
-
-def _count(table: Mapping[str, Any], key: str, default: int, least: int) -> int:
-    value = table.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise FileFormatError(f"tune.{key} is {value!r}; it must be a whole number of at least {least}")
-    return value
-
-
-def _word(table: Mapping[str, Any], key: str, allowed: Collection[str], default: str) -> str:
-    value = table.get(key, default)
-    if value not in allowed:
-        raise FileFormatError(f"tune.{key} is {value!r}; {nearest(str(value), allowed)}")
-    return str(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)

@@ -23,7 +23,7 @@ from optbench.evaluate.rows import Row
 from optbench.evaluate.stats import Estimate, estimate
 from optbench.store.records import Record
 from optbench.study.formula_binding import Formula, condition, number
-from optbench.study.formula_terms import Absolute, Arithmetic, Comparison, ConditionTerm, Logic, Negation
+from optbench.study.formula_syntax import Binary, Call, Node, Unary
 from optbench.study.tune_section import Goal, own_scope
 from optbench.tune.search_task import SearchPoint, SearchTask
 
@@ -107,7 +107,6 @@ def excess(task: SearchTask, text: str, records: Records) -> float:
     """By how much a constraint is broken, relative to its right side: 0 or less where it holds, MISSING where it is unknown."""
     formula = condition(text, own_scope(TUNED, task.study.metrics))
     sample = Sample.whole(columns_of(tuned=records))
-    assert isinstance(formula.term, (Comparison, Logic, Negation))
     kept = holds(formula.term, sample)
     try:
         found = _excess(formula.term, sample)
@@ -116,10 +115,11 @@ def excess(task: SearchTask, text: str, records: Records) -> float:
     return min(found, 0.0) if kept else max(found, BARELY)
 
 
-def _excess(term: ConditionTerm, sample: Sample) -> float:
-    if isinstance(term, Negation):
+def _excess(term: Node, sample: Sample) -> float:
+    if isinstance(term, Unary):
         return -_excess(term.operand, sample)
-    if isinstance(term, Logic):
+    assert isinstance(term, Binary)
+    if term.op in ("and", "or"):
         parts = (_excess(term.left, sample), _excess(term.right, sample))
         return max(parts) if term.op == "and" else min(parts)
     left, right = float(sample.number(term.left)[0]), float(sample.number(term.right)[0])
@@ -133,8 +133,7 @@ def compared(task: SearchTask, goal: Goal, ours: Records, theirs: Records, chang
     if goal.is_metric:
         return estimate(list(changes.values()), [point.target for point in changes])
     tuned, plain = (_number(task, goal.expression, label).term for label in (TUNED, DEFAULTS))
-    assert not isinstance(tuned, (Comparison, Logic, Negation)) and not isinstance(plain, (Comparison, Logic, Negation))
-    both = Arithmetic("/", Arithmetic("-", tuned, plain), Absolute(plain))
+    both = Binary("/", Binary("-", tuned, plain), Call("abs", (plain,)))
     found = interval(Formula(goal.expression, both, False), columns_of(tuned=ours, defaults=theirs))
     low, high = found if found is not None else (-np.inf, np.inf)
     low, high = (-high, -low) if goal.maximize else (low, high)

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optbench.evaluate.cell_columns import CellColumns
-from optbench.evaluate.formula_bounds import at_bound
+from optbench.evaluate.claim_ledger import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
-from optbench.evaluate.rows import rows
+from optbench.evaluate.rows import table
 from optbench.evaluate.worst_cells import worst_cells
 from optbench.study.formula_binding import Formula, condition, number
-from optbench.study.formula_errors import FormulaError
+from optbench.study.formula_lexer import FormulaError
 from optbench.study.formula_names import Scope
 from tests.evaluate.studies_by_hand import failure, record, records_of, study_of
 
@@ -54,7 +54,7 @@ def studies(draw: st.DrawFn) -> CellColumns:
             records[cell.key] = failure(cell, "crashed")
         elif isinstance(value, float):
             records[cell.key] = record(cell, value, metrics={"energy_j": value})
-    return CellColumns(rows(plan, records))
+    return CellColumns(table(plan, records).rows)
 
 
 def told(formula: Formula, columns: CellColumns) -> None:

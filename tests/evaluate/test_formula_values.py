@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from optbench.evaluate.cell_columns import CellColumns
-from optbench.evaluate.formula_bounds import at_bound
+from optbench.evaluate.claim_ledger import at_bound
 from optbench.evaluate.formula_values import evaluate, interval
-from optbench.evaluate.rows import rows
+from optbench.evaluate.rows import table
 from optbench.evaluate.worst_cells import worst_cells
 from optbench.store.records import Record
 from optbench.study.cells import BOUNDS, Cell
@@ -40,7 +40,7 @@ def study(results: Mapping[tuple[str, str], Any] | None = None, plan: Plan = PLA
         for seed, energy in enumerate(energies):
             given[label, f"x-{seed}"] = lambda cell, energy=energy: made(cell, energy)
     given |= {(BOUNDS, f"x-{seed}"): (None, 10.0) for seed in range(4)}
-    return CellColumns(rows(plan, records_of(plan, given | dict(results or {}))))
+    return CellColumns(table(plan, records_of(plan, given | dict(results or {}))).rows)
 
 
 @pytest.mark.parametrize(
@@ -190,14 +190,15 @@ def test_a_geometric_mean_needs_a_shift_above_what_it_averages() -> None:
 
 def test_objectives_in_order_are_no_one_number() -> None:
     plan = study_of(["a", "b"], ["x"], levels=2)
-    columns = CellColumns(rows(plan, records_of(plan, {(label, "x-0"): ((1.0, 2.0), (1.0, 1.0)) for label in "ab"})))
+    given = {(label, "x-0"): ((1.0, 2.0), (1.0, 1.0)) for label in "ab"}
+    columns = CellColumns(table(plan, records_of(plan, given)).rows)
     assert evaluate(number("study_gap", SCOPE), columns).value == 0.5
     found = evaluate(number("objective", SCOPE), columns)
     assert found.value is None and "2 levels: name metrics" in found.why[0]
 
 
 def test_instances_that_could_not_be_made_leave_everything_unknown() -> None:
-    columns = CellColumns(rows(PLAN, {}), "1 of 4 instances could not be made")
+    columns = CellColumns(table(PLAN, {}).rows, "1 of 4 instances could not be made")
     for source in ("gap < 1", "count() == 4"):
         assert evaluate(condition(source, SCOPE), columns).why == ("1 of 4 instances could not be made",)
 
@@ -224,7 +225,7 @@ def test_pairs_are_drawn_together() -> None:
     """The difference of a solver and itself shifted by one is one in every resample."""
     plan = study_of(["a", "b"], ["x"], seeds=(0, 1, 2, 3))
     given = {(label, f"x-{k}"): (value + (label == "b"), None) for label in "ab" for k, value in enumerate(A)}
-    columns = CellColumns(rows(plan, records_of(plan, given)))
+    columns = CellColumns(table(plan, records_of(plan, given)).rows)
     assert interval(number("objective(b) - objective(a)", SCOPE), columns) == pytest.approx((1.0, 1.0))
 
 
@@ -235,7 +236,8 @@ def test_seeds_of_an_instance_are_drawn_with_it() -> None:
     cells = [Cell("solve", m.target, m.name, str(m.instance_hash), 0, "a", "a", {}, "", m.seed, BUDGET) for m in made]
     three = replace(one, made=tuple(made), cells=tuple(cells))
     given = {("a", f"{name}-0"): (value, None) for name, value in zip("wxyz", A)}
-    found = [interval(number("objective(a)", SCOPE), CellColumns(rows(plan, records_of(plan, given)))) for plan in (one, three)]
+    tables = [table(plan, records_of(plan, given)) for plan in (one, three)]
+    found = [interval(number("objective(a)", SCOPE), CellColumns(each.rows)) for each in tables]
     assert found[0] is not None and found[0][0] < 30 < found[0][1]
     assert found[1] == pytest.approx(found[0])
 
@@ -244,7 +246,7 @@ def test_no_interval_where_resampling_tells_nothing() -> None:
     assert interval(number("max(energy_j)", SCOPE), study()) is None
     assert interval(number("energy_j", SCOPE), study(CRASHED)) is None
     one = study_of(["a", "b"], ["x"])
-    columns = CellColumns(rows(one, records_of(one, {("a", "x-0"): (1.0, 1.0), ("b", "x-0"): (1.0, 1.0)})))
+    columns = CellColumns(table(one, records_of(one, {("a", "x-0"): (1.0, 1.0), ("b", "x-0"): (1.0, 1.0)})).rows)
     assert interval(number("objective", SCOPE), columns) is None
 
 

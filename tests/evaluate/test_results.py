@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optbench.evaluate.rows import Row, rows, table
+from optbench.evaluate.rows import Row, table
 from optbench.evaluate.summaries import Summary, costs_of, summaries
 from optbench.evaluate.trajectories import primal_integral_s
 from optbench.run.best_known import BestKnown
@@ -54,7 +54,7 @@ def test_a_certified_bound_counts_for_all_whoever_reported_it_but_not_in_records
     plan = study_of(["x", "y"], ["a"])
     for labelled, gap in ((True, 2 / 100), (False, None)):
         given = {("x", "a-0"): lambda cell, k=labelled: reports(cell, k), ("y", "a-0"): (100.0, None)}
-        x, y = rows(plan, records_of(plan, given))
+        x, y = table(plan, records_of(plan, given)).rows
         assert x.study_gap == pytest.approx(2 / 100)
         assert y.study_gap == (None if gap is None else pytest.approx(gap))
 
@@ -74,7 +74,7 @@ def test_an_optimum_on_a_solvers_word_alone_is_not_called_proven() -> None:
 
 def test_an_optimum_that_another_solver_proved_is_reached_but_not_proved() -> None:
     plan = study_of(["exact", "rule"], ["a"], trust=("exact",))
-    exact, rule = rows(plan, records_of(plan, {("exact", "a-0"): (50.0, 50.0), ("rule", "a-0"): (50.0, None)}))
+    exact, rule = table(plan, records_of(plan, {("exact", "a-0"): (50.0, 50.0), ("rule", "a-0"): (50.0, None)})).rows
     assert (exact.proved, exact.optimal, exact.state) == (True, True, "optimal")
     assert (rule.proved, rule.optimal, rule.state, rule.gap, rule.counted_gap) == (False, True, "optimal", None, 1.0)
 
@@ -82,7 +82,7 @@ def test_an_optimum_that_another_solver_proved_is_reached_but_not_proved() -> No
 def test_a_missing_gap_counts_as_one() -> None:
     plan = study_of(["x", "y", "z"], ["a"])
     given = {("x", "a-0"): (10.0, 10.0), ("y", "a-0"): lambda cell: failure(cell, "crashed")}
-    x, y, z = rows(plan, records_of(plan, given))
+    x, y, z = table(plan, records_of(plan, given)).rows
     assert [row.counted_gap for row in (x, y, z)] == [0.0, 1.0, 1.0]
     assert [row.counted_study_gap for row in (x, y, z)] == [0.0, 1.0, 1.0]
     assert [row.state for row in (x, y, z)] == ["optimal", "crashed", "not run"]
@@ -90,7 +90,7 @@ def test_a_missing_gap_counts_as_one() -> None:
 
 def test_nothing_counts_worse_than_no_gap() -> None:
     plan = study_of(["x", "y"], ["a"])
-    found = rows(plan, records_of(plan, {("x", "a-0"): (10.0, -10.0), ("y", "a-0"): lambda cell: failure(cell, "crashed")}))
+    found = table(plan, records_of(plan, {("x", "a-0"): (10.0, -10.0), ("y", "a-0"): lambda cell: failure(cell, "crashed")})).rows
     assert found[0].gap == 1.0
     assert [(row.counted_gap, row.counted_study_gap) for row in found] == [(1.0, 1.0), (1.0, 1.0)]
 
@@ -137,7 +137,7 @@ def test_one_schedule_after_many_refutes_as_well() -> None:
 def test_infeasibility_that_a_schedule_refutes_fails() -> None:
     plan = study_of(["liar", "honest"], ["a"])
     given = {("liar", "a-0"): lambda cell: record(cell, status="infeasible"), ("honest", "a-0"): (100.0, 90.0)}
-    liar, honest = rows(plan, records_of(plan, given))
+    liar, honest = table(plan, records_of(plan, given)).rows
     assert liar.state == "false_bound" and liar.record is not None and liar.record.reason is not None
     assert liar.record.reason.message == (
         "a-0: liar says that it is infeasible, but honest has a schedule of 100.0 that the verifier confirmed"
@@ -165,7 +165,7 @@ def test_objectives_in_order() -> None:
 def test_a_bound_of_a_later_level_is_refuted_by_a_schedule_as_good_before_it() -> None:
     plan = study_of(["liar", "honest"], ["a"], levels=2)
     given = {("liar", "a-0"): ((10.0, 8.0), (10.0, 7.0)), ("honest", "a-0"): ((10.0, 6.0), (10.0, 2.0))}
-    liar, honest = rows(plan, records_of(plan, given))
+    liar, honest = table(plan, records_of(plan, given)).rows
     assert liar.state == "false_bound" and honest.state == "feasible"
     assert liar.record is not None and liar.record.reason is not None
     assert "bound 7.0 of level 2" in liar.record.reason.message and "honest" in liar.record.reason.message
@@ -177,22 +177,22 @@ def test_regret_is_against_the_reference_on_the_same_instance_and_seed() -> None
         ("x", "a-0"): (15.0, None), ("ideal", "a-0"): (10.0, None),
         ("x", "b-0"): (30.0, None), ("ideal", "b-0"): lambda cell: failure(cell, "crashed"),
     }  # fmt: skip
-    found = rows(plan, records_of(plan, given))
+    found = table(plan, records_of(plan, given)).rows
     assert [row.regret for row in found] == [0.5, 0.0, None, None]
     assert [row.rpd for row in found] == [0.5, 0.0, 0.0, None]
-    same = rows(replace(plan, study=replace(plan.study, reference="best")), records_of(plan, given))
+    same = table(replace(plan, study=replace(plan.study, reference="best")), records_of(plan, given)).rows
     assert [row.regret for row in same] == [row.rpd for row in same]
 
 
 def test_the_reference_is_one_configuration_and_no_other_of_the_same_solver() -> None:
     plan = study_of(["rules", "rules:k=8"], ["a"], reference="rules")
-    found = rows(plan, records_of(plan, {("rules", "a-0"): (20.0, None), ("rules:k=8", "a-0"): (10.0, None)}))
+    found = table(plan, records_of(plan, {("rules", "a-0"): (20.0, None), ("rules:k=8", "a-0"): (10.0, None)})).rows
     assert [row.regret for row in found] == [0.0, -0.5]
 
 
 def test_excess_over_nothing() -> None:
     plan = study_of(["x", "y"], ["a"])
-    found = rows(plan, records_of(plan, {("x", "a-0"): (0.0, 0.0), ("y", "a-0"): (3.0, None)}))
+    found = table(plan, records_of(plan, {("x", "a-0"): (0.0, 0.0), ("y", "a-0"): (3.0, None)})).rows
     assert [row.rpd for row in found] == [0.0, None]
 
 

@@ -13,25 +13,6 @@ from optbench.evaluate import stats
 INF = math.inf
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([7.0], 7.0),
-        ([1.0, 2.0, 3.0, 4.0], 2.5),  # one value of four is cut off at each end
-        ([1.0, 2.0, 3.0, 4.0, 100.0], (0.75 * 2 + 3 + 0.75 * 4) / 2.5),  # 1.25 values at each end: a quarter of 2 and of 4
-        ([0.0, 0.0, 6.0], (0.25 * 0 + 1.0 * 0 + 0.25 * 6) / 1.5),
-    ],
-)
-def test_interquartile_mean(values: list[float], expected: float) -> None:
-    assert stats.value_of(values, stats.interquartile_mean) == pytest.approx(expected)
-
-
-def test_interquartile_mean_takes_weights() -> None:
-    """A value of weight 2 counts as two values."""
-    twice = stats.interquartile_mean(np.array([[5.0, 1.0, 9.0]]), np.array([2.0, 1.0, 1.0]))
-    assert twice[0] == pytest.approx(stats.value_of([1.0, 5.0, 5.0, 9.0], stats.interquartile_mean))
-
-
 def test_an_interval_of_two_values_is_what_can_be_drawn() -> None:
     """Of a stratum of two one is drawn: the mean is either value, each in half the resamples."""
     assert stats.bootstrap_interval([1.0, 3.0]) == (1.0, 3.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optbench.study.formula_binding import condition, number
-from optbench.study.formula_errors import FormulaError
+from optbench.study.formula_lexer import FormulaError
 from optbench.study.formula_names import Scope
 
 SOLVERS = (("cpsat", "cpsat"), ("heft", "heft"), ("rules:k=8", "rules"), ("rules:k=16", "rules"), ("tuned", "fixed_dvfs"))

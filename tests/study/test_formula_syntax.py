@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from optbench.errors import OptbenchError
 from optbench.study.formula_binding import condition, number
-from optbench.study.formula_errors import FormulaError
-from optbench.study.formula_lexer import MAX_LENGTH, tokens
+from optbench.study.formula_lexer import MAX_LENGTH, FormulaError, tokens
 from optbench.study.formula_names import Scope
 from optbench.study.formula_syntax import MAX_DEPTH, Binary, Call, Name, Node, Number, Unary, parse
 

@@ -17,7 +17,9 @@ from optbench.typed_values import check_keys, refuse
 from optbench.units import EXACT
 
 
-def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+def table(
+    value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Any]:
     """An object with exactly these keys, those of ``optional`` filled with null."""
     if not isinstance(value, dict):
         refuse(path or "the file", value, "an object")
@@ -30,7 +32,7 @@ def table(value: Any, path: str, keys: Sequence[str], optional: Sequence[str] = 
 
 
 def header(data: dict[str, Any], expected: str, version: int, oldest: int | None = None) -> int:
-    """The right kind of file in the right version, which is returned; older ones from ``oldest`` on are read too."""
+    """Check the kind of file and its version, from ``oldest`` on; returns the version."""
     if "format" not in data:
         raise FileFormatError(f"not an optbench file: the key 'format' is missing; it must be {expected!r}")
     if data["format"] != expected:
@@ -77,15 +79,46 @@ def indexed(path: str) -> Where:
     return lambda row: f"{path}[{row}]"
 
 
-def column(data: Mapping[str, Any], key: str, path: str, kind: str, length: int | None = None, null: float | None = None) -> Any:
-    """One column of a table: ``kind`` is float, int, bool or text; null stands for ``null`` where that is given."""
-    where = f"{path}.{key}"
-    values = rows(data[key], where, length)
-    if kind == "float":
-        return floats(values, indexed(where), null)
-    if kind == "int":
-        return ints(values, indexed(where))
-    return bools(values, indexed(where)) if kind == "bool" else texts(values, indexed(where))
+# Reads the entries of one column.
+Reader = Callable[[list[Any], Where], Any]
+Readers = Mapping[str, Reader]
+
+
+def column(value: Any, path: str, reader: Reader, length: int | None = None) -> Any:
+    """One column, of ``length`` entries where that is given."""
+    return reader(rows(value, path, length), indexed(path))
+
+
+def columns(
+    value: Any,
+    path: str,
+    readers: Readers,
+    length: int | None = None,
+    *,
+    others: Sequence[str] = (),
+    optional: Sequence[str] = (),
+) -> dict[str, Any]:
+    """A table: columns of one length, that of the first by default, and other keys."""
+    data = table(value, path, (*readers, *others), optional)
+    for key, reader in readers.items():
+        data[key] = column(data[key], f"{path}.{key}", reader, length)
+        length = len(data[key])
+    return data
+
+
+def matrix(value: Any, path: str, height: int, width: int, null: float | None = None) -> Floats:
+    """Numbers in ``height`` rows of ``width``."""
+    every = enumerate(rows(value, path, height))
+    flat = [entry for k, row in every for entry in rows(row, f"{path}[{k}]", width)]
+    found = floats(flat, lambda i: f"{path}[{i // width}][{i % width}]", null)
+    return found.reshape(height, width)
+
+
+def check_index(values: Ints, path: str, size: int, allowed: str) -> None:
+    """Refuse the first of these indices that is not among ``size``."""
+    bad = np.flatnonzero((values < 0) | (values >= size))
+    if len(bad):
+        refuse(f"{path}[{bad[0]}]", int(values[bad[0]]), allowed)
 
 
 def floats(values: list[Any], where: Where, null: float | None = None) -> Floats:
@@ -113,6 +146,14 @@ def ints(values: list[Any], where: Where) -> Ints:
         row = next(row for row, value in enumerate(values) if abs(value) > EXACT)
         refuse(where(row), values[row], allowed)
     return np.asarray(values, dtype=np.int64)
+
+
+def whole_numbers(values: list[Any], where: Where, null: float) -> Floats:
+    """Whole numbers as floats, with a number for null."""
+    given = [row for row, entry in enumerate(values) if entry is not None]
+    out = np.full(len(values), null)
+    out[given] = ints([values[row] for row in given], lambda k: where(given[k]))
+    return out
 
 
 def bools(values: list[Any], where: Where) -> Bools:

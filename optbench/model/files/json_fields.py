@@ -1,4 +1,4 @@
-"""From a path to text: only regular files of a bounded size that hold UTF-8, everything else refused by name."""
+"""From a path to text: regular files of UTF-8 and bounded size; all else is refused by name."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def check_head(path: Path, head: bytes) -> None:
 
 
 def byte_limit(head: bytes, known: int | None = None) -> int:
-    """Largest size that is read: known, or by what the file begins with, unless the environment says otherwise."""
+    """Largest size that is read: as known, by the head, or as the environment says."""
     override = os.environ.get(LIMIT_VARIABLE)
     if override is None and known is not None:
         return known

@@ -1,8 +1,8 @@
-"""Results as JSON, version 1: what ``solve --json`` prints. Missing values, and those that are not finite, are null."""
+"""Results as JSON, version 1: what ``solve --json`` prints; missing values are null."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -10,37 +10,12 @@ from optbench.model.files.strict_json import jsonable, render, write_text
 from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
-VALUES = (
-    "instance",
-    "instance_hash",
-    "problem",
-    "solver",
-    "seed",
-    "threads",
-    "status",
-    "termination",
-    "objective",
-    "bound",
-    "gap",
-    "verified",
-    "violations",
-    "metrics",
-    "bounds",
-    "wall_s",
-    "compile_s",
-    "time_to_first_s",
-    "peak_memory_mb",
-    "trajectory",
-    "schedule_file",
-    "message",
-    "info",
-    "infeasibility",
-    "repaired",
-)
+# The schedule itself is a file of its own.
+VALUES = tuple(entry.name for entry in fields(Result) if entry.name != "schedule")
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:
-    """The JSON object of a result; the schedule itself is a file of its own."""
+    """The JSON object of a result."""
     out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for key in VALUES:
         out[key] = _plain(getattr(result, key))

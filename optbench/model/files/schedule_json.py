@@ -8,9 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from optbench.errors import FileFormatError
+from optbench.errors import FileFormatError, naming
 from optbench.model.files import json_columns as col
 from optbench.model.files.instance_json import listed
 from optbench.model.files.json_fields import read_text, shown
@@ -29,13 +27,11 @@ PHYSICS_DIGITS = 32
 
 
 def read_schedule(path: str | Path, instance: Instance) -> Schedule:
-    """The schedule in a file, for this instance; whether it is feasible is for the verifier to say."""
+    """The schedule in a file, for this instance; the verifier says if it is feasible."""
     path = Path(path)
     text = read_text(path)
-    try:
+    with naming(shown(path), FileFormatError):
         return schedule_from_dict(parse_json(text), instance)
-    except FileFormatError as error:
-        raise FileFormatError(f"{shown(path)}: {error}") from None
 
 
 def write_schedule(schedule: Schedule, path: str | Path, instance: Instance) -> None:
@@ -61,30 +57,24 @@ def schedule_from_dict(data: Any, instance: Instance) -> Schedule:
     if data["instance"] is not None:
         col.text(data["instance"], "instance")
     check_owner(data, instance)
-    segments = col.table(data["segments"], "segments", SEGMENT_COLUMNS)
-    n = len(col.rows(segments["task"], "segments.task"))
-    return Schedule(
-        task=index_column(segments, "task", n, instance.num_tasks),
-        mode=index_column(segments, "mode", n, instance.num_modes),
-        start=col.column(segments, "start", "segments", "int", n),
-        end=col.column(segments, "end", "segments", "int", n),
-    )
+    segments = col.columns(data["segments"], "segments", dict.fromkeys(SEGMENT_COLUMNS, col.ints))
+    check_indices(segments, instance)
+    return Schedule(**segments)
 
 
 def version1_schedule(data: dict[str, Any], instance: Instance) -> Schedule:
-    """A schedule of version 1, its times on the grid of the instance; the units of segments follow from their lengths now."""
+    """A schedule of version 1, its times on the grid of the instance."""
     data = col.table(data, "", ("format", "version", "domain", "segments"), ("instance", "instance_hash"))
     domain = col.text(data["domain"], "domain", (TICKS, SECONDS))
-    segments = col.table(data["segments"], "segments", SEGMENT_COLUMNS, ("units",))
-    n = len(col.rows(segments["task"], "segments.task"))
-    columns = [col.column(segments, key, "segments", "float", n) for key in ("start", "end")]
-    start, end = (segment_times(instance, column, domain) for column in columns)
-    for key, times in (("start", start), ("end", end)):
-        late = next((row for row, time in enumerate(times) if abs(time) > EXACT), None)
+    readers: col.Readers = {"task": col.ints, "mode": col.ints, "start": col.floats, "end": col.floats}
+    segments = col.columns(data["segments"], "segments", readers, optional=("units",))
+    times = [segment_times(instance, segments[key], domain) for key in ("start", "end")]
+    for key, column in zip(("start", "end"), times, strict=True):
+        late = next((row for row, time in enumerate(column) if abs(time) > EXACT), None)
         if late is not None:
-            refuse(f"segments.{key}[{late}]", times[late], "within 2^53 ticks")
-    task = index_column(segments, "task", n, instance.num_tasks)
-    return on_grid(task, index_column(segments, "mode", n, instance.num_modes), start, end)
+            refuse(f"segments.{key}[{late}]", column[late], "within 2^53 ticks")
+    check_indices(segments, instance)
+    return on_grid(segments["task"], segments["mode"], *times)
 
 
 def check_owner(data: dict[str, Any], instance: Instance) -> None:
@@ -98,9 +88,7 @@ def check_owner(data: dict[str, Any], instance: Instance) -> None:
         )
 
 
-def index_column(segments: dict[str, Any], key: str, length: int, size: int) -> Any:
-    values = col.column(segments, key, "segments", "int", length)
-    bad = np.flatnonzero((values < 0) | (values >= size))
-    if len(bad):
-        refuse(f"segments.{key}[{bad[0]}]", int(values[bad[0]]), f"from 0 to {size - 1}: the instance has {size:,} {key}s")
-    return values
+def check_indices(segments: dict[str, Any], instance: Instance) -> None:
+    for key, size in (("task", instance.num_tasks), ("mode", instance.num_modes)):
+        known = f"from 0 to {size - 1}: the instance has {size:,} {key}s"
+        col.check_index(segments[key], f"segments.{key}", size, known)

@@ -15,6 +15,6 @@ def schema(kind: str) -> dict[str, Any]:
     """The JSON Schema of ``instance``, ``schedule`` or ``result``."""
     if kind not in KINDS:
         raise UnknownNameError("schema", kind, KINDS)
-    text = files("optbench.model").joinpath("schemas").joinpath(f"{kind}.json").read_text(encoding="utf-8")
-    out: dict[str, Any] = json.loads(text)
+    file = files("optbench.model") / "schemas" / f"{kind}.json"
+    out: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return out

@@ -1,4 +1,4 @@
-"""JSON without the loose ends: no NaN, no key twice, no endless nesting; written in rows that people can read."""
+"""Strict JSON: no NaN, no key twice, no endless nesting; written in readable rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def jsonable(value: Any) -> Any:
-    """Plain JSON values: arrays as lists, what is not finite as null, anything unknown by its text."""
+    """Plain JSON values: what is not finite as null, anything unknown by its text."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):

@@ -31,10 +31,12 @@ def check_classical(instance: Instance, target: str) -> None:
     if instance.pools.rest_w.any() or instance.modes.power_w.any() or instance.modes.energy_per_unit_j.any():
         lost.append("power and energy")
     if lost:
-        raise refusal(target, f"cannot express {', '.join(lost)} of {instance.name!r}; write 'optbench' instead")
+        what = f"{', '.join(lost)} of {instance.name!r}"
+        raise refusal(target, f"cannot express {what}; write 'optbench' instead")
     longest = instance.pairs.duration.max(initial=0)
     if longest > MAX_NUMBER:
-        raise refusal(target, f"holds durations up to {MAX_NUMBER:,}; {instance.name!r} has {longest:,}")
+        most = f"durations up to {MAX_NUMBER:,}"
+        raise refusal(target, f"holds {most}; {instance.name!r} has {longest:,}")
 
 
 def refusal(target: str, why: str) -> UnsupportedError:
@@ -59,7 +61,8 @@ def project_of(instance: Instance, target: str) -> Project:
     durations, requirements = [], []
     for task, modes in enumerate(choices(instance)):
         if len(modes) != 1:
-            raise refusal(target, f"allows one mode per task; {instance.tasks.name(task)!r} has {len(modes)}")
+            given = f"{instance.tasks.name(task)!r} has {len(modes)}"
+            raise refusal(target, f"allows one mode per task; {given}")
         duration, devices = modes[0]
         durations.append(duration)
         requirements.append([devices.get(pool, 0) for pool in range(instance.num_pools)])
@@ -68,23 +71,26 @@ def project_of(instance: Instance, target: str) -> Project:
 
 
 def shop_of(instance: Instance, target: str, flexible: bool) -> Shop:
-    """Convert to a shop: chains of tasks on one machine each; job shops use every machine once per job."""
+    """Convert to a shop: chains of tasks on one machine each, in job shops each machine once."""
     check_classical(instance, target)
     if (instance.pools.count > 1).any():
         pool = int(np.argmax(instance.pools.count > 1))
-        raise refusal(target, f"has single machines; pool {instance.pools.names[pool]!r} has {instance.pools.count[pool]}")
+        given = f"pool {instance.pools.names[pool]!r} has {instance.pools.count[pool]}"
+        raise refusal(target, f"has single machines; {given}")
     alternatives: list[list[tuple[int, int]]] = []
     for task, modes in enumerate(choices(instance)):
         if any(len(devices) != 1 for _, devices in modes) or (len(modes) != 1 and not flexible):
             allowed = "alternatives of one machine each" if flexible else "one machine"
-            raise refusal(target, f"allows a task {allowed}; {instance.tasks.name(task)!r} has other modes")
+            given = f"{instance.tasks.name(task)!r} has other modes"
+            raise refusal(target, f"allows a task {allowed}; {given}")
         alternatives.append([(next(iter(devices)), duration) for duration, devices in modes])
     jobs = [[alternatives[task] for task in chain] for chain in chains_of(instance, target)]
     machines = set(range(instance.num_pools))
     if not flexible:
         for j, job in enumerate(jobs):
             if len(job) != len(machines) or {machine for [(machine, _)] in job} != machines:
-                raise refusal(target, f"wants every machine once in every job; job {j} differs. Write 'fjsp' instead")
+                remedy = f"job {j} differs. Write 'fjsp' instead"
+                raise refusal(target, f"wants every machine once in every job; {remedy}")
     return Shop(instance.num_pools, jobs)
 
 
@@ -95,7 +101,8 @@ def chains_of(instance: Instance, target: str) -> list[list[int]]:
     for source, after in zip(instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True):
         if source in successor or after in has_predecessor:
             task = source if source in successor else after
-            raise refusal(target, f"allows chains of tasks only; {instance.tasks.name(task)!r} has two neighbours on one side")
+            given = f"{instance.tasks.name(task)!r} has two neighbours on one side"
+            raise refusal(target, f"allows chains of tasks only; {given}")
         successor[source] = after
         has_predecessor.add(after)
     out = []

@@ -10,6 +10,7 @@ from optbench.model.formats.classical import Shop
 from optbench.model.formats.text import (
     MisfitError,
     check_length,
+    check_size,
     content_lines,
     header_and_lines,
     jobs_and_machines,
@@ -20,8 +21,8 @@ from optbench.model.formats.text import (
 
 def parse_flexible(text: str) -> Shop:
     line, header, lines = header_and_lines(content_lines(text))
-    if len(header) not in (2, 3):
-        raise MisfitError(line, f"{len(header)} numbers; the header has two or three: jobs, machines, flexibility")
+    sizes = "the header has two or three: jobs, machines, flexibility"
+    check_size(line, header, (2, 3), sizes)
     if len(header) == 3:
         check_remark(line, header[2])
     num_jobs, num_machines = jobs_and_machines(line, header)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
-from optbench.errors import FileFormatError, ModelError, ParameterError, UnknownNameError, UnsupportedError
+from optbench import errors
+from optbench.errors import FileFormatError, ModelError, naming
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, write_text
 from optbench.model.formats import wfformat
-from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
+from optbench.model.formats.classical import project_instance, shop_instance
 from optbench.model.formats.extract import project_of, shop_of
 from optbench.model.formats.flexible import parse_flexible, write_flexible
 from optbench.model.formats.imported import Import, ImportOptions, ImportReport
@@ -25,6 +28,8 @@ from optbench.model.formats.text import MisfitError
 from optbench.model.formats.wf_records import is_wfformat
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,23 +56,20 @@ class Format:
         return True
 
 
-def shop_format(name: str, summary: str, problem: str, parse: Callable[[str], Shop], write: Callable[[Shop], str]) -> Format:
-    """A layout of shops; only flexible ones have alternatives."""
-    flexible = problem == "flexible_jobshop"
+def text_format(
+    name: str,
+    summary: str,
+    content: tuple[Callable[[T, str], Instance], Callable[[Instance, str], T]],
+    parse: Callable[[str], T],
+    write: Callable[[T], str],
+) -> Format:
+    """A layout of shops or projects; ``content`` makes an instance of one, and the reverse."""
+    instance_of, content_of = content
     return Format(
         name,
         summary,
-        lambda text, title: shop_instance(parse(text), title, problem),
-        lambda instance: write(shop_of(instance, name, flexible)),
-    )
-
-
-def project_format(name: str, summary: str, parse: Callable[[str], Project], write: Callable[[Project], str]) -> Format:
-    return Format(
-        name,
-        summary,
-        lambda text, title: project_instance(parse(text), title),
-        lambda instance: write(project_of(instance, name)),
+        lambda text, title: instance_of(parse(text), title),
+        lambda instance: write(content_of(instance, name)),
     )
 
 
@@ -76,12 +78,16 @@ def record_format(name: str, summary: str, importer: Callable[[str, str, ImportO
     return Format(name, summary, lambda text, title: importer(text, title, None).instance, None, importer)
 
 
+# The formats "jobshop" and "taillard" have no alternatives.
+JOB_SHOP = partial(shop_instance, problem="jobshop"), partial(shop_of, flexible=False)
+FLEXIBLE = partial(shop_instance, problem="flexible_jobshop"), partial(shop_of, flexible=True)
+PROJECT = project_instance, project_of
 TEXT_FORMATS = (
-    shop_format("jobshop", "job shop, standard layout", "jobshop", parse_standard, write_standard),
-    shop_format("taillard", "job shop, Taillard layout", "jobshop", parse_taillard, write_taillard),
-    shop_format("fjsp", "flexible job shop", "flexible_jobshop", parse_flexible, write_flexible),
-    project_format("rcp", "project, Patterson .rcp", parse_patterson, write_patterson),
-    project_format("psplib", "project, PSPLIB .sm", parse_psplib, write_psplib),
+    text_format("jobshop", "job shop, standard layout", JOB_SHOP, parse_standard, write_standard),
+    text_format("taillard", "job shop, Taillard layout", JOB_SHOP, parse_taillard, write_taillard),
+    text_format("fjsp", "flexible job shop", FLEXIBLE, parse_flexible, write_flexible),
+    text_format("rcp", "project, Patterson .rcp", PROJECT, parse_patterson, write_patterson),
+    text_format("psplib", "project, PSPLIB .sm", PROJECT, parse_psplib, write_psplib),
 )
 NATIVE = Format("optbench", "optbench JSON", lambda text, name: instance_from_dict(parse_json(text)), instance_to_json)
 WFFORMAT = record_format("wfformat", "WfFormat JSON of WfCommons", wfformat.read)
@@ -90,7 +96,7 @@ FORMATS = MappingProxyType({entry.name: entry for entry in (NATIVE, *TEXT_FORMAT
 
 
 def load(path: str | Path, format: str | None = None) -> Instance:
-    """Read a valid instance from a file of any known format; a FileFormatError states the problem."""
+    """Read a valid instance from a file of any known format."""
     return load_import(path, format).instance
 
 
@@ -102,12 +108,10 @@ def load_import(path: str | Path, format: str | None = None, options: ImportOpti
     """
     path = Path(os.fspath(path))
     text = read_text(path)
-    try:
+    with naming(shown(path), FileFormatError, ModelError):
         found = parse_import(text, shown(Path(path.stem)), format, options)
         validate(found.instance)
-        return found
-    except (FileFormatError, ModelError) as error:
-        raise FileFormatError(f"{shown(path)}: {error}") from None
+    return found
 
 
 def parse(text: str, name: str, format: str | None = None) -> Instance:
@@ -118,7 +122,7 @@ def parse(text: str, name: str, format: str | None = None) -> Instance:
 def parse_import(text: str, name: str, format: str | None = None, options: ImportOptions | None = None) -> Import:
     """The content of a text, its instance not yet validated."""
     if format is not None and format not in FORMATS:
-        raise UnknownNameError("format", format, FORMATS)
+        raise errors.UnknownNameError("format", format, FORMATS)
     if format is None and text.lstrip()[:1] in ("{", "[", '"'):
         return parse_any_json(text, name, options)
     if format is None and looks_like_sacct(text):
@@ -134,7 +138,8 @@ def plain(instance: Instance, format: str, options: ImportOptions | None) -> Imp
     """The content of a file that holds an instance and nothing else."""
     if options not in (None, ImportOptions()):
         records = ", ".join(entry.name for entry in FORMATS.values() if entry.importer)
-        raise ParameterError(f"format {format!r} takes no import options; formats that do: {records}")
+        others = f"formats that do: {records}"
+        raise errors.ParameterError(f"format {format!r} takes no import options; {others}")
     return Import(instance, None, ImportReport(format, {"tasks": instance.num_tasks}))
 
 
@@ -179,10 +184,11 @@ def detect(text: str) -> str:
 def convert(source: str | Path, target: str | Path, to: str = "optbench", format: str | None = None) -> Instance:
     """Write the instance of one file to another in format ``to``; returns the instance."""
     if to not in FORMATS:
-        raise UnknownNameError("format", to, FORMATS)
+        raise errors.UnknownNameError("format", to, FORMATS)
     write = FORMATS[to].write
     if write is None:
-        raise UnsupportedError(f"format {to!r} can be read but not written; write 'optbench' instead")
+        remedy = "write 'optbench' instead"
+        raise errors.UnsupportedError(f"format {to!r} can be read but not written; {remedy}")
     instance = load(source, format)
     write_text(Path(target), write(instance))
     return instance

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from optbench.errors import ParameterError
 from optbench.model.formats.slurm.node_map import NodeMap
-from optbench.model.instance import Instance
+from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from optbench.power.profiles import BoardPowerWarning, Profile, profile
@@ -117,8 +119,13 @@ class Findings:
             examples.append(printable(str(example), MAX_EXAMPLE_CHARS))
         self._rows[section][what] = (before + count, examples)
 
-    def add_rows(self, section: Section, what: str, examples: Iterable[object], count: int) -> None:
-        """Add a finding ``count`` times unless it is 0; only the first examples are computed."""
+    def add_rows(
+        self, section: Section, what: str, examples: Iterable[object], count: int | None = None
+    ) -> None:
+        """Add a finding ``count`` times (once per example if not given) unless that is 0."""
+        if count is None:
+            examples = list(examples)
+            count = len(examples)
         if count:
             first = [printable(str(example), MAX_EXAMPLE_CHARS) for example, _ in zip(examples, range(MAX_EXAMPLES))]
             before, known = self._rows[section].get(what, (0, []))
@@ -142,3 +149,14 @@ def printable(text: str, most: int) -> str:
     """Text of bounded length that any terminal can show."""
     safe = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[: most + 1])
     return safe if len(text) <= most else safe[: most - 3] + "..."
+
+
+def busy_peaks(which: Ints, start: Floats, end: Floats, count: Ints, size: int) -> Ints:
+    """The largest number of busy devices by node; ends count before starts at the same time."""
+    node, t = np.concatenate((which, which)), np.concatenate((start, end))
+    change = np.concatenate((count, -count))
+    order = np.lexsort((change, t, node))
+    level = np.cumsum(change[order])  # 0 again at the end of each node
+    out = np.zeros(size, dtype=np.int64)
+    np.maximum.at(out, node[order], level)
+    return out

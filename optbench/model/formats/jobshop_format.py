@@ -14,6 +14,7 @@ from optbench.model.formats.classical import Shop
 from optbench.model.formats.text import (
     MisfitError,
     check_length,
+    check_size,
     content_lines,
     header_and_lines,
     jobs_and_machines,
@@ -24,37 +25,38 @@ from optbench.model.formats.text import (
 
 def parse_standard(text: str) -> Shop:
     line, header, lines = header_and_lines(content_lines(text))
-    if len(header) != 2:
-        raise MisfitError(line, f"{len(header)} numbers; the header has two: jobs, machines")
+    check_size(line, header, (2,), "the header has two: jobs, machines")
     num_jobs, num_machines = jobs_and_machines(line, header)
     check_length(lines, num_jobs, f"{num_jobs:,} jobs, one line each")
     jobs = []
     for line, content in lines:
         numbers = number_row(line, content)
-        if len(numbers) != 2 * num_machines:
-            raise MisfitError(line, f"{len(numbers)} numbers; {num_machines} pairs (machine, duration) are needed")
+        needed = f"{num_machines} pairs (machine, duration) are needed"
+        check_size(line, numbers, (2 * num_machines,), needed)
         check_machines(line, numbers[0::2], num_machines, first=0)
-        jobs.append([[(machine, duration)] for machine, duration in zip(numbers[0::2], numbers[1::2], strict=True)])
+        jobs.append([[pair] for pair in zip(numbers[0::2], numbers[1::2], strict=True)])
     return Shop(num_machines, jobs)
 
 
 def parse_taillard(text: str) -> Shop:
     line, header, lines = header_and_lines(entry for entry in content_lines(text) if not entry[1][0].isalpha())
-    if not 2 <= len(header) <= 6:
-        raise MisfitError(line, f"{len(header)} numbers; the header has two to six: jobs, machines, seeds, bounds")
+    sizes = "the header has two to six: jobs, machines, seeds, bounds"
+    check_size(line, header, range(2, 7), sizes)
     for token in header[2:]:  # Seeds may exceed the limit of durations.
         if not (token.isascii() and token.isdigit()):
             raise MisfitError(line, f"{shorten(token)} is not a whole number")
     num_jobs, num_machines = jobs_and_machines(line, header)
-    check_length(lines, 2 * num_jobs, f"{num_jobs:,} lines of durations and {num_jobs:,} of machines")
+    promised = f"{num_jobs:,} lines of durations and {num_jobs:,} of machines"
+    check_length(lines, 2 * num_jobs, promised)
     rows = [(number, number_row(number, content)) for number, content in lines]
     for line, numbers in rows:
-        if len(numbers) != num_machines:
-            raise MisfitError(line, f"{len(numbers)} numbers; {num_machines} are needed, one per machine")
+        needed = f"{num_machines} are needed, one per machine"
+        check_size(line, numbers, (num_machines,), needed)
     jobs = []
     for (_, durations), (line, machines) in zip(rows[:num_jobs], rows[num_jobs:], strict=True):
         check_machines(line, machines, num_machines, first=1)
-        jobs.append([[(machine - 1, duration)] for machine, duration in zip(machines, durations, strict=True)])
+        pairs = zip(machines, durations, strict=True)
+        jobs.append([[(machine - 1, duration)] for machine, duration in pairs])
     return Shop(num_machines, jobs)
 
 
@@ -63,9 +65,11 @@ def check_machines(line: int, machines: Sequence[int], num_machines: int, first:
     seen: set[int] = set()
     for machine in machines:
         if not first <= machine < first + num_machines:
-            raise MisfitError(line, f"machine {machine}; machines are numbered {first} to {first + num_machines - 1}")
+            numbered = f"machines are numbered {first} to {first + num_machines - 1}"
+            raise MisfitError(line, f"machine {machine}; {numbered}")
         if machine in seen:
-            raise MisfitError(line, f"machine {machine} twice in one job; jobs that return fit the flexible job-shop layout")
+            remedy = "jobs that return fit the flexible job-shop layout"
+            raise MisfitError(line, f"machine {machine} twice in one job; {remedy}")
         seen.add(machine)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from optbench.model.formats.classical import Project
-from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, parse_whole_number, shorten
+from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, check_size, parse_whole_number, shorten
 
 # ``jobnr. mode duration  R 1  R 2``, ``R 1  R 2``, and the rule below.
 TABLE_HEAD = re.compile(r"jobnr\b|[RND]\s*\d|---")
@@ -21,44 +21,51 @@ SECTIONS = ("PRECEDENCE RELATIONS", "REQUESTS/DURATIONS", "RESOURCEAVAILABILITIE
 def parse_patterson(text: str) -> Project:
     numbers = Numbers(text)
     line = numbers.line
-    size, num_resources = numbers.take("the number of activities", 1), numbers.take("the number of resources", 1)
+    size = numbers.take("the number of activities", 1)
+    num_resources = numbers.take("the number of resources", 1)
     check_pools(line, "resources", num_resources)
     capacities = numbers.take_row(num_resources, "the capacities")
-    if size * (num_resources + 2) > numbers.left:
-        raise MisfitError(
-            line, f"{size} activities need at least {size * (num_resources + 2):,} numbers, the file holds {numbers.left:,} more"
-        )
+    least = size * (num_resources + 2)
+    if least > numbers.left:
+        held = f"the file holds {numbers.left:,} more"
+        raise MisfitError(line, f"{size} activities need at least {least:,} numbers, {held}")
     durations, requirements, edges = [], [], []
     for activity in range(size):
-        durations.append(numbers.take(f"the duration of activity {activity + 1}"))
+        who = f"activity {activity + 1}"
+        durations.append(numbers.take(f"the duration of {who}"))
         line = numbers.line
-        requirements.append(numbers.take_row(num_resources, f"the requirements of activity {activity + 1}"))
-        successors = numbers.take_row(
-            numbers.take(f"the number of successors of activity {activity + 1}"), f"the successors of activity {activity + 1}"
-        )
+        requirements.append(numbers.take_row(num_resources, f"the requirements of {who}"))
+        count = numbers.take(f"the number of successors of {who}")
+        successors = numbers.take_row(count, f"the successors of {who}")
         edges += edges_from(line, activity, successors, size)
         check_requirements(line, activity, requirements[-1], capacities)
     if numbers.left:
-        raise MisfitError(numbers.line, f"{numbers.left:,} numbers are left over after {size} activities")
+        left = f"{numbers.left:,} numbers are left over after {size} activities"
+        raise MisfitError(numbers.line, left)
     return Project(capacities, durations, requirements, edges)
 
 
 def edges_from(line: int, activity: int, successors: Sequence[int], size: int) -> list[tuple[int, int]]:
     """Edges to the successors, which are numbered from 1."""
+    who = f"activity {activity + 1}"
     for successor in successors:
         if not 1 <= successor <= size:
-            raise MisfitError(line, f"successor {successor} of activity {activity + 1}; activities are numbered 1 to {size}")
+            numbered = f"activities are numbered 1 to {size}"
+            raise MisfitError(line, f"successor {successor} of {who}; {numbered}")
         if successor == activity + 1:
-            raise MisfitError(line, f"activity {activity + 1} is its own successor")
+            raise MisfitError(line, f"{who} is its own successor")
     if len(set(successors)) < len(successors):
-        raise MisfitError(line, f"activity {activity + 1} names a successor twice")
+        raise MisfitError(line, f"{who} names a successor twice")
     return [(activity, successor - 1) for successor in successors]
 
 
-def check_requirements(line: int, activity: int, needs: Sequence[int], capacities: Sequence[int]) -> None:
+def check_requirements(
+    line: int, activity: int, needs: Sequence[int], capacities: Sequence[int]
+) -> None:
     for resource, (need, capacity) in enumerate(zip(needs, capacities, strict=True), start=1):
         if need > capacity:
-            raise MisfitError(line, f"activity {activity + 1} needs {need} of resource {resource}, which has {capacity}")
+            what = f"{need} of resource {resource}, which has {capacity}"
+            raise MisfitError(line, f"activity {activity + 1} needs {what}")
 
 
 def parse_psplib(text: str) -> Project:
@@ -69,8 +76,8 @@ def parse_psplib(text: str) -> Project:
     check_count(text, r"jobs[ \t]*\(incl\.[^)\n]*\)", "jobs", size)
     durations, requirements = [], []
     for activity, (line, numbers) in enumerate(requests):
-        if len(numbers) != 3 + len(capacities):
-            raise MisfitError(line, f"{len(numbers)} numbers; activity, mode, duration and {len(capacities)} requests are needed")
+        needed = f"activity, mode, duration and {len(capacities)} requests are needed"
+        check_size(line, numbers, (3 + len(capacities),), needed)
         check_single(line, numbers[1])
         durations.append(numbers[2])
         requirements.append(numbers[3:])
@@ -78,10 +85,11 @@ def parse_psplib(text: str) -> Project:
     edges = []
     relations = activity_rows(sections["PRECEDENCE RELATIONS"])
     if len(relations) != size:
-        raise MisfitError(relations[-1][0], f"{len(relations)} activities have successors listed, {size} have durations")
+        counts = f"{len(relations)} activities have successors listed, {size} have durations"
+        raise MisfitError(relations[-1][0], counts)
     for activity, (line, numbers) in enumerate(relations):
-        if len(numbers) < 3 or len(numbers) != 3 + numbers[2]:
-            raise MisfitError(line, f"{len(numbers)} numbers; activity, modes, the number of successors and these are needed")
+        needed = "activity, modes, the number of successors and these are needed"
+        check_size(line, numbers, (3 + numbers[2],) if len(numbers) > 2 else (), needed)
         check_single(line, numbers[1])
         edges += edges_from(line, activity, numbers[3:], size)
     return Project(capacities, durations, requirements, edges)
@@ -106,7 +114,8 @@ def section_rows(text: str) -> dict[str, list[Row]]:
             rows.append((number, [parse_whole_number(number, token) for token in line.split()]))
     for title in SECTIONS:
         if not out.get(title):
-            raise MisfitError(len(text.splitlines()), f"section {title} is {'empty' if title in out else 'missing'}")
+            state = "empty" if title in out else "missing"
+            raise MisfitError(len(text.splitlines()), f"section {title} is {state}")
     return out
 
 
@@ -135,7 +144,8 @@ def activity_rows(rows: Sequence[Row]) -> list[Row]:
     """Rows that number their activities 1, 2, 3, ..."""
     for expected, (line, numbers) in enumerate(rows, start=1):
         if numbers[0] != expected:
-            raise MisfitError(line, f"activity {numbers[0]} where activity {expected} should stand; one mode each, in order")
+            order = f"where activity {expected} should stand; one mode each, in order"
+            raise MisfitError(line, f"activity {numbers[0]} {order}")
     return list(rows)
 
 

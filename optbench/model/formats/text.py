@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from optbench.errors import FileFormatError
 
@@ -40,7 +40,7 @@ def content_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def header_and_lines(lines: Iterable[tuple[int, str]]) -> tuple[int, list[str], list[tuple[int, str]]]:
-    """The first line's number and tokens, and the lines after it (read after the header is checked)."""
+    """The first line's number and tokens, and the lines after it."""
     found = list(lines)
     if not found:
         raise MisfitError(1, "no numbers, only text, comments or empty lines")
@@ -80,6 +80,12 @@ def jobs_and_machines(line: int, tokens: Sequence[str]) -> tuple[int, int]:
             raise MisfitError(line, f"number of {name} is {value}; at least 1 is needed")
     check_pools(line, "machines", counts[1])
     return counts[0], counts[1]
+
+
+def check_size(line: int, tokens: Sequence[object], allowed: Container[int], what: str) -> None:
+    """Check how many numbers stand in a line."""
+    if len(tokens) not in allowed:
+        raise MisfitError(line, f"{len(tokens)} numbers; {what}")
 
 
 def check_length(lines: Sequence[tuple[int, str]], expected: int, what: str) -> None:
@@ -126,7 +132,7 @@ class Numbers:
         return parse_whole_number(line, token, lowest)
 
     def take_row(self, count: int, what: str) -> list[int]:
-        """Take ``count`` numbers; a count above the size of the rest of the file is refused first."""
+        """Take ``count`` numbers; more than the rest of the file holds are refused first."""
         if count > self.left:
             raise MisfitError(self.line, f"{count:,} numbers should follow for {what}, the file holds {self.left:,} more")
         return [self.take(what) for _ in range(count)]

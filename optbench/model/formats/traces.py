@@ -30,7 +30,7 @@ POD_COLUMNS = ("name", "num_gpu", "gpu_milli", "creation_time", "deletion_time",
 
 @dataclass(frozen=True, eq=False)
 class TraceJobs:
-    """Jobs in order of arrival; ``gpu_s`` is run time times GPUs. Start and end are NaN where the trace has none."""
+    """Jobs in order of arrival; ``gpu_s`` is run time times GPUs, NaN an unknown start or end."""
 
     arrival_s: Floats
     gpus: Floats
@@ -89,7 +89,7 @@ def _rates(throughputs: Any, worker: str) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class PodRows:
-    """Pods that ran on GPUs: ``gpus`` whole ones, or the ``share`` of one; ``models`` they may run on (empty: any)."""
+    """Pods with ``gpus`` whole GPUs or the ``share`` of one, of certain ``models`` (empty: any)."""
 
     table: TextTable
     gpus: Ints
@@ -107,9 +107,9 @@ def pod_rows(table: TextTable, findings: Findings) -> PodRows:
     for column in ("scheduled_time", "deletion_time"):
         table = _without(table, ~table.filled(column), f"never ran ({column} is empty)", findings)
     table = _without(table, table.numbers("deletion_time") <= table.numbers("scheduled_time"), "takes no time", findings)
-    end_s, name = table.numbers("deletion_time"), table.columns["name"]
-    at_end = np.flatnonzero(end_s == end_s.max(initial=0.0)).tolist()
-    findings.add_rows("assumed", "is there at the end of the trace: taken to end then", (name[i] for i in at_end), len(at_end))
+    end_s = table.numbers("deletion_time")
+    at_end = _names(table, end_s == end_s.max(initial=0.0))
+    findings.add_rows("assumed", "is there at the end of the trace: taken to end then", at_end)
     gpus, milli = table.whole("num_gpu"), np.minimum(table.numbers("gpu_milli"), 1000.0)
     return PodRows(
         table, gpus, np.where(gpus == 1, milli / 1000.0, 1.0), table.numbers("creation_time"), table.numbers("scheduled_time"),
@@ -123,17 +123,21 @@ def read_pods(table: TextTable, findings: Findings) -> TraceJobs:
     table.in_order("creation_time")
     pods = pod_rows(table, findings)
     gpus, name = pods.gpus * pods.share, pods.table.columns["name"]
-    for what, rows in (
-        ("shares a GPU; its work is that share of its run time", gpus < 1),
-        ("has failed; its work is what it ran", np.array([each == "Failed" for each in pods.table.columns.get("pod_phase", ())])),
-    ):
-        findings.add_rows("assumed", what, (name[i] for i in np.flatnonzero(rows).tolist()), int(rows.sum()))
+    shared = _names(pods.table, gpus < 1)
+    what = "shares a GPU; its work is that share of its run time"
+    findings.add_rows("assumed", what, shared)
+    phases = pods.table.columns.get("pod_phase", ())
+    failed = _names(pods.table, np.array([each == "Failed" for each in phases]))
+    findings.add_rows("assumed", "has failed; its work is what it ran", failed)
     names = tuple(name) if len(set(name)) == len(name) else None
     return TraceJobs(pods.created_s, gpus, (pods.end_s - pods.start_s) * gpus, pods.start_s, pods.end_s, names)
 
 
 def _without(table: TextTable, which: Bools, why: str, findings: Findings) -> TextTable:
     """The table without some of its rows, which are dropped for a reason."""
-    name = table.columns["name"]
-    findings.add_rows("dropped", why, (name[i] for i in np.flatnonzero(which).tolist()), int(which.sum()))
+    findings.add_rows("dropped", why, _names(table, which))
     return table.rows(~which)
+
+
+def _names(table: TextTable, which: Bools) -> list[str]:
+    return [table.columns["name"][i] for i in np.flatnonzero(which).tolist()]

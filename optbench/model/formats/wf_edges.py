@@ -28,7 +28,7 @@ def edges_of(workflow: Workflow, findings: Findings) -> tuple[list[int], list[in
     half = [edge for edge, bits in declared.items() if bits != 3 and not flat]
     ids = [shorten(task.id) for task in workflow.tasks]
     what = "dependencies that only one of the two tasks lists; they are kept"
-    findings.add_rows("warnings", what, (f"{ids[i]} -> {ids[j]}" for i, j in half), len(half))
+    findings.add_rows("warnings", what, [f"{ids[i]} -> {ids[j]}" for i, j in half])
     if not declared:
         declared = flows(workflow, findings)
     outputs = [set(task.outputs) for task in workflow.tasks]
@@ -41,18 +41,18 @@ def edges_of(workflow: Workflow, findings: Findings) -> tuple[list[int], list[in
         passed.update(shared)
         volumes.append(math.fsum(workflow.sizes.get(file, 0.0) for file in shared) / BYTES_PER_GB)
     unsized = sorted(file for file in passed if file not in workflow.sizes)
-    findings.add_rows("assumed", "files without a size are empty", (shorten(file) for file in unsized), len(unsized))
+    findings.add_rows("assumed", "files without a size are empty", map(shorten, unsized))
     written, wanted = set[str]().union(*outputs), set[str]().union(*inputs)
     unlisted = sorted((wanted & written) - passed)
     what = "files that pass between tasks without a dependency; they add none"
-    findings.add_rows("warnings", what, (shorten(file) for file in unlisted), len(unlisted))
+    findings.add_rows("warnings", what, map(shorten, unlisted))
     ingress = sorted(wanted - written)
-    findings.add_rows("dropped", "input files that no task writes", (shorten(file) for file in ingress), len(ingress))
+    findings.add_rows("dropped", "input files that no task writes", map(shorten, ingress))
     return [i for i, _ in declared], [j for _, j in declared], volumes
 
 
 def flows(workflow: Workflow, findings: Findings) -> dict[tuple[int, int], int]:
-    """Dependencies by files, for a workflow that declares none: on the first task that writes the file."""
+    """Dependencies on the first task that writes a file, if the workflow declares none."""
     writer: dict[str, int] = {}
     for i, task in enumerate(workflow.tasks):
         for file in task.outputs:

@@ -26,14 +26,18 @@ import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.classical import longest_by_kind
-from optbench.model.formats.imported import Findings, Import, ImportOptions
-from optbench.model.formats.peaks import busy_peaks
+from optbench.model.formats.imported import Findings, Import, ImportOptions, busy_peaks
 from optbench.model.formats.text import MAX_POOLS, shorten
 from optbench.model.formats.wf_edges import edges_of
 from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow
-from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tasks
-from optbench.model.objective import Objective
+from optbench.model.instance import Instance, Links, Modes, Pools, Tasks
+from optbench.model.plain_instance import (
+    longest_by_kind,
+    mode_table,
+    plain_instance,
+    plain_pools,
+    plain_tasks,
+)
 from optbench.model.repair import verified_or_repaired
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import automatic_tick_s
@@ -91,22 +95,20 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
         if count * places > most:
             raise FileFormatError(f"{count:,} {what} on {places:,} machines and clocks; at most {most:,} pairs are allowed")
     modes, at_record = modes_of(list(kinds), machines, options)
-    tasks = tasks_of(workflow.tasks, kind)
-    instance = Instance(
-        name=name,
+    ids = [task.id for task in workflow.tasks]
+    tasks = plain_tasks(kind, ids, [task.runtime_s or 1.0 for task in workflow.tasks])
+    makespan = {"makespan_s": MAKESPAN_WEIGHT if modes.energy_per_unit_j.any() else 1.0}
+    instance = plain_instance(
+        name,
+        "wfformat",
+        tasks,
+        pools_of(machines),
+        modes,
+        {"energy_j": 1.0, **makespan} if modes.energy_per_unit_j.any() else makespan,
         tick_s=tick_of(tasks, modes, workflow),
-        horizon=None,
-        tasks=tasks,
-        edges=Edges(np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64), np.asarray(data_gb, dtype=float)),
-        places=Places(("cluster", *(m.name for m in machines)), np.asarray([-1] + [0] * len(machines), dtype=np.int64)),
-        pools=pools_of(machines),
-        modes=modes,
-        links=free_links(len(machines)),
-        limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        objective=Objective.weighted(
-            {"energy_j": 1.0, "makespan_s": MAKESPAN_WEIGHT} if modes.energy_per_unit_j.any() else {"makespan_s": 1.0}
-        ),
-        problem="wfformat",
+        edges=(source, target, data_gb),
+        places=[machine.name for machine in machines],
+        links=Links(*np.zeros((3, len(machines), len(machines)))),
     )
     schedule = schedule_of(workflow, instance, kind, at_record, at, findings) if believed else None
     return Import(instance, schedule, findings.report("wfformat", figures(workflow, instance, schedule)))
@@ -114,13 +116,13 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
 
 def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
     """Check the runtimes: a missing one counts as 0; a file without any cannot be scheduled."""
-    missing = [task for task in workflow.tasks if task.runtime_s is None]
+    missing = [shorten(task.id) for task in workflow.tasks if task.runtime_s is None]
     if len(missing) == len(workflow.tasks):
         why = "no task has a runtimeInSeconds" if workflow.executed else "workflow.execution is missing"
         raise FileFormatError(f"{why}: without run times there is nothing to schedule by")
-    findings.add_rows("assumed", "tasks without a runtime take no time", (shorten(task.id) for task in missing), len(missing))
-    cores = [task for task in workflow.tasks if task.cores is None]
-    findings.add_rows("assumed", "tasks without coreCount use one core", (shorten(task.id) for task in cores), len(cores))
+    findings.add_rows("assumed", "tasks without a runtime take no time", missing)
+    coreless = [shorten(task.id) for task in workflow.tasks if task.cores is None]
+    findings.add_rows("assumed", "tasks without coreCount use one core", coreless)
 
 
 def drop_implausible_starts(workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings) -> bool:
@@ -215,20 +217,6 @@ def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], f
     return RecordedKind(cores, speed, power if runtime > 0 else None, only, runtime > 0)
 
 
-def tasks_of(records: Sequence[TaskRecord], kind: Sequence[int]) -> Tasks:
-    n = len(records)
-    return Tasks(
-        kind=np.asarray(kind, dtype=np.int64),
-        units=np.asarray([task.runtime_s or 1.0 for task in records], dtype=float),
-        release=np.zeros(n, dtype=np.int64),
-        deadline=np.full(n, np.inf),
-        deadline_hard=np.zeros(n, dtype=bool),
-        weight=np.ones(n),
-        memory_gb=np.zeros(n),
-        names=tuple(task.id for task in records),
-    )
-
-
 def tick_of(tasks: Tasks, modes: Modes, workflow: Workflow) -> float:
     """The automatic tick, by the last recorded start and the longest task."""
     starts = [task.started_at for task in workflow.tasks if task.started_at is not None]
@@ -238,50 +226,38 @@ def tick_of(tasks: Tasks, modes: Modes, workflow: Workflow) -> float:
 
 def pools_of(machines: Sequence[Machine]) -> Pools:
     """A pool of cores for each machine; idle power is divided equally among its cores."""
-    idle = [m.shape.idle_w / m.cores if m.shape else 0.0 for m in machines]
-    sleep = [m.shape.sleep_w / m.cores if m.shape else 0.0 for m in machines]
-    return Pools(
-        names=tuple(m.name for m in machines),
-        place=np.arange(1, len(machines) + 1),
-        count=np.asarray([m.cores for m in machines], dtype=np.int64),
-        idle_w=np.asarray(idle),
-        sleep_w=np.asarray(sleep),
-        gated=np.zeros(len(machines), dtype=bool),
-        memory_gb=np.full(len(machines), np.inf),
+    return plain_pools(
+        [m.name for m in machines],
+        [m.cores for m in machines],
+        np.arange(1, len(machines) + 1),
+        idle_w=[m.shape.idle_w / m.cores if m.shape else 0.0 for m in machines],
+        sleep_w=[m.shape.sleep_w / m.cores if m.shape else 0.0 for m in machines],
     )
-
-
-def free_links(size: int) -> Links:
-    return Links(np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size)))
 
 
 def modes_of(
     kinds: Sequence[RecordedKind], machines: Sequence[Machine], options: ImportOptions
 ) -> tuple[Modes, dict[tuple[int, int], int]]:
     """The modes of every kind, and by (kind, machine) the one at the top clock."""
-    rows: list[tuple[float, float, float, int, int]] = []  # time, power, clock, machine, cores
+    rows: list[tuple[float, float, float, float]] = []
+    needs: list[list[tuple[int, int]]] = []
     ptr, top = [0], {}
     for q, kind in enumerate(kinds):
         for m, machine in enumerate(machines):
             if machine.cores < kind.cores or kind.only not in (-1, m):
                 continue
-            rate = kind.speed_mhz / machine.speed_mhz if kind.speed_mhz and machine.speed_mhz else 1.0
+            rate = 1.0
+            if kind.speed_mhz and machine.speed_mhz:
+                rate = kind.speed_mhz / machine.speed_mhz
             for clock, slower, power in operating_points(kind, machine, options.work):
-                rows.append((rate * slower if kind.takes_time else 0.0, power if kind.takes_time else 0.0, clock, m, kind.cores))
+                time = rate * slower if kind.takes_time else 0.0
+                power = power if kind.takes_time else 0.0
+                rows.append((time, time * power, power, clock))
+                needs.append([(m, kind.cores)])
             top[q, m] = len(rows) - 1
         ptr.append(len(rows))
-    columns = np.asarray(rows, dtype=float).reshape(len(rows), 5).T.copy()
-    return Modes(
-        kind_names=tuple(f"{kind.cores} cores/{q}" for q, kind in enumerate(kinds)),
-        kind_ptr=np.asarray(ptr, dtype=np.int64),
-        time_per_unit_s=columns[0],
-        energy_per_unit_j=columns[0] * columns[1],
-        power_w=columns[1],
-        clock=columns[2],
-        req_ptr=np.arange(len(rows) + 1),
-        req_pool=columns[3].astype(np.int64),
-        req_count=columns[4].astype(np.int64),
-    ), top
+    names = (f"{kind.cores} cores/{q}" for q, kind in enumerate(kinds))
+    return mode_table(names, ptr, rows, needs), top
 
 
 def operating_points(kind: RecordedKind, machine: Machine, work: str) -> list[tuple[float, float, float]]:
@@ -308,12 +284,11 @@ def schedule_of(
 ) -> Schedule | None:
     """The recorded schedule, if the file gives start and machine of every task."""
     tasks = workflow.tasks
-    timeless = [task for task in tasks if task.started_at is None]
-    homeless = [task for task in tasks if task.machine is None] if len(at) > 1 else []
+    timeless = [shorten(task.id) for task in tasks if task.started_at is None]
+    homeless = [shorten(task.id) for task in tasks if task.machine is None and len(at) > 1]
     for missing, what in ((timeless, "executedAt"), (homeless, "a machine")):
-        if missing:
-            what = f"tasks without {what}: there is no recorded schedule"
-            findings.add_rows("warnings", what, (shorten(task.id) for task in missing), len(missing))
+        what = f"tasks without {what}: there is no recorded schedule"
+        findings.add_rows("warnings", what, missing)
     if timeless or homeless:
         return None
     started = np.asarray([task.started_at for task in tasks], dtype=float)
@@ -322,7 +297,8 @@ def schedule_of(
     made = verified_or_repaired(instance, Schedule.of(instance, mode, np.rint(start / instance.tick_s)))
     if made.segments_moved:
         largest_s = made.largest_move * instance.tick_s
-        findings.add_rows("assumed", f"starts moved by rounding, by {largest_s:.2g} s at most", iter(()), made.segments_moved)
+        what = f"starts moved by rounding, by {largest_s:.2g} s at most"
+        findings.add("assumed", what, count=made.segments_moved)
     findings.verified(instance, made.schedule)
     return made.schedule
 

@@ -49,7 +49,7 @@ class NodeMap:
         return frozenset(kind for pattern, kind in self.patterns if pattern == EVERY)
 
     def count(self, node: str, kind: str) -> int | None:
-        """The number of GPUs of a type on a node, if given; a number without a type counts for any type."""
+        """The given number of GPUs of a type on a node; one without a type holds for any."""
         said = self.gpus.get(node, ())
         if len(said) == 1 and said[0][0] == UNNAMED:
             return said[0][1]

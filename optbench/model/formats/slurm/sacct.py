@@ -24,7 +24,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optbench.model.formats.classical import longest_by_kind, unlinked
 from optbench.model.formats.imported import Findings, Import, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import energy_j
 from optbench.model.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
@@ -32,8 +31,14 @@ from optbench.model.formats.slurm.sacct_layout import MAX_PAIRS, ClusterLayout, 
 from optbench.model.formats.slurm.sacct_runs import Runs, read_runs
 from optbench.model.formats.slurm.sacct_types import with_types
 from optbench.model.formats.text import MisfitError
-from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
-from optbench.model.objective import Objective
+from optbench.model.instance import Floats, Instance, Ints, Modes, Pools
+from optbench.model.plain_instance import (
+    longest_by_kind,
+    mode_table,
+    plain_instance,
+    plain_pools,
+    plain_tasks,
+)
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
@@ -87,50 +92,32 @@ def instance_of(
     pairs = int((clocks * choices)[kind].sum())
     if pairs > MAX_PAIRS:
         raise MisfitError(1, f"{pairs:,} pairs of run and mode; at most {MAX_PAIRS:,} are allowed: import by type", 1e6)
-    modes = mode_table(layout, points)
-    n = len(kind)
+    modes = modes_of(layout, points)
     lasts_s = length * longest_by_kind(modes)[kind]
     tick_s = automatic_tick_s(float(release.max(initial=0.0)) + float(lasts_s.max(initial=0.0)))
-    tasks = Tasks(
-        kind=kind,
-        units=length,
-        release=to_ints(grid_up(release / tick_s)),
-        deadline=np.full(n, np.inf),
-        deadline_hard=np.zeros(n, dtype=bool),
-        weight=np.ones(n),
-        memory_gb=np.zeros(n),
-        names=tuple(jobs),
-    )
-    weights = {"energy_j": 1.0, "flow_time_s": FLOW_TIME_WEIGHT} if fleet.profiles else {"flow_time_s": 1.0}
-    instance = Instance(
-        name=name,
+    flow_time = {"flow_time_s": FLOW_TIME_WEIGHT if fleet.profiles else 1.0}
+    instance = plain_instance(
+        name,
+        "sacct",
+        plain_tasks(kind, jobs, length, to_ints(grid_up(release / tick_s))),
+        pool_table(layout, fleet),
+        modes,
+        {"energy_j": 1.0, **flow_time} if fleet.profiles else flow_time,
         tick_s=tick_s,
-        horizon=None,
-        tasks=tasks,
-        edges=Edges(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0)),
-        places=Places(layout.places, np.asarray([-1] + [0] * (len(layout.places) - 1), dtype=np.int64)),
-        pools=pool_table(layout, fleet),
-        modes=modes,
-        links=unlinked(len(layout.pool_names)),
-        limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
-        objective=Objective.weighted(weights),
-        problem="sacct",
+        places=layout.places[1:],
     )
     return instance, modes.kind_ptr[kind] + (layout.which + 1) * clocks[kind] - 1
 
 
 def pool_table(layout: ClusterLayout, fleet: Fleet) -> Pools:
-    def column(field: str, default: float) -> Floats:
-        return np.asarray([getattr(fleet.profiles.get(kind), field, default) for kind in layout.pool_type], dtype=float)
-
-    return Pools(
-        names=layout.pool_names,
-        place=np.asarray(layout.pool_place, dtype=np.int64),
-        count=np.asarray(layout.pool_count, dtype=np.int64),
-        idle_w=column("idle_w", 0.0),
-        sleep_w=column("sleep_w", 0.0),
-        gated=np.zeros(len(layout.pool_names), dtype=bool),
-        memory_gb=column("memory_gb", np.inf),
+    profiles = [fleet.profiles.get(kind) for kind in layout.pool_type]
+    return plain_pools(
+        layout.pool_names,
+        layout.pool_count,
+        layout.pool_place,
+        idle_w=[getattr(profile, "idle_w", 0.0) for profile in profiles],
+        sleep_w=[getattr(profile, "sleep_w", 0.0) for profile in profiles],
+        memory_gb=[getattr(profile, "memory_gb", np.inf) for profile in profiles],
     )
 
 
@@ -150,7 +137,7 @@ def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
     return out
 
 
-def mode_table(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Modes:
+def modes_of(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Modes:
     """The modes: placements, and the clocks of each."""
     rows: list[Point] = []
     needs: list[Placement] = []
@@ -160,19 +147,8 @@ def mode_table(layout: ClusterLayout, points: Sequence[Sequence[Point]]) -> Mode
             rows += clocks
             needs += [placement] * len(clocks)
         ptr.append(len(rows))
-    columns = np.asarray(rows, dtype=float).reshape(len(rows), 4).T.copy()
-    flat = np.asarray([need for placement in needs for need in placement], dtype=np.int64).reshape(-1, 2)
-    return Modes(
-        kind_names=tuple(f"{named(shape)}/{q}" for q, shape in enumerate(layout.shapes)),
-        kind_ptr=np.asarray(ptr, dtype=np.int64),
-        time_per_unit_s=columns[0],
-        energy_per_unit_j=columns[1],
-        power_w=columns[2],
-        clock=columns[3],
-        req_ptr=np.cumsum([0] + [len(placement) for placement in needs], dtype=np.int64),
-        req_pool=flat[:, 0].copy(),
-        req_count=flat[:, 1].copy(),
-    )
+    names = (f"{named(shape)}/{q}" for q, shape in enumerate(layout.shapes))
+    return mode_table(names, ptr, rows, needs)
 
 
 def figures(

@@ -32,7 +32,7 @@ def is_nothing(text: str) -> bool:
 
 
 def time_s(text: str) -> int | None:
-    """Seconds since 1970 of ``2024-03-01T12:34:56`` (taken as UTC: only differences count) or of an epoch number."""
+    """Seconds since 1970 of ``2024-03-01T12:34:56``, taken as UTC, or of an epoch number."""
     match = TIME.fullmatch(text)
     if match is None:
         return int(text) if EPOCH.fullmatch(text) else None
@@ -78,7 +78,7 @@ def gpus_of(text: str) -> tuple[tuple[str, int], ...]:
 
 
 def gres_of(text: str) -> list[tuple[str, str]]:
-    """(type, count) of the GPUs in ``gpu:a100:2(IDX:0,1)``, ``gpu:2``, ``gres:gpu:a100``: no type is "", no count is one."""
+    """(type, count) of ``gpu:a100:2(IDX:0,1)``, ``gpu:2``; no type is "", no count is one."""
     out = []
     for word in GRES_PLACE.sub("", text).split(","):
         name, *rest = word.strip().removeprefix("gres:").removeprefix("gres/").split(":")
@@ -95,7 +95,7 @@ def cores_of(text: str) -> int:
 
 
 def energy_j(text: str) -> float | None:
-    """Joules of ``ConsumedEnergyRaw`` or ``ConsumedEnergy`` (``12.5M``); Slurm writes 2^64 - 2 for "not known"."""
+    """Joules of ``ConsumedEnergy`` (``12.5M``); 2^64 - 2 stands for "not known"."""
     match = NUMBER.fullmatch(text.strip())
     if match is None:
         return None
@@ -104,7 +104,7 @@ def energy_j(text: str) -> float | None:
 
 
 def nodes_of(text: str) -> tuple[str, ...] | None:
-    """Names in ``gpu[01-03,07],cpu5``: brackets hold numbers and ranges, several multiply; None where it cannot be read."""
+    """Names in ``gpu[01-03,07],cpu5``; several brackets multiply; None if unreadable."""
     names: list[str] = []
     for word in split_outside(text.strip()):
         parts: list[list[str]] = []

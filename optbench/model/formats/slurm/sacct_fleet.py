@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings, ImportOptions
-from optbench.model.formats.peaks import busy_peaks
+from optbench.model.formats.imported import Findings, ImportOptions, busy_peaks
 from optbench.model.formats.slurm.sacct_fields import cores_of, gpus_of, is_nothing, nodes_of
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten
@@ -115,22 +114,27 @@ def profiles_of(types: Sequence[str], options: ImportOptions, findings: Findings
 
     ``a100`` alone has none: the user must say whether its boards draw 300 or 400 W.
     """
-    out = {kind: shape for kind, shape in options.loaded(findings).items() if kind in types and kind != CORES}
+    have, gpus = ", ".join(types), [kind for kind in types if kind != CORES]
+    out = {kind: shape for kind, shape in options.loaded(findings).items() if kind in gpus}
     for kind in options.profiles:
-        if kind.lower() not in types or kind.lower() == CORES:
-            have = ", ".join(types)
-            findings.add("warnings", f"profile of {kind!r} is not used: the types of device are {have}"[:300])
+        if kind.lower() not in gpus:
+            what = f"profile of {kind!r} is not used: the types of device are {have}"
+            findings.add("warnings", what[:300])
     shipped = {plain(name): name for name in profile_names()}
     for kind in types:
-        if kind not in out and kind != CORES and plain(kind) in shipped and options.work in profile(shipped[plain(kind)]).kinds:
-            out[kind] = profile(shipped[plain(kind)])
+        name = shipped.get(plain(kind)) if kind in gpus else None
+        if kind not in out and name is not None and options.work in profile(name).kinds:
+            out[kind] = profile(name)
             findings.add("assumed", f"type {kind!r} is profile {out[kind].name}, by its name")
         elif kind not in out:
-            near = " or ".join(name for name in profile_names() if plain(name).startswith(plain(kind))) or "NAME"
-            advice = "" if kind == CORES else f"; give a profile for it ({kind}={near})"
-            findings.add("assumed", f"type {kind!r} draws no power and has its recorded times only{advice}"[:300])
+            near = [name for name in profile_names() if plain(name).startswith(plain(kind))]
+            example = f"{kind}={' or '.join(near) or 'NAME'}"
+            advice = f"; give a profile for it ({example})" if kind in gpus else ""
+            what = f"type {kind!r} draws no power and has its recorded times only{advice}"
+            findings.add("assumed", what[:300])
     if options.work != ImportOptions.work and not out:
-        findings.add("warnings", f"work {options.work!r} is not used: no type has a profile with it"[:300])
+        what = f"work {options.work!r} is not used: no type has a profile with it"
+        findings.add("warnings", what[:300])
     return out
 
 
@@ -149,9 +153,10 @@ def count_devices(
     """Compute the number of devices of each type, in all and on each node."""
     given = {kind.lower(): count for kind, count in options.counts.items()}
     per_node = {kind.lower(): count for kind, count in options.devices_per_node.items()}
-    for kind in sorted((set(given) | set(per_node)) - set(fleet.types)):
-        have = ", ".join(fleet.types)
-        findings.add("warnings", f"the number of devices of type {kind!r} is not used: the types are {have}"[:300])
+    have = ", ".join(fleet.types)
+    for kind in sorted({*given, *per_node} - set(fleet.types)):
+        what = f"the number of devices of type {kind!r} is not used: the types are {have}"
+        findings.add("warnings", what[:300])
     index = {node: n for n, node in enumerate(fleet.nodes)}
     users: dict[str, tuple[list[int], list[int]]] = {kind: ([], []) for kind in fleet.types}
     for k, shape in enumerate(held.shapes):
@@ -169,13 +174,15 @@ def count_devices(
         elif kind in per_node and said:
             fleet.counts[kind] = said
         else:
-            at_once = busy_peaks(np.zeros(len(mine), dtype=np.int64), start[mine], end[mine], np.asarray(amount), 1)
+            one = np.zeros(len(mine), dtype=np.int64)
+            at_once = busy_peaks(one, start[mine], end[mine], np.asarray(amount), 1)
             fleet.counts[kind] = int(max(said, at_once[0]))
-            if all(options.node_map.count(name, kind) is not None for n, name in enumerate(fleet.nodes) if peaks[n]) and said:
+            busy = [fleet.nodes[n] for n in np.flatnonzero(peaks).tolist()]
+            if said and all(options.node_map.count(name, kind) is not None for name in busy):
                 continue  # The node map gives the number.
-            num_nodes = int((peaks > 0).sum())
-            where = f" on each of {num_nodes:,} nodes" if num_nodes else ""
-            findings.add("assumed", f"{fleet.counts[kind]:,} devices of type {kind!r}: the most that were busy at once{where}")
+            where = f" on each of {len(busy):,} nodes" if busy else ""
+            what = f"devices of type {kind!r}: the most that were busy at once{where}"
+            findings.add("assumed", f"{fleet.counts[kind]:,} {what}")
 
 
 def on_nodes_of(

@@ -28,7 +28,7 @@ MAX_PLACEMENTS, MAX_PAIRS = 250_000, 50_000_000
 
 @dataclass(frozen=True)
 class ClusterLayout:
-    """Pools; kinds with shape and placements; for each of the ``kept`` runs its kind and its placement on record (``which``)."""
+    """Pools; kinds with placements; kind and recorded placement of the ``kept`` runs."""
 
     places: tuple[str, ...]
     pool_names: tuple[str, ...]

@@ -81,7 +81,7 @@ def names_of(head: str, delimiter: str) -> list[str]:
 
 @dataclass(frozen=True)
 class ColumnLayout:
-    """Positions of the columns; -1 for a missing one."""
+    """Positions of the columns; -1, where every row ends with "", for a missing one."""
 
     width: int
     job: int
@@ -133,13 +133,15 @@ def read_runs(text: str, findings: Findings) -> Runs:
     misfits, good, first = 0, 0, ""
     for line, row in rows:
         if len(row) != layout.width:
-            findings.add("dropped", "rows with another number of fields than the header", f"line {line}")
+            what = "rows with another number of fields than the header"
+            findings.add("dropped", what, f"line {line}")
             first = first or f"line {line}: {len(row)} fields; the header has {layout.width}"
             misfits += 1
             if not STEP.search(row[layout.job].strip() if layout.job < len(row) else ""):
                 runs.unread.append("")
             continue
         good += 1
+        row.append("")
         job = row[layout.job].strip()
         if STEP.search(job):
             runs.steps += 1
@@ -148,7 +150,8 @@ def read_runs(text: str, findings: Findings) -> Runs:
         else:
             add_run(runs, layout, line, job, row, seen, times, findings)
     if misfits > good:
-        raise MisfitError(1, f"{misfits:,} of {misfits + good:,} rows do not fit the header ({first}); {ADVICE}", RECOGNISED)
+        count = f"{misfits:,} of {misfits + good:,} rows"
+        raise MisfitError(1, f"{count} do not fit the header ({first}); {ADVICE}", RECOGNISED)
     return runs
 
 
@@ -157,7 +160,8 @@ def table_rows(text: str) -> Iterator[tuple[int, list[str]]]:
     head = text.lstrip("\ufeff\r\n ").partition("\n")[0]
     delimiter = delimiter_of(head)
     if delimiter is None:
-        raise MisfitError(1, f"no header of sacct: fields separated by |, one of them JobID; {ADVICE}", 0.5)
+        why = f"no header of sacct: fields separated by |, one of them JobID; {ADVICE}"
+        raise MisfitError(1, why, 0.5)
     trailing = head.rstrip().endswith(delimiter)
     if delimiter == "|":
         for number, line in lines_of(text):
@@ -175,7 +179,7 @@ def table_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Numbered lines, one at a time: a list of them would take several times the memory of the text."""
+    """Numbered lines, one at a time: a list would take several times the memory."""
     begin, number = 0, 1
     while begin < len(text):
         end = text.find("\n", begin)
@@ -196,7 +200,7 @@ def add_run(
 ) -> None:
     """Keep one row of a job, or add the reason to the findings."""
     runs.rows += 1
-    state = (row[layout.state].split() or ["(none)"])[0].rstrip("+").upper() if layout.state >= 0 else "(none)"
+    state = (row[layout.state].upper().split() or ["(none)"])[0].rstrip("+")
     if state.replace("_", "").isalpha() or state == "(none)":
         runs.states[state] += 1
     where = f"line {line}, job {shorten(job)}"
@@ -221,17 +225,18 @@ def add_run(
     runs.start.append(begin)
     runs.end.append(end)
     runs.resources.append(held)
-    runs.cores.append(row[layout.cores] if layout.cores >= 0 else "")
-    runs.nodes.append(row[layout.nodes] if layout.nodes >= 0 else "")
-    runs.energy.append(row[layout.energy] if layout.energy >= 0 else "")
+    runs.cores.append(row[layout.cores])
+    runs.nodes.append(row[layout.nodes])
+    runs.energy.append(row[layout.energy])
 
 
 def note_edges(runs: Runs, layout: ColumnLayout, row: Sequence[str]) -> None:
     """The first end and the last release of all rows of jobs so far."""
-    end = time_s(row[layout.end]) if layout.end >= 0 else None
+    end = time_s(row[layout.end])
     if end is not None:
         runs.first_end = end if runs.first_end is None else min(runs.first_end, end)
-    known = next((value for value in (time_s(row[at]) for at in (*layout.release, layout.start)) if value is not None), None)
+    times = (time_s(row[at]) for at in (*layout.release, layout.start))
+    known = next((time for time in times if time is not None), None)
     if known is not None:
         runs.last_release = known if runs.last_release is None else max(runs.last_release, known)
 
@@ -244,23 +249,27 @@ def span_of(layout: ColumnLayout, row: Sequence[str], where: str, findings: Find
     begin = time_s(row[layout.start])
     if begin is None:
         never = is_nothing(row[layout.start])
-        findings.add("dropped", "jobs that never started" if never else "jobs with a Start that is no time", where)
+        what = "jobs that never started" if never else "jobs with a Start that is no time"
+        findings.add("dropped", what, where)
         return None, None, never
-    elapsed = duration_s(row[layout.elapsed]) if layout.elapsed >= 0 else None
-    if layout.end >= 0 and not is_nothing(row[layout.end]):
+    elapsed = duration_s(row[layout.elapsed])
+    if not is_nothing(row[layout.end]):
         end = time_s(row[layout.end])
         if end is None:
-            findings.add("dropped", "jobs with an End that is no time", f"{where}: {shorten(row[layout.end])}")
+            words = f"{where}: {shorten(row[layout.end])}"
+            findings.add("dropped", "jobs with an End that is no time", words)
             return None, None, False
     elif elapsed is not None:
         end = begin + elapsed
         if layout.end >= 0:
-            findings.add("assumed", "jobs without an End: they held what they hold for their Elapsed", where)
+            what = "jobs without an End: they held what they hold for their Elapsed"
+            findings.add("assumed", what, where)
     else:
         findings.add("dropped", "jobs without End and Elapsed", where)
         return begin, None, False
     if end < begin:
-        findings.add("dropped", "jobs that end before they start (the hour when clocks are put back?)", where)
+        what = "jobs that end before they start (the hour when clocks are put back?)"
+        findings.add("dropped", what, where)
         return begin, None, False
     if end == begin:
         findings.add("dropped", "jobs that ran for 0 s", where)
@@ -275,8 +284,10 @@ def release_of(layout: ColumnLayout, row: Sequence[str], begin: int, where: str,
     """The release: Eligible, else Submit, else the start; never after the start."""
     known = [value for value in (time_s(row[at]) for at in layout.release) if value is not None]
     if not known:
-        findings.add("assumed", "jobs without Eligible and Submit are released at their start", where)
+        what = "jobs without Eligible and Submit are released at their start"
+        findings.add("assumed", what, where)
         return begin
     if known[0] > begin:
-        findings.add("warnings", "jobs that start before they are eligible; they are released at their start", where)
+        what = "jobs that start before they are eligible; they are released at their start"
+        findings.add("warnings", what, where)
     return min(known[0], begin)

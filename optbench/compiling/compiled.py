@@ -108,26 +108,28 @@ def _metered(dispatcher: Any) -> Any:
         if isinstance(signature, tuple):
             signature = tuple(UNLITERAL(each) for each in signature)
         if is_inner:
-            with making_inner_code(lightly=takes_tables):
+            with making(LIGHT if takes_tables else FULL):
                 return compile_anew(signature)
-        if is_compiled(dispatcher, signature):
-            return compile_anew(signature)
-        with metered(what):
-            out = compile_anew(signature)
-            set_environments(dispatcher.overloads[NORMALIZED(signature)[0]])
-        return out
+        # Python may call this function, also where an inner one is the first to need it.
+        with making(WHOLE):
+            if is_compiled(dispatcher, signature):
+                return compile_anew(signature)
+            with metered(what):
+                out = compile_anew(signature)
+                set_environments(dispatcher.overloads[NORMALIZED(signature)[0]])
+            return out
 
     dispatcher.compile = compile_one
     return dispatcher
 
 
 @contextmanager
-def making_inner_code(lightly: bool) -> Iterator[None]:
-    """Libraries that this thread makes meanwhile are only linked into others; with ``lightly`` they
-    are optimised little before.
+def making(kind: str) -> Iterator[None]:
+    """Libraries that this thread makes meanwhile are WHOLE, or are only linked into others: FULL
+    after optimising them, LIGHT after optimising them little.
     """
     before = _kind()
-    _making.kind = LIGHT if lightly else FULL
+    _making.kind = kind
     try:
         yield
     finally:

@@ -77,6 +77,32 @@ def test_a_constant_argument_is_no_reason_to_compile_again(tmp_path: Path) -> No
     assert run("import constants", tmp_path) == "6.0 1 1"
 
 
+BOTH = """
+from optbench.compiling.compiled import inner, njit
+
+@njit()
+def doubled(x):
+    return 2 * x
+
+@inner()
+def middle(x):
+    return doubled(x) + 1
+
+@njit()
+def outer(x):
+    return middle(x)
+
+print(outer(3), doubled(4))
+"""
+
+
+def test_python_calls_what_inner_code_was_the_first_to_need(tmp_path: Path) -> None:
+    """The function needs machine code of its own, also where it is compiled on the way to another one's."""
+    (tmp_path / "both.py").write_text(BOTH)
+    for _ in range(2):
+        assert run("import both", tmp_path) == "7 8"
+
+
 RAISES = """
 import numpy as np
 from optbench.compiling.compiled import inner, njit

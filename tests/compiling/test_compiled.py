@@ -77,7 +77,7 @@ def test_a_constant_argument_is_no_reason_to_compile_again(tmp_path: Path) -> No
     assert run("import constants", tmp_path) == "6.0 1 1"
 
 
-BOTH = """
+FIRST_NEEDED_INSIDE = """
 from optbench.compiling.compiled import inner, njit
 
 @njit()
@@ -98,9 +98,9 @@ print(outer(3), doubled(4))
 
 def test_python_calls_what_inner_code_was_the_first_to_need(tmp_path: Path) -> None:
     """The function needs machine code of its own, also where it is compiled on the way to another one's."""
-    (tmp_path / "both.py").write_text(BOTH)
+    (tmp_path / "called.py").write_text(FIRST_NEEDED_INSIDE)
     for _ in range(2):
-        assert run("import both", tmp_path) == "7 8"
+        assert run("import called", tmp_path) == "7 8"
 
 
 RAISES = """

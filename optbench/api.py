@@ -53,9 +53,14 @@ class Budget:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        for name, value, least in (("time_limit_s", self.time_limit_s, 0.0), ("work_limit", self.work_limit, 0.0)):
+        for name, value, least in (
+            ("time_limit_s", self.time_limit_s, 0.0),
+            ("work_limit", self.work_limit, 0.0),
+        ):
             if value is not None and not value > least:
-                raise ParameterError(f"{name} is {value!r}; it must be positive, or None for no limit")
+                raise ParameterError(
+                    f"{name} is {value!r}; it must be positive, or None for no limit"
+                )
         if self.threads < 1:
             raise ParameterError(f"threads is {self.threads!r}; it must be at least 1")
         if self.seed < 0:
@@ -104,13 +109,29 @@ def solve(
         )
     else:
         name, method = type(solver).__name__.lower(), solver
-    return _Solving(instance, name, method, budget, warm_start, on_progress, stop or threading.Event(), bound, bank).result()
+    return _Solving(
+        instance,
+        name,
+        method,
+        budget,
+        warm_start,
+        on_progress,
+        stop or threading.Event(),
+        bound,
+        bank,
+    ).result()
 
 
 def bound(
-    target: str | Path | Instance | Problem, method: str = "auto", *, time_limit_s: float = 10.0, seed: int = 0, threads: int = 1
+    target: str | Path | Instance | Problem,
+    method: str = "auto",
+    *,
+    time_limit_s: float = 10.0,
+    seed: int = 0,
+    threads: int = 1,
 ) -> list[Bound]:
-    """Certified lower bounds, best first, per level of the objective; ``method`` may also name a solver.
+    """Certified lower bounds, best first, per level of the objective; ``method`` may also name a
+    solver.
 
     There is no incumbent at which earlier levels could be held. A later level is therefore bounded
     over all schedules, which is valid but weaker than the bound that ``solve`` computes. The levels
@@ -128,7 +149,10 @@ def bound(
     levels = instance.objective.num_levels
     for k in range(levels):
         level = instance.with_objective(instance.objective.level(k))
-        out += [replace(b, level=k) for b in lower_bounds(level, method=method, time_limit_s=time_limit_s / levels)]
+        out += [
+            replace(b, level=k)
+            for b in lower_bounds(level, method=method, time_limit_s=time_limit_s / levels)
+        ]
     return out
 
 
@@ -140,7 +164,9 @@ def each_level(instance: Instance, k: int) -> Instance:
 
 
 def every_level(instance: Instance) -> Instance:
-    """An instance with the features of all levels; those after the first are solved under limits."""
+    """An instance with the features of all levels; those after the first are solved under
+    limits.
+    """
     if instance.objective.num_levels == 1:
         return instance
     return instance.with_limits(**{metric: math.inf for metric, _ in instance.objective.levels[0]})
@@ -180,7 +206,10 @@ class _Solving:
         if self.warm_start is not None:
             made = verified_or_repaired(self.instance, self.warm_start)
             if not made.verdict.feasible:
-                raise ParameterError(f"the warm start is not feasible: {'; '.join(map(str, made.verdict.violations[:3]))}")
+                raise ParameterError(
+                    "the warm start is not feasible: "
+                    f"{'; '.join(map(str, made.verdict.violations[:3]))}"
+                )
             self.warm_start = made.schedule
         check_supported(self.method, self.name, every_level(self.instance))
         self.compile_s = load_compiled_code(self.method, self.instance, self.bounding)
@@ -193,13 +222,19 @@ class _Solving:
             best = run.best if run.best is not None else best
             if run.best is None or run.verdict is None or run.crash is not None:
                 break
-            level_instance = level_instance.with_limits(**self.instance.objective.held(k, run.verdict.objectives[0]))
+            level_instance = level_instance.with_limits(
+                **self.instance.objective.held(k, run.verdict.objectives[0])
+            )
         return self._assemble(best)
 
     def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
         levels_left = self.instance.objective.num_levels - k
         limit = self.budget.time_limit_s
-        share = None if limit is None else max(0.1, (limit - self.solving_s - self.bounding_s) / levels_left)
+        share = (
+            None
+            if limit is None
+            else max(0.1, (limit - self.solving_s - self.bounding_s) / levels_left)
+        )
         budget = self.budget
         run = Run(
             instance,
@@ -226,7 +261,9 @@ class _Solving:
             self.stop.set()
         except OptbenchError:
             raise
-        except Exception as error:  # The only place that handles a crashed solver; its incumbents are kept.
+        except (
+            Exception
+        ) as error:  # The only place that handles a crashed solver; its incumbents are kept.
             run.termination = "crashed"
             run.crash = error
         if schedule is not None and schedule is not run.best:
@@ -294,7 +331,7 @@ class _Solving:
 def _add_bounds(run: Run) -> None:
     """Compute a certified bound, in what is left of the budget, where the solver gave none.
 
-        ``wall_s`` counts the solver's time alone."""
+    ``wall_s`` counts the solver's time alone."""
     closed = is_closed(run.instance, run.objective, run.bound)
     if closed or run.stop_requested.is_set():
         return

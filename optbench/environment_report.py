@@ -1,4 +1,6 @@
-"""``report()`` checks versions, cores, memory, GPUs and folders, and names a remedy for each problem."""
+"""``report()`` checks versions, cores, memory, GPUs and folders, and names a remedy for each
+problem.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ Status = Literal["ok", "note", "problem"]
 # A status, what was found, and the remedy if there is one.
 Finding = tuple[Status, str, str | None]
 OLDEST_PYTHON = (3, 11)
-ORDERS = ("import highspy; from ortools.sat.python import cp_model", "from ortools.sat.python import cp_model; import highspy")
+ORDERS = (
+    "import highspy; from ortools.sat.python import cp_model",
+    "from ortools.sat.python import cp_model; import highspy",
+)
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,9 @@ def _compiled_code() -> Finding:
 
 
 def _landlock() -> Finding:
-    """Whether Landlock confines the cells of a study, and what this kernel's version cannot prevent."""
+    """Whether Landlock confines the cells of a study, and what this kernel's version cannot
+    prevent.
+    """
     version = landlock.landlock_version()
     if not version:
         detail = "cells of a study can write outside their folders, and signal other processes"

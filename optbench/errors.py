@@ -6,7 +6,9 @@ from difflib import get_close_matches
 
 
 class OptbenchError(Exception):
-    """Base of all errors that are the caller's to mend; the command line turns it into exit code 2."""
+    """Base of all errors that are the caller's to mend; the command line turns it into exit
+    code 2.
+    """
 
 
 class ModelError(OptbenchError):
@@ -14,7 +16,9 @@ class ModelError(OptbenchError):
 
 
 class FileFormatError(OptbenchError):
-    """A file that cannot be read: names the file, the place in it, the value and what is allowed."""
+    """A file that cannot be read: names the file, the place in it, the value and what is
+    allowed.
+    """
 
 
 class UnknownNameError(OptbenchError):
@@ -52,7 +56,9 @@ MAX_LISTED = 30
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` where something is close, otherwise what is known; of long lists what contains the name."""
+    """``did you mean 'x'?`` where something is close, otherwise what is known; of long lists what
+    contains the name.
+    """
     names = sorted(set(known))
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:

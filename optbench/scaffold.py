@@ -1,4 +1,6 @@
-"""``init`` makes a workspace, ``new`` a small working plug-in with its test; no file is overwritten."""
+"""``init`` makes a workspace, ``new`` a small working plug-in with its test; no file is
+overwritten.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +39,27 @@ def init(path: str | Path) -> list[Path]:
 def new(kind: str, name: str, root: str | Path | None = None) -> list[Path]:
     """Write a small working plug-in and its test into the workspace; return the files written."""
     if kind not in FOLDERS:
-        raise ParameterError(f"there is no kind of plug-in called {kind!r}; {nearest(kind, FOLDERS)}")
+        raise ParameterError(
+            f"there is no kind of plug-in called {kind!r}; {nearest(kind, FOLDERS)}"
+        )
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise ParameterError(f"{name!r} cannot name a {kind}: use lower-case letters, digits and underscores, such as 'my_rule'")
+        raise ParameterError(
+            f"{name!r} cannot name a {kind}: use lower-case letters, digits and underscores, "
+            "such as 'my_rule'"
+        )
     place = Path(root) if root is not None else activate()
     if place is None:
-        raise OptbenchError(f"this folder does not lie in a workspace (no {MARKER} here or above); run `optbench init` first")
+        raise OptbenchError(
+            f"this folder does not lie in a workspace (no {MARKER} here or above); run `optbench "
+            "init` first"
+        )
     files = plugin_files(kind, name, place)
     there = [path for path in files if path.exists()]
     if there:
-        raise OptbenchError(f"{there[0]} already exists; nothing was written. Choose another name, or move the file away")
+        raise OptbenchError(
+            f"{there[0]} already exists; nothing was written. Choose another name, or move the "
+            "file away"
+        )
     return write(files)
 
 
@@ -54,9 +67,14 @@ def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
     """The files of one plug-in and their texts."""
     folder = FOLDERS[kind]
     if kind == "study":
-        examples = (root / "problems" / f"{EXAMPLE_PROBLEM}.py", root / "solvers" / f"{EXAMPLE_SOLVER}.py")
+        examples = (
+            root / "problems" / f"{EXAMPLE_PROBLEM}.py",
+            root / "solvers" / f"{EXAMPLE_SOLVER}.py",
+        )
         own = name == EXAMPLE_STUDY or all(path.exists() for path in examples)
-        return {root / folder / f"{name}.toml": fill("study.toml", name, **(OWN if own else BUILT_IN))}
+        return {
+            root / folder / f"{name}.toml": fill("study.toml", name, **(OWN if own else BUILT_IN))
+        }
     return {
         root / folder / f"{name}.py": fill(f"{kind}.py", name),
         root / "tests" / folder / f"test_{name}.py": fill(f"test_{kind}.py", name),
@@ -65,7 +83,9 @@ def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
 
 def fill(template: str, name: str = "", **subject: str) -> str:
     """Fill in a template of ``optbench/templates`` for a plug-in of this name."""
-    text = (resources.files("optbench") / "templates" / f"{template}.txt").read_text(encoding="utf-8")
+    text = (resources.files("optbench") / "templates" / f"{template}.txt").read_text(
+        encoding="utf-8"
+    )
     words = name.split("_")
     return Template(text).safe_substitute(
         NAME=name,

@@ -1,4 +1,6 @@
-"""``simulate`` runs a policy online in the event kernel; ``environment`` does so for a user's agent."""
+"""``simulate`` runs a policy online in the event kernel; ``environment`` does so for a user's
+agent.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ def simulate(
     which ``horizon_s`` replaces.
     """
     if seed < 0 or threads < 1:
-        raise ParameterError(f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1")
+        raise ParameterError(
+            f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1"
+        )
     instance = load_target(target, seed)
     if horizon_s is not None and instance.is_open:
         instance, horizon_s = watched_until(instance, horizon_s), None
@@ -133,19 +137,26 @@ def simulate(
     wall_s = time.perf_counter() - began
     if not isinstance(trace, TimedTrace):
         end_run(addresses(trace.plant), addresses(trace.state), until)
-    done = _report(instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0)
+    done = _report(
+        instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0
+    )
     return replace(done, compile_s=round(compile_s, 3))
 
 
 def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:
-    """A Gymnasium environment over a target (``SchedulingEnv``), or ``num_envs`` of them in lockstep (``FleetEnv``).
+    """A Gymnasium environment over a target (``SchedulingEnv``), or ``num_envs`` of them in
+    lockstep (``FleetEnv``).
 
     A problem makes a new instance at each reset; a file or an instance is repeated.
     """
     from optbench.views.env import FleetEnv, SchedulingEnv
 
     source = problem_or_instance(target)
-    return SchedulingEnv(source, **options) if num_envs is None else FleetEnv(source, num_envs, **options)
+    return (
+        SchedulingEnv(source, **options)
+        if num_envs is None
+        else FleetEnv(source, num_envs, **options)
+    )
 
 
 def problem_or_instance(target: Target) -> Instance | Problem:
@@ -160,12 +171,16 @@ def names_problem(target: str) -> bool:
     return problem_named_by(target) is not None and not Path(target).exists()
 
 
-def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]) -> tuple[str, Policy]:
+def policy_of(
+    policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]
+) -> tuple[str, Policy]:
     """Name and policy."""
     if isinstance(policy, str):
         name, solver = load_solver(policy, params)
         if not isinstance(solver, Policy):
-            raise UnsupportedError(f"{name!r} is an offline solver and cannot decide online; use `optbench solve`")
+            raise UnsupportedError(
+                f"{name!r} is an offline solver and cannot decide online; use `optbench solve`"
+            )
         return name, solver
     if params:
         raise ParameterError(
@@ -179,7 +194,9 @@ def policy_of(policy: str | Policy | Callable[[Moment], Decision], params: dict[
 
 def _in_ticks(instance: Instance, horizon_s: float) -> int:
     if not 0 < horizon_s < math.inf:
-        raise ParameterError(f"horizon_s is {horizon_s!r}; it must be a positive finite number of seconds, or None")
+        raise ParameterError(
+            f"horizon_s is {horizon_s!r}; it must be a positive finite number of seconds, or None"
+        )
     return int(min(float(grid_down(horizon_s / instance.tick_s)), HORIZON_TICKS))
 
 
@@ -196,22 +213,41 @@ def watched_until(instance: Instance, horizon_s: float) -> Instance:
 
 
 def _report(
-    instance: Instance, name: str, seed: int, threads: int, trace: Trace, until: float, wall_s: float, bound_time_s: float
+    instance: Instance,
+    name: str,
+    seed: int,
+    threads: int,
+    trace: Trace,
+    until: float,
+    wall_s: float,
+    bound_time_s: float,
 ) -> Simulation:
     state, complete = trace.state, trace.schedule is not None
-    schedule = trace.schedule if trace.schedule is not None else partial_schedule(instance, trace.plant, state)
+    schedule = (
+        trace.schedule
+        if trace.schedule is not None
+        else partial_schedule(instance, trace.plant, state)
+    )
     verdict = verify(instance, schedule)
     # In a partial schedule, tasks that are missing are no violation.
-    wrong = tuple(str(each) for each in verdict.violations if complete or each.constraint != "assignment")
+    wrong = tuple(
+        str(each) for each in verdict.violations if complete or each.constraint != "assignment"
+    )
     arrivals, done, running = _counts(instance, trace, verdict)
     sites = site_report(instance, state, schedule, arrivals - done - running)
-    energy_j = verdict.metrics["energy_j"] if complete and verdict.metrics else _energy_so_far(instance, trace)
+    energy_j = (
+        verdict.metrics["energy_j"]
+        if complete and verdict.metrics
+        else _energy_so_far(instance, trace)
+    )
     units = float(progress(instance, schedule).units_done(instance).sum())
     bounds = _bounds(instance, bound_time_s) if complete else []
     # A partial schedule has no objective.
     outcome = outcome_of(instance, verdict if complete else None, bounds, floors=bound_time_s > 0)
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
-    stopped = instance.is_open or (not complete and until < math.inf and trace.state.total[NOW] >= until)
+    stopped = instance.is_open or (
+        not complete and until < math.inf and trace.state.total[NOW] >= until
+    )
     return Simulation(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -220,7 +256,8 @@ def _report(
         seed=seed,
         threads=threads,
         end="horizon" if stopped else "complete" if complete else "dead_end",
-        now_s=(float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])) * instance.tick_s,
+        now_s=(float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW]))
+        * instance.tick_s,
         arrivals=arrivals,
         completed=done,
         in_progress=running,
@@ -246,7 +283,9 @@ def _report(
         wall_s=round(wall_s, 6),
         peak_memory_mb=peak_memory_mb(),
         decisions=None if decision_s is None else len(decision_s),
-        decision_ms=None if decision_s is None or not len(decision_s) else _percentiles(1e3 * decision_s, ("p50", "p99")),
+        decision_ms=None
+        if decision_s is None or not len(decision_s)
+        else _percentiles(1e3 * decision_s, ("p50", "p99")),
         schedule=schedule,
     )
 

@@ -1,4 +1,5 @@
-"""Values of parsed JSON and TOML, checked one by one: an error has the place, the value and what is allowed.
+"""Values of parsed JSON and TOML, checked one by one: an error has the place, the value and what is
+allowed.
 
 The readers of each format are built on these: columns of instances, fields of studies, profiles,
 files of sites, records of workflows and the answers of cells.
@@ -53,11 +54,15 @@ def number(
     return float(value)
 
 
-def check_keys(table: Iterable[str], known: Collection[str], where: str = "", within: str = "") -> None:
+def check_keys(
+    table: Iterable[str], known: Collection[str], where: str = "", within: str = ""
+) -> None:
     """Refuse the first unknown key.
 
     ``where`` precedes the message; ``within`` is the path of the table, written before the key.
     """
     for key in table:
         if key not in known:
-            raise FileFormatError(f"{where}unknown key {describe(within + key)}; {nearest(key, known)}")
+            raise FileFormatError(
+                f"{where}unknown key {describe(within + key)}; {nearest(key, known)}"
+            )

@@ -1,7 +1,8 @@
-"""Where the user's plug-ins and results live: a folder marked by ``optbench.toml``, named by ``$OPTBENCH_WORKSPACE``.
+"""Where the user's plug-ins and results live: a folder marked by ``optbench.toml``, named by
+``$OPTBENCH_WORKSPACE``.
 
-The variable is read when the plug-in packages are first imported, and inherited by worker processes, so that spawned
-and forkserver workers see the same plug-ins as their parent.
+The variable is read when the plug-in packages are first imported, and inherited by worker
+processes, so that spawned and forkserver workers see the same plug-ins as their parent.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def find_root(start: Path | None = None) -> Path | None:
 
 
 def activate(path: Path | None = None) -> Path | None:
-    """Make ``path`` the workspace of this process and its workers; by default what the variable says, or the marker finds.
+    """Make ``path`` the workspace of this process and its workers; by default what the variable
+    says, or the marker finds.
 
     Call it before the first plug-in is imported: that is when the folders are looked up.
     """
@@ -37,13 +39,18 @@ def activate(path: Path | None = None) -> Path | None:
         return None
     root = path.resolve()
     if not root.is_dir():
-        raise OptbenchError(f"workspace {str(path)!r} is no folder; mend ${VARIABLE}, or unset it to use the current folder's")
+        raise OptbenchError(
+            f"workspace {str(path)!r} is no folder; mend ${VARIABLE}, or unset it to use the "
+            "current folder's"
+        )
     os.environ[VARIABLE] = str(root)
     return root
 
 
 def store() -> Path:
-    """Folder of local results: ``.optbench`` in the workspace, or in the current folder outside of any."""
+    """Folder of local results: ``.optbench`` in the workspace, or in the current folder outside of
+    any.
+    """
     return (activate() or Path.cwd()) / STORE
 
 
@@ -59,7 +66,9 @@ def checkout() -> Path | None:
 
 
 def plugin_path(folder: str, own: str) -> list[str]:
-    """Where plug-ins of one folder are looked for, first match wins: the workspace, the checkout, the package itself."""
+    """Where plug-ins of one folder are looked for, first match wins: the workspace, the checkout,
+    the package itself.
+    """
     roots = [root for root in (activate(), checkout()) if root is not None]
     found = [root / folder for root in roots if (root / folder).is_dir()]
     return list(dict.fromkeys([*map(str, found), own]))

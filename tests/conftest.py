@@ -18,12 +18,16 @@ os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="optbench-tests-")
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
-    """The public data set named by $OPTBENCH_DATA. Without it tests are skipped, but never under CI."""
+    """The public data set named by $OPTBENCH_DATA. Without it tests are skipped, but never under
+    CI.
+    """
     named = os.environ.get("OPTBENCH_DATA")
     folder = Path(named) if named else None
     if folder is not None and (folder / "MANIFEST.csv").is_file():
         return folder.resolve()
-    problem = f"OPTBENCH_DATA={named} holds no MANIFEST.csv" if named else "OPTBENCH_DATA is not set"
+    problem = (
+        f"OPTBENCH_DATA={named} holds no MANIFEST.csv" if named else "OPTBENCH_DATA is not set"
+    )
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"{problem}; under CI the published instances are not optional")
     pytest.skip(f"{problem}: set it to the folder of published instances")

@@ -15,7 +15,13 @@ import optbench as ob
 from optbench import api
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.lp.certificates import CertificateError, certificate_text
-from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError, UnsupportedError
+from optbench.errors import (
+    ContradictionError,
+    OptbenchError,
+    ParameterError,
+    UnknownNameError,
+    UnsupportedError,
+)
 from optbench.model.builder import Task
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
@@ -62,24 +68,34 @@ def test_objectives_in_order_give_vectors() -> None:
     m.minimize_in_order("makespan_s", "energy_j")
     result = ob.solve(m.build(), "cpsat", time_limit_s=10)
     assert result.objective == (2, 100) and result.status == "optimal"
-    assert result.gap == pytest.approx((0, 0), abs=1e-8)  # the fluid bound gives a relative 1e-9 of a held level away
+    assert result.gap == pytest.approx(
+        (0, 0), abs=1e-8
+    )  # the fluid bound gives a relative 1e-9 of a held level away
     assert {bound.level for bound in result.bounds} == {0, 1}
 
 
 @pytest.mark.parametrize("solver", ["cpsat", "highs"])
 def test_a_weight_before_another_level_costs_no_tick(solver: str) -> None:
-    """1.1 · 15 / 1.1 is a little less than 15: the second level was held at 14 ticks, and nothing was feasible there."""
+    """1.1 · 15 / 1.1 is a little less than 15: the second level was held at 14 ticks, and nothing
+    was feasible there.
+    """
     m = ob.Model()
     m.task(modes=[m.mode(m.pool("gpu", idle_w=1.0), time_s=15, energy_j=5.0)])
     m.minimize_in_order({"makespan": 1.1}, "energy_j")
     found = ob.solve(m.build(), solver, time_limit_s=5)
-    assert found.status == "optimal" and found.objective == (16.5, 5.0) and found.bound == pytest.approx((16.5, 5.0))
+    assert (
+        found.status == "optimal"
+        and found.objective == (16.5, 5.0)
+        and found.bound == pytest.approx((16.5, 5.0))
+    )
 
 
 def test_a_bound_above_a_verified_objective_is_a_contradiction() -> None:
     m = two_clocks()
     m.minimize(energy_j=1)
-    with pytest.raises(ContradictionError, match=r"bound 41.0 from claim exceeds the verified objective 40.0"):
+    with pytest.raises(
+        ContradictionError, match=r"bound 41.0 from claim exceeds the verified objective 40.0"
+    ):
         ob.solve(m.build(), Fixed(mode=1, bound=41.0))
 
 
@@ -113,7 +129,9 @@ def test_a_warm_start_must_be_feasible() -> None:
     m.minimize(energy_j=1)
     instance = m.build()
     late = ob.Schedule(np.array([0]), np.array([0]), np.array([0]), np.array([4]))
-    with pytest.raises(ParameterError, match="duration: task x runs from 0 to 4, in mode 0 it takes 2"):
+    with pytest.raises(
+        ParameterError, match="duration: task x runs from 0 to 4, in mode 0 it takes 2"
+    ):
         ob.solve(instance, "cpsat", warm_start=late)
 
 
@@ -121,7 +139,9 @@ def test_features_a_solver_lacks_are_refused_by_name() -> None:
     m = ob.Model("pieces", preemptive=True)
     m.task(modes=[m.mode(m.pool("p"), 1.5)])
     m.minimize(makespan_s=1)
-    with pytest.raises(UnsupportedError, match=r"solver 'cpsat' cannot run 'pieces' \(preemption: "):
+    with pytest.raises(
+        UnsupportedError, match=r"solver 'cpsat' cannot run 'pieces' \(preemption: "
+    ):
         ob.solve(m.build(), "cpsat")
 
 
@@ -138,7 +158,9 @@ def test_features_a_solver_lacks_are_refused_by_name() -> None:
         ({"solver": Fixed(), "depth": 3}, ParameterError, "this solver is already an object"),
     ],
 )
-def test_bad_arguments_are_named(kwargs: dict[str, object], error: type[OptbenchError], message: str) -> None:
+def test_bad_arguments_are_named(
+    kwargs: dict[str, object], error: type[OptbenchError], message: str
+) -> None:
     m = two_clocks()
     m.minimize(energy_j=1)
     with pytest.raises(error, match=message):
@@ -233,7 +255,9 @@ def test_a_bank_remembers_bounds_and_catches_contradictions(tmp_path: Path) -> N
     # The heuristic proves nothing, but each level was proved before.
     assert again.bound == pytest.approx((2, 100), rel=1e-8) and again.status == "optimal"
     assert all(found.source.startswith("bank:") for found in again.bounds)
-    liar = ob.solve(instance.with_objective(instance.objective.level(1)), Fixed(mode=0, bound=99.0), bank=bank)
+    liar = ob.solve(
+        instance.with_objective(instance.objective.level(1)), Fixed(mode=0, bound=99.0), bank=bank
+    )
     assert liar.bound == 99  # nobody can know yet
     with pytest.raises(ContradictionError, match="99"):
         ob.solve(instance.with_objective(instance.objective.level(1)), Fixed(mode=1), bank=bank)
@@ -250,7 +274,9 @@ class Boasting(Fixed):
             run.report_bound(self.bound, "fluid_lp", "exact-lp")
         elif self.how == "object":
             certificate = certificate_text("combinatorial", source="critical_path")
-            run.take_bound(Bound(self.bound, "critical_path", "combinatorial", certificate=certificate))
+            run.take_bound(
+                Bound(self.bound, "critical_path", "combinatorial", certificate=certificate)
+            )
         elif self.how == "borrowed":  # a true certificate of a lower value
             true = lower_bounds(instance, "fluid")[0]
             run.take_bound(replace(true, value=self.bound))
@@ -266,7 +292,9 @@ def test_only_the_core_calls_a_bound_certified(how: str) -> None:
     result = ob.solve(m.build(), Boasting(mode=0, bound=99.0, how=how))
     assert (result.objective, result.bound) == (100.0, 99.0)
     assert {bound.proof for bound in result.bounds if bound.value == 99.0} == {"solver"}
-    assert max(bound.value for bound in result.bounds if bound.proof != "solver") == pytest.approx(40, rel=1e-8)
+    assert max(bound.value for bound in result.bounds if bound.proof != "solver") == pytest.approx(
+        40, rel=1e-8
+    )
 
 
 @dataclass
@@ -308,7 +336,11 @@ def test_infeasible_says_by_whom_and_is_certified_where_it_can_be(certified: boo
     m = two_clocks()
     m.minimize(energy_j=1)
     free = ob.solve(m.build(), Denies(certified))
-    assert free.status == "infeasible" and free.infeasibility is not None and free.infeasibility.proof == "solver"
+    assert (
+        free.status == "infeasible"
+        and free.infeasibility is not None
+        and free.infeasibility.proof == "solver"
+    )
     m.limit(makespan_s=1.0)
     tight = ob.solve(m.build(), Denies(certified))
     assert tight.infeasibility is not None and tight.infeasibility.proof == "combinatorial"
@@ -320,7 +352,9 @@ def test_a_banked_schedule_refutes_who_calls_its_instance_infeasible(tmp_path: P
     m = two_clocks()
     m.minimize(energy_j=1)
     ob.solve(m.build(), Fixed(mode=1), bank=tmp_path / "bank")
-    with pytest.raises(ContradictionError, match="that no schedule exists, but the bank holds a verified one"):
+    with pytest.raises(
+        ContradictionError, match="that no schedule exists, but the bank holds a verified one"
+    ):
         ob.solve(m.build(), Denies(), bank=tmp_path / "bank")
 
 
@@ -339,7 +373,12 @@ def test_a_crashed_solver_keeps_what_it_had_found() -> None:
     m = two_clocks()
     m.minimize(energy_j=1)
     result = ob.solve(m.build(), Crashing())
-    assert (result.status, result.termination, result.objective, result.verified) == ("error", "crashed", 100, True)
+    assert (result.status, result.termination, result.objective, result.verified) == (
+        "error",
+        "crashed",
+        100,
+        True,
+    )
     assert (
         result.message is not None
         and result.message.startswith("RuntimeError: out of luck (")
@@ -353,7 +392,9 @@ def test_bounds_by_method_and_by_solver() -> None:
     instance = m.build()
     assert ob.bound(instance)[0].value == pytest.approx(40, rel=1e-9)
     assert any(bound.proof == "solver" for bound in ob.bound(instance, "highs", time_limit_s=5))
-    with pytest.raises(UnknownNameError, match="unknown bounding method 'fluidd'; did you mean 'fluid'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown bounding method 'fluidd'; did you mean 'fluid'"
+    ):
         ob.bound(instance, "fluidd")
 
 
@@ -368,5 +409,11 @@ def test_a_stop_request_keeps_what_was_found() -> None:
             before = m.task(modes=modes, after=() if before is None else before)
     m.minimize(makespan_s=1)
     stop = threading.Event()
-    result = ob.solve(m.build(), "cpsat", stop=stop, time_limit_s=60, on_progress=lambda p: stop.set() if p.objective else None)
+    result = ob.solve(
+        m.build(),
+        "cpsat",
+        stop=stop,
+        time_limit_s=60,
+        on_progress=lambda p: stop.set() if p.objective else None,
+    )
     assert result.termination == "interrupted" and result.verified and result.wall_s < 30

@@ -1,4 +1,6 @@
-"""What the documents show works: every Python block runs, every command parses, every link leads somewhere."""
+"""What the documents show works: every Python block runs, every command parses, every link leads
+somewhere.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,24 @@ import pytest
 from optbench.cli.main import build_parser
 
 ROOT = Path(__file__).parents[1]
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md")), ROOT / "mlflow" / "README.md"]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "mlflow" / "README.md",
+]
 IDS = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{language}\n(.*?)^```$", page.read_text(), flags=re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("name", ["README.md", "docs/guide.md"])
-def test_the_examples_of_a_page_run_one_after_the_other(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_examples_of_a_page_run_one_after_the_other(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = "\n".join(blocks(ROOT / name, "python"))
     assert "ob.solve(" in code
     (tmp_path / "page.py").write_text(code)

@@ -31,7 +31,9 @@ print(lp.getInfo().objective_function_value, solver.objective_value)
 
 
 def run(code: str, cwd: Path | None = None) -> str:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=cwd)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=cwd
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -50,14 +52,21 @@ def test_the_folder_mlflow_does_not_shadow_the_library() -> None:
 
 
 def test_importing_optbench_loads_nothing_heavy() -> None:
-    code = "import sys, optbench; print([m for m in ('numpy','torch','pyomo','ortools','highspy','rich') if m in sys.modules])"
+    code = (
+        "import sys, optbench; print([m for m in "
+        "('numpy','torch','pyomo','ortools','highspy','rich') if m in sys.modules])"
+    )
     assert run(code) == "[]"
 
 
 def test_every_lazy_name_is_there_and_known_to_type_checkers() -> None:
     for name, home in optbench._HOME.items():
         assert getattr(optbench, name) is getattr(import_module(home), name)
-    typed = re.findall(r"^    from (\S+) import (\w+) as \2$", Path(optbench.__file__).read_text(), flags=re.MULTILINE)
+    typed = re.findall(
+        r"^    from (\S+) import (\w+) as \2$",
+        Path(optbench.__file__).read_text(),
+        flags=re.MULTILINE,
+    )
     assert {name: home for home, name in typed} == optbench._HOME
     assert set(optbench._HOME) <= set(dir(optbench))
     with pytest.raises(AttributeError, match="no attribute 'solv'"):
@@ -68,7 +77,8 @@ def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys\nfrom optbench.cli.main import main\n"
         "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "print([m for m in ('numpy', 'torch', 'pyomo', 'ortools', 'highspy', 'mlflow') if m in sys.modules])"
+        "print([m for m in ('numpy', 'torch', 'pyomo', 'ortools', 'highspy', 'mlflow') if m in "
+        "sys.modules])"
     )
     assert run(code).splitlines()[-1] == "[]"
 
@@ -99,7 +109,14 @@ def test_a_worker_that_is_spawned_sees_the_workspace(tmp_path: Path) -> None:
         "            print(method, *pool.apply(square, (solver,)))\n"
     )
     env = {key: value for key, value in os.environ.items() if key != "OPTBENCH_WORKSPACE"}
-    done = subprocess.run([sys.executable, script.name], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, script.name],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
     name = "optbench.plugins.solvers.mine"
     assert done.stdout.splitlines() == [f"spawn {name} 25", f"forkserver {name} 25"], done.stderr
 
@@ -109,7 +126,11 @@ def test_the_data_fixture_never_skips_under_ci(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_it(data_dir):\n    pass\n")
     env = {key: value for key, value in os.environ.items() if key not in ("OPTBENCH_DATA", "CI")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
-    outside = subprocess.run(command, env=env, capture_output=True, text=True, cwd=tmp_path, timeout=100)
+    outside = subprocess.run(
+        command, env=env, capture_output=True, text=True, cwd=tmp_path, timeout=100
+    )
     assert "1 skipped" in outside.stdout
-    under = subprocess.run(command, env=env | {"CI": "true"}, capture_output=True, text=True, cwd=tmp_path, timeout=100)
+    under = subprocess.run(
+        command, env=env | {"CI": "true"}, capture_output=True, text=True, cwd=tmp_path, timeout=100
+    )
     assert "OPTBENCH_DATA is not set; under CI" in under.stdout and under.returncode == 1

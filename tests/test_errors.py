@@ -14,7 +14,10 @@ def test_something_close_is_asked_for_and_short_lists_are_shown_whole() -> None:
 
 
 def test_of_long_lists_only_what_contains_the_name_or_the_beginning() -> None:
-    assert nearest("LA01", [*FILES, "flexible/la01_edata"]) == "did you mean one of flexible/la01_edata, jobshop/la01?"
+    assert (
+        nearest("LA01", [*FILES, "flexible/la01_edata"])
+        == "did you mean one of flexible/la01_edata, jobshop/la01?"
+    )
     assert nearest("zz", FILES) == f"known: {', '.join(FILES[:MAX_LISTED])}, ... (50 in all)"
     # All fifty contain it: that says nothing.
     assert nearest("la", FILES).endswith("jobshop/la29, ... (50 in all)")

@@ -17,8 +17,8 @@ from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import feature_names, tiny_instance, tiny_with_ways
 
 SEEDS = range(40)
-# Where something was once found wrong: the presolve of HiGHS 1.14.0 (383, 812), its bounds at a feasibility tolerance of
-# 1e-9 (755), loose bounds (93, 1043), a bound below 0 (1158).
+# Where something was once found wrong: the presolve of HiGHS 1.14.0 (383, 812), its bounds at a
+# feasibility tolerance of 1e-9 (755), loose bounds (93, 1043), a bound below 0 (1158).
 FOUND = (93, 383, 755, 812, 1043, 1158)
 
 
@@ -42,7 +42,9 @@ def test_the_slice_meets_every_feature() -> None:
 def in_order(seed: int) -> Instance:
     """The instance of a seed with two or three aims in order; the last may be a weighted sum."""
     instance = tiny_instance(seed)
-    usable = [m for m in METRICS if instance.tariffs is not None or m not in ("cost_usd", "carbon_g")]
+    usable = [
+        m for m in METRICS if instance.tariffs is not None or m not in ("cost_usd", "carbon_g")
+    ]
     a, b, c = np.random.default_rng(seed).permutation(usable)[:3].tolist()
     levels: tuple[str | dict[str, float], ...] = (a, {b: 2.0, c: 1.0}) if seed % 2 else (a, b, c)
     return validate(instance.with_objective(Objective.in_order(*levels)))

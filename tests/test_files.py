@@ -27,8 +27,12 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640  # 666 without what 027 takes away
 
 
-@pytest.mark.parametrize("error", [OSError("disk is full"), KeyboardInterrupt()], ids=["error", "stop"])
-def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path: Path, error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error", [OSError("disk is full"), KeyboardInterrupt()], ids=["error", "stop"]
+)
+def test_an_exception_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, error: BaseException
+) -> None:
     path = tmp_path / "a"
     path.write_text("old")
     with pytest.raises(type(error)), replacing(path) as fresh:

@@ -10,18 +10,23 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("optbench", "problems", "solvers", "tests", "benchmarks")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
-# Where anything at all may be raised: importing a user's file, running it, and the outermost frame of the command line.
+# Where anything at all may be raised: importing a user's file, running it, and the outermost frame
+# of the command line.
 BROAD_EXCEPT_ALLOWED = {
     "optbench/execute/cell_process.py",
     "optbench/plugins/discovery.py",
     "optbench/cli/main.py",
     "optbench/api.py",
 }
-GLOBAL_RANDOM = re.compile(r"\bnp\.random\.(?!default_rng|get_state|Generator|SeedSequence)\w+|\brandom\.seed\(")
+GLOBAL_RANDOM = re.compile(
+    r"\bnp\.random\.(?!default_rng|get_state|Generator|SeedSequence)\w+|\brandom\.seed\("
+)
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
 BARE_IGNORE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")
 
-FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if path != Path(__file__))
+FILES = sorted(
+    path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py") if path != Path(__file__)
+)
 
 
 def name(path: Path) -> str:
@@ -50,7 +55,12 @@ def broad_excepts(source: str) -> list[int]:
 
 
 def lines_matching(pattern: re.Pattern[str]) -> list[str]:
-    return [f"{name(path)}: {line.strip()}" for path in FILES for line in path.read_text().splitlines() if pattern.search(line)]
+    return [
+        f"{name(path)}: {line.strip()}"
+        for path in FILES
+        for line in path.read_text().splitlines()
+        if pattern.search(line)
+    ]
 
 
 def test_files_are_short() -> None:
@@ -59,12 +69,16 @@ def test_files_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    assert [f"{name(path)} {found}" for path in FILES for found in long_functions(path.read_text())] == []
+    assert [
+        f"{name(path)} {found}" for path in FILES for found in long_functions(path.read_text())
+    ] == []
 
 
 def test_nothing_catches_everything() -> None:
     checked = [path for path in FILES if name(path) not in BROAD_EXCEPT_ALLOWED]
-    assert [f"{name(path)}:{line}" for path in checked for line in broad_excepts(path.read_text())] == []
+    assert [
+        f"{name(path)}:{line}" for path in checked for line in broad_excepts(path.read_text())
+    ] == []
 
 
 def test_nothing_is_left_unfinished_or_silenced_wholesale() -> None:
@@ -74,18 +88,32 @@ def test_nothing_is_left_unfinished_or_silenced_wholesale() -> None:
 
 def test_there_is_no_global_random_generator() -> None:
     # A solver that must be caught using it is the one exception.
-    assert [line for line in lines_matching(GLOBAL_RANDOM) if not line.startswith("tests/testing/test_suites.py")] == []
+    assert [
+        line
+        for line in lines_matching(GLOBAL_RANDOM)
+        if not line.startswith("tests/testing/test_suites.py")
+    ] == []
 
 
 def test_functions_are_compiled_in_one_place() -> None:
-    """numba's cache is not safe without what compiling/compiled.py does first; some others only build types, or serve it."""
-    allowed = ("optbench/compiling/", "optbench/sim/kernel/pointers.py", "tests/compiling/test_compiled.py")
+    """numba's cache is not safe without what compiling/compiled.py does first; some others only
+    build types, or serve it.
+    """
+    allowed = (
+        "optbench/compiling/",
+        "optbench/sim/kernel/pointers.py",
+        "tests/compiling/test_compiled.py",
+    )
     found = lines_matching(re.compile(r"^\s*(?:import numba|from numba)"))
     assert [line for line in found if not line.startswith(allowed)] == []
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert [name(path) for path in FILES if path.stat().st_size and ast.get_docstring(ast.parse(path.read_text())) is None] == []
+    assert [
+        name(path)
+        for path in FILES
+        if path.stat().st_size and ast.get_docstring(ast.parse(path.read_text())) is None
+    ] == []
 
 
 def test_the_checks_themselves_can_fail() -> None:
@@ -94,7 +122,9 @@ def test_the_checks_themselves_can_fail() -> None:
     assert broad_excepts("try:\n    f()\nexcept (ValueError, Exception):\n    pass") == [3]
     assert broad_excepts("try:\n    f()\nexcept ValueError:\n    pass") == []
     assert UNFINISHED.search("# TODO later") and BARE_IGNORE.search("x = 1  # type: ignore")
-    assert GLOBAL_RANDOM.search("np.random.rand(3)") and not GLOBAL_RANDOM.search("np.random.default_rng(0)")
+    assert GLOBAL_RANDOM.search("np.random.rand(3)") and not GLOBAL_RANDOM.search(
+        "np.random.default_rng(0)"
+    )
 
 
 def test_the_tracking_folder_is_no_package() -> None:

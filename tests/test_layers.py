@@ -56,7 +56,9 @@ def layer_of(module: str) -> tuple[int, str]:
 
 
 def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
-    """Absolute names of everything imported, anywhere in the file; ``from a import b`` counts as ``a.b``."""
+    """Absolute names of everything imported, anywhere in the file; ``from a import b`` counts as
+    ``a.b``.
+    """
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -69,7 +71,9 @@ def imports(source: str, module: str, is_package: bool) -> Iterator[str]:
 
 
 def forbidden(source: str, module: str, is_package: bool = False) -> list[str]:
-    """Arrows of one module that point upwards or sideways, and libraries too heavy for its layer."""
+    """Arrows of one module that point upwards or sideways, and libraries too heavy for its
+    layer.
+    """
     height, package = layer_of(module)
     wrong = []
     for target in imports(source, module, is_package):
@@ -85,10 +89,16 @@ def forbidden(source: str, module: str, is_package: bool = False) -> list[str]:
                 wrong.append(f"{module} imports {target}")
         elif package in NUMPY_ONLY and top not in sys.stdlib_module_names | {"numpy", "__future__"}:
             wrong.append(f"{module} imports {target}: only numpy is allowed here")
-        elif top == "mlflow" and not module.startswith("optbench.track.") and package != "optbench.environment_report":
+        elif (
+            top == "mlflow"
+            and not module.startswith("optbench.track.")
+            and package != "optbench.environment_report"
+        ):
             wrong.append(f"{module} imports mlflow: only optbench.track may")
         elif top in ("problems", "solvers", "studies", "tests"):
-            wrong.append(f"{module} imports {target}: plug-ins are loaded by optbench.plugins.discovery")
+            wrong.append(
+                f"{module} imports {target}: plug-ins are loaded by optbench.plugins.discovery"
+            )
     return wrong
 
 
@@ -107,12 +117,21 @@ def plugin_files() -> list[Path]:
 
 
 def test_imports_point_downwards() -> None:
-    wrong = [arrow for module, path in modules() for arrow in forbidden(path.read_text(), module, path.name == "__init__.py")]
+    wrong = [
+        arrow
+        for module, path in modules()
+        for arrow in forbidden(path.read_text(), module, path.name == "__init__.py")
+    ]
     assert wrong == []
 
 
 def test_plugins_import_each_other_relatively_and_nothing_of_the_command_line() -> None:
-    outside = ("optbench.cli", "optbench.testing", "optbench.plugins.solvers", "optbench.plugins.problems")
+    outside = (
+        "optbench.cli",
+        "optbench.testing",
+        "optbench.plugins.solvers",
+        "optbench.plugins.problems",
+    )
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in plugin_files()
@@ -135,7 +154,11 @@ def absolute_imports(path: Path) -> Iterator[str]:
     [
         ("from optbench.views import milp", "optbench.model.instance", "optbench.views.milp"),
         ("import optbench.cli.main", "optbench.study.cells", "optbench.cli.main"),
-        ("def f():\n    from optbench.bounds.auto import best", "optbench.views.milp", "optbench.bounds.auto.best"),
+        (
+            "def f():\n    from optbench.bounds.auto import best",
+            "optbench.views.milp",
+            "optbench.bounds.auto.best",
+        ),
         ("from ..api import solve", "optbench.plugins.discovery", "optbench.api.solve"),
         ("import scipy.sparse", "optbench.model.windows", "scipy.sparse"),
         ("import mlflow", "optbench.run.runner", "mlflow"),

@@ -103,8 +103,9 @@ def test_the_slice_meets_every_verdict() -> None:
     assert set(CONSTRAINTS) - met <= {"form", "finite"}
 
 
-# A constant of the model was rounded, its coefficient was not: a bound of 3e-8 on an optimum of 0. And a search in finer
-# integers that finds nothing better, after which the error of its scale was looked up and was not there.
+# A constant of the model was rounded, its coefficient was not: a bound of 3e-8 on an optimum of 0.
+# And a search in finer integers that finds nothing better, after which the error of its scale was
+# looked up and was not there.
 @pytest.mark.parametrize(("seed", "name"), [(841, "1e9 ticks"), (778, "1 tick")])
 def test_seeds_on_which_cpsat_was_wrong(seed: int, name: str) -> None:
     (scale,) = (each for each in SCALES if each.name == name)
@@ -113,7 +114,9 @@ def test_seeds_on_which_cpsat_was_wrong(seed: int, name: str) -> None:
 
 @BY_SCALE
 def test_brute_force_exact_solvers_and_bounds_agree(scale: Scale) -> None:
-    wrong = [line for seed in range(200, 203) for line in compare(seed, scale, time_limit_s=2.0).wrong]
+    wrong = [
+        line for seed in range(200, 203) for line in compare(seed, scale, time_limit_s=2.0).wrong
+    ]
     assert wrong == []
 
 

@@ -1,4 +1,6 @@
-"""Arriving work that is drained: every solver takes it or refuses it, exact solvers agree, bounds stay below, nothing is lost."""
+"""Arriving work that is drained: every solver takes it or refuses it, exact solvers agree, bounds
+stay below, nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -40,17 +42,26 @@ def made(spec: str, seed: int = 0) -> Instance:
 
 
 def two_clocks(seed: int) -> Instance:
-    """Three jobs, three sites of one or two devices, two clocks each, coarse ticks: small enough to try everything."""
+    """Three jobs, three sites of one or two devices, two clocks each, coarse ticks: small enough to
+    try everything.
+    """
     instance = made(f"geo_dc:jobs=3,tick_s=1800,{THREE}".replace("max_gpus=2", "max_gpus=1"), seed)
     modes = instance.modes
     keep = np.flatnonzero((modes.clock == 1.0) | (modes.clock == 0.5))
     thin = replace(
-        modes, kind_ptr=np.array([0, len(keep)]), req_ptr=np.arange(len(keep) + 1), req_pool=modes.req_pool[keep],
+        modes,
+        kind_ptr=np.array([0, len(keep)]),
+        req_ptr=np.arange(len(keep) + 1),
+        req_pool=modes.req_pool[keep],
         req_count=modes.req_count[keep],
-        **{name: getattr(modes, name)[keep] for name in ("time_per_unit_s", "energy_per_unit_j", "power_w", "clock")},
-    )  # fmt: skip
+        **{
+            name: getattr(modes, name)[keep]
+            for name in ("time_per_unit_s", "energy_per_unit_j", "power_w", "clock")
+        },
+    )
     assert instance.stream is not None
-    # Ways of one to three ticks, and one that is missing, so that they matter at this coarse a tick.
+    # Ways of one to three ticks, and one that is missing, so that they matter at this coarse a
+    # tick.
     ways: Any = 1800.0 * np.random.default_rng(seed).integers(0, 4, instance.stream.latency_s.shape)
     ways[:, seed % 3] = np.inf
     return replace(instance, modes=thin, stream=replace(instance.stream, latency_s=ways))
@@ -58,14 +69,18 @@ def two_clocks(seed: int) -> Instance:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("sojourn_s", [None, 5400.0])
-def test_brute_force_both_programmes_and_bounds_agree_on_small_sites(seed: int, sojourn_s: float | None) -> None:
+def test_brute_force_both_programmes_and_bounds_agree_on_small_sites(
+    seed: int, sojourn_s: float | None
+) -> None:
     instance = two_clocks(seed)
     if sojourn_s is not None:
         instance = instance.with_limits(flow_time_s=3 * sojourn_s)
     best = brute_force(instance)
     for spec in ("cpsat", "highs:form=time_indexed", "highs:form=disjunctive"):
         result = ob.solve(instance, spec, time_limit_s=60)
-        assert result.objective == (None if best is None else pytest.approx(best.objective, rel=1e-9)), spec
+        assert result.objective == (
+            None if best is None else pytest.approx(best.objective, rel=1e-9)
+        ), spec
         assert result.status == ("infeasible" if best is None else "optimal")
     for method in METHODS:
         for bound in lower_bounds(instance, method=method):
@@ -82,24 +97,41 @@ def test_every_other_solver_drains_it_or_refuses_it(name: str) -> None:
             with pytest.raises(ob.OptbenchError, match=f"solver '{name}' cannot run 'geo_dc-"):
                 ob.solve(instance, name)
             continue
-        result = ob.solve(instance, name, time_limit_s=20 if isinstance(solver, Policy) else 2, work_limit=50, bound=False)
+        result = ob.solve(
+            instance,
+            name,
+            time_limit_s=20 if isinstance(solver, Policy) else 2,
+            work_limit=50,
+            bound=False,
+        )
         assert result.status == "feasible", (name, spec, result.violations, result.message)
         assert result.metrics["completed"] == instance.num_tasks
-        assert max((b.value for b in lower_bounds(instance, time_limit_s=2)), default=0.0) <= result.objective  # type: ignore[operator]
+        assert (
+            max((b.value for b in lower_bounds(instance, time_limit_s=2)), default=0.0)
+            <= result.objective
+        )  # type: ignore[operator]
 
 
 def test_tens_of_jobs_at_three_sites_are_solved_to_optimality_under_a_sojourn_limit() -> None:
     free = ob.solve(made(f"geo_dc:jobs=10,tick_s=600,{THREE}"), "cpsat", time_limit_s=60)
     assert free.status == "optimal" and isinstance(free.objective, float)
     mean_s = free.metrics["sojourn_mean_s"]
-    tight = ob.solve(made(f"geo_dc:jobs=10,tick_s=600,{THREE},sojourn_s={0.9 * mean_s:.0f}"), "cpsat", time_limit_s=60)
-    assert tight.metrics["sojourn_mean_s"] <= 0.9 * mean_s + 1 and isinstance(tight.objective, float)
+    tight = ob.solve(
+        made(f"geo_dc:jobs=10,tick_s=600,{THREE},sojourn_s={0.9 * mean_s:.0f}"),
+        "cpsat",
+        time_limit_s=60,
+    )
+    assert tight.metrics["sojourn_mean_s"] <= 0.9 * mean_s + 1 and isinstance(
+        tight.objective, float
+    )
     assert tight.objective >= free.objective
 
 
 @pytest.mark.parametrize("sojourn_s", [4300, 4648, 5281])
 def test_exact_solvers_begin_within_a_limit_that_rules_miss(sojourn_s: int) -> None:
-    """Rules that look at energy alone take 6,000 s a job; a price on the limit brings them under it, and costs energy."""
+    """Rules that look at energy alone take 6,000 s a job; a price on the limit brings them under
+    it, and costs energy.
+    """
     spec = f"geo_dc:jobs=12,tick_s=300,{THREE}"
     free, limited = made(spec), made(f"{spec},sojourn_s={sojourn_s}")
     (least,), found = first_schedules(free), first_schedules(limited)
@@ -109,7 +141,9 @@ def test_exact_solvers_begin_within_a_limit_that_rules_miss(sojourn_s: int) -> N
 
 
 def test_cpsat_reaches_a_limit_without_a_first_schedule() -> None:
-    """It minimises what is limited until the limit holds, proves nothing by that, and leaves the rest to the search."""
+    """It minimises what is limited until the limit holds, proves nothing by that, and leaves the
+    rest to the search.
+    """
     limited = made(f"geo_dc:jobs=6,tick_s=600,{THREE},sojourn_s=4000")
     run = Run(limited, time_limit_s=60)
     reach_limits(limited, run, 60, 1.0)
@@ -124,7 +158,9 @@ def test_cpsat_reaches_a_limit_without_a_first_schedule() -> None:
 @pytest.mark.parametrize("name", ["default_policy", "ucb1", "joint_nf"])
 @pytest.mark.parametrize("outage", ["largest@5m+1h", "us-east@20m+10h"])
 def test_a_site_that_fails_mid_run_loses_no_job(name: str, outage: str) -> None:
-    """Its work goes on afterwards; only devices that are there are ever busy; nothing is done twice."""
+    """Its work goes on afterwards; only devices that are there are ever busy; nothing is done
+    twice.
+    """
     instance = made(f"geo_dc:jobs=12,{THREE},outage=[{outage}]")
     result = ob.solve(instance, name, bound=False)
     schedule = result.schedule
@@ -136,7 +172,9 @@ def test_a_site_that_fails_mid_run_loses_no_job(name: str, outage: str) -> None:
     assert instance.stream is not None
     begin, end = instance.stream.outages.time
     pool = instance.modes.primary[schedule.mode]
-    here = (pool == instance.stream.outages.pool[0]) & (schedule.end > begin) & (schedule.start < end)
+    here = (
+        (pool == instance.stream.outages.pool[0]) & (schedule.end > begin) & (schedule.start < end)
+    )
     assert not here.any()
 
 
@@ -144,22 +182,34 @@ def test_longer_ways_never_lower_the_optimum() -> None:
     instance = made(TICKS)
     assert instance.stream is not None
     farther = replace(instance.stream, latency_s=instance.stream.latency_s + 1200.0)
-    near, far = (ob.solve(i.with_limits(flow_time_s=5 * 4500.0), "cpsat") for i in (instance, replace(instance, stream=farther)))
+    near, far = (
+        ob.solve(i.with_limits(flow_time_s=5 * 4500.0), "cpsat")
+        for i in (instance, replace(instance, stream=farther))
+    )
     assert near.status == far.status == "optimal"
     assert near.objective < far.objective  # type: ignore[operator]
 
 
 def test_merged_pools_keep_the_nearest_way_and_every_outage() -> None:
-    """Twelve sites that are alike but for where they are become one: a schedule is worth the same there."""
+    """Twelve sites that are alike but for where they are become one: a schedule is worth the same
+    there.
+    """
     m = ob.Model("alike", time="seconds", preemptive=True)
     pools = [m.pool(f"p{k}", 2, idle_w=5) for k in range(12)]
-    m.tasks(np.full(SMALL // 12 + 1, 2.0), kind=m.kind(modes=[m.mode(pool, time_s=1, energy_j=7) for pool in pools]))
+    m.tasks(
+        np.full(SMALL // 12 + 1, 2.0),
+        kind=m.kind(modes=[m.mode(pool, time_s=1, energy_j=7) for pool in pools]),
+    )
     m.minimize(energy_j=1.0, flow_time_s=1.0)
     ways = np.array([np.arange(12.0), np.full(12, np.inf)])
     ways[1, 7] = 3.0
     away = Outages(np.array([1, 2]), np.array([4, 4]), np.array([2, -2]), np.array([True, True]))
     instance = with_stream(
-        m.build(), ingress=np.arange(SMALL // 12 + 1) % 2, latency_s=ways, outages=away, ingress_names=("near", "far")
+        m.build(),
+        ingress=np.arange(SMALL // 12 + 1) % 2,
+        latency_s=ways,
+        outages=away,
+        ingress_names=("near", "far"),
     )
     merged = merge_pools(instance).instance
     assert merged.num_pools == 1 and merged.stream is not None
@@ -176,7 +226,9 @@ def test_the_way_to_a_pool_without_a_way_is_no_mode() -> None:
 
 
 def test_work_that_is_left_undone_is_counted_at_the_horizon() -> None:
-    """Censored sojourn: a policy that does nothing has the longest of all, and no J per unit to show."""
+    """Censored sojourn: a policy that does nothing has the longest of all, and no J per unit to
+    show.
+    """
     instance = made("geo_dc:days=0.02,jobs=8")
     nothing = Schedule(*(np.zeros(0, dtype=np.int64) for _ in range(4)))
     assert [str(v) for v in verify(instance, nothing).violations] == [
@@ -190,10 +242,14 @@ def test_work_that_is_left_undone_is_counted_at_the_horizon() -> None:
 
 @pytest.mark.parametrize("metric", ["energy_j", "makespan_s", "flow_time_s"])
 def test_what_takes_all_work_to_be_done_says_nothing_of_an_open_instance(metric: str) -> None:
-    """Doing one job of eight takes less energy and time than any bound on all of them; even of another objective."""
+    """Doing one job of eight takes less energy and time than any bound on all of them; even of
+    another objective.
+    """
     instance = made("geo_dc:days=0.02,jobs=8").with_objective(Objective.weighted({metric: 1.0}))
     assert combinatorial_bounds(instance) == [] and fluid_bound(instance) is None
     schedule = ob.solve(made("geo_dc:days=0.02,jobs=8"), "joint_nf", bound=False).schedule
     assert schedule is not None
-    with pytest.raises(ob.OptbenchError, match=r"'geo_dc-8-0' may leave work undone.*require all work completed"):
+    with pytest.raises(
+        ob.OptbenchError, match=r"'geo_dc-8-0' may leave work undone.*require all work completed"
+    ):
         explain(instance, schedule)

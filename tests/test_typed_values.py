@@ -45,7 +45,9 @@ def test_the_ends_of_a_range_belong_to_it(value: float, fits: bool) -> None:
 
 def test_an_unknown_key_is_named_with_its_path_and_the_nearest() -> None:
     check_keys({"seeds": 1}, ("seeds", "solver"))
-    with pytest.raises(FileFormatError, match=r"^f: unknown key 'tune\.sovler'; did you mean 'solver'"):
+    with pytest.raises(
+        FileFormatError, match=r"^f: unknown key 'tune\.sovler'; did you mean 'solver'"
+    ):
         check_keys({"seeds": 1, "sovler": 2}, ("seeds", "solver"), "f: ", "tune.")
 
 

@@ -1,9 +1,9 @@
 """Clocks to take: what each clock is best for, by the price of a second in the system.
 
 On n GPUs of a type, the clock of least  (P(n, f) − n rest) T(n, f) + μ T(n, f)  is the right one while a second of a run in the
-system is worth μ watts. It rises with μ; ``from_w`` and ``to_w`` are where it takes over and where the next one does. The price
-that belongs to the certified least energy at the record's mean sojourn is the dual λ of the bound; a policy's own is its
-``time_w``.
+system is worth μ watts. It rises with μ; ``from_w`` and ``to_w`` are where it takes over and where
+the next one does. The price that belongs to the certified least energy at the record's mean sojourn
+is the dual λ of the bound; a policy's own is its ``time_w``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ def clocks_of(cluster: LoggedCluster, price_w: float, gpus: tuple[int, ...]) -> 
                 continue
             net = (ways.power_w[rows] - n * rest[t]) * ways.time_s[rows]
             for which, low, high in envelope(net, ways.time_s[rows]):
-                out.append(Clock(name, n, float(ways.clock[rows[which]]), low, high, low <= price_w < high))
+                out.append(
+                    Clock(name, n, float(ways.clock[rows[which]]), low, high, low <= price_w < high)
+                )
     return out
 
 
@@ -86,7 +88,9 @@ def uses_of(cluster: LoggedCluster, least: Least, smallest: float = 0.005) -> li
 
 
 def price_of(policy: str, params: Mapping[str, Any], bound_w: float) -> float:
-    """What a second in the system is worth to a policy, in watts; the bound's price where it learns it from a budget."""
+    """What a second in the system is worth to a policy, in watts; the bound's price where it learns
+    it from a budget.
+    """
     if "latency_budget_s" in params:
         return bound_w
     _, solver = load_solver(policy, dict(params))
@@ -94,7 +98,11 @@ def price_of(policy: str, params: Mapping[str, Any], bound_w: float) -> float:
 
 
 def counts_of(params: Mapping[str, Any], cluster: LoggedCluster) -> tuple[int, ...]:
-    """GPUs per run that the advice is for: those of the policy's thresholds, else the usual ones."""
+    """GPUs per run that the advice is for: those of the policy's thresholds, else the usual
+    ones.
+    """
     most = int(cluster.log.gpus.max())
-    chosen = {int(params[name]) for name in ("wide", "middle", "narrow", "gpus") if params.get(name)}
+    chosen = {
+        int(params[name]) for name in ("wide", "middle", "narrow", "gpus") if params.get(name)
+    }
     return tuple(sorted(n for n in (chosen or {1, 2, 4, 8}) if n <= most)) or (1,)

@@ -34,26 +34,40 @@ def document(done: Audit) -> dict[str, Any]:
         "headline": headline(done),
         "saving": saving_of(done),
         "coverage": of_coverage(log.coverage),
-        "window": {"from": stamp(log.window.opens), "to": stamp(log.window.closes), "complete": log.window.complete},
+        "window": {
+            "from": stamp(log.window.opens),
+            "to": stamp(log.window.closes),
+            "complete": log.window.complete,
+        },
         "causes_j": done.causes,
         "frontier": [{"sojourn_s": s, "energy_j": j} for s, j in done.frontier],
-        "policies": [{**of_policy(each.played), "note": each.note, "taken": each.taken} for each in rows_of(done)],
+        "policies": [
+            {**of_policy(each.played), "note": each.note, "taken": each.taken}
+            for each in rows_of(done)
+        ],
         "prices": asdict(done.prices),
         "optimum": [asdict(use) for use in done.uses],
         "advice": advice.words,
-        "take": None if advice.take is None or done.choice is None else {
+        "take": None
+        if advice.take is None or done.choice is None
+        else {
             **of_policy(advice.take),
             "tried": done.tried,
             "second_half": {
-                **of_policy(done.choice.later), "saving": done.choice.later_saving,
-                "recorded_j": done.choice.later_recorded_j, "recorded_s": done.choice.later_recorded_s,
+                **of_policy(done.choice.later),
+                "saving": done.choice.later_saving,
+                "recorded_j": done.choice.later_recorded_j,
+                "recorded_s": done.choice.later_recorded_s,
             },
-            "clocks": [{**asdict(each), "to_w": None if each.to_w == float("inf") else each.to_w} for each in done.choice.clocks],
+            "clocks": [
+                {**asdict(each), "to_w": None if each.to_w == float("inf") else each.to_w}
+                for each in done.choice.clocks
+            ],
         },
         "assumptions": list(done.assumptions),
         "report": log.report.to_dict(),
         "wall_s": done.wall_s,
-    }  # fmt: skip
+    }
 
 
 def of_coverage(found: Coverage) -> dict[str, Any]:
@@ -82,8 +96,15 @@ def of_ranges(done: Ranges) -> dict[str, Any]:
         "verified": None,
         "headline": said(done)[-1],
         "coverage": of_coverage(done.pods.coverage),
-        "recorded": {"energy_j": [done.recorded_low_j, done.recorded_high_j], "sojourn_s": done.sojourn_s},
-        "least": {"energy_j": done.least_j, "proof": "exact-lp", "at_recorded_ends_j": [done.at_low_j, done.at_high_j]},
+        "recorded": {
+            "energy_j": [done.recorded_low_j, done.recorded_high_j],
+            "sojourn_s": done.sojourn_s,
+        },
+        "least": {
+            "energy_j": done.least_j,
+            "proof": "exact-lp",
+            "at_recorded_ends_j": [done.at_low_j, done.at_high_j],
+        },
         "assumptions": list(done.assumptions),
         "report": done.pods.report.to_dict(),
         "wall_s": done.wall_s,
@@ -92,4 +113,9 @@ def of_ranges(done: Ranges) -> dict[str, Any]:
 
 def refused(record: AuditRecord) -> dict[str, Any]:
     """A record that does not verify."""
-    return {"verified": False, "violations": list(record.violations), "recorded": None, "least": None}
+    return {
+        "verified": False,
+        "violations": list(record.violations),
+        "recorded": None,
+        "least": None,
+    }

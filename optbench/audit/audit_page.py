@@ -56,12 +56,16 @@ def render(done: Audit) -> str:
 
 
 FRONTIER_NOTE = (
-    "No scheduler can be below the dots of the line: the energy there is proved in exact arithmetic, for each mean time in the "
-    "system. Between them the line is straight, and the least may lie a little below it. Points with an arrow lie further out."
+    "No scheduler can be below the dots of the line: the energy there is proved in exact "
+    "arithmetic, for each mean time in the "
+    "system. Between them the line is straight, and the least may lie a little below it. Points "
+    "with an arrow lie further out."
 )
 POLICIES_NOTE = (
-    "Each schedule was made run by run, in order of arrival, and verified. The gap is to the least energy at the policy's own "
-    "mean time in the system. In brackets: the energy without GPUs that idle after the last recorded run."
+    "Each schedule was made run by run, in order of arrival, and verified. The gap is to the "
+    "least energy at the policy's own "
+    "mean time in the system. In brackets: the energy without GPUs that idle after the last "
+    "recorded run."
 )
 CLOCKS_NOTE = (
     "A clock (a share of the top one) is right while a second of a run in the system is worth so "
@@ -75,7 +79,9 @@ PRICES_NOTE = (
 
 def facts(done: Audit) -> tuple[str, ...]:
     log = done.log
-    gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(log.types, log.counts.tolist(), strict=True))
+    gpus = ", ".join(
+        f"{count:,} {kind}" for kind, count in zip(log.types, log.counts.tolist(), strict=True)
+    )
     hours = f"{log.report.read['gpu_hours']:,.0f} GPU-hours"
     when = f"{stamp(log.window.opens)} to {stamp(log.window.closes)}"
     return (f"{log.num_runs:,} runs", gpus, when, hours)
@@ -114,9 +120,12 @@ def capital(words: str) -> str:
 
 def causes_note(done: Audit) -> str:
     said = "; ".join(f"{name}: {audit_charts.WORDS[name]}" for name in done.causes)
-    kept = f" Kept as on record: {', '.join(sorted(done.options.keep))}." if done.options.keep else ""
+    kept = (
+        f" Kept as on record: {', '.join(sorted(done.options.keep))}." if done.options.keep else ""
+    )
     return (
-        f"{said}. A cause's share is what freeing it saves of the certified least energy, averaged over all orders of freeing "
+        f"{said}. A cause's share is what freeing it saves of the certified least energy, "
+        "averaged over all orders of freeing "
         f"(Shapley); the shares add up to the excess.{kept}"
     )
 
@@ -134,7 +143,16 @@ def frontier(done: Audit) -> str:
 
 def policies(done: Audit) -> str:
     record, least = done.record, amount(done.least.energy_j, "J")
-    heads = ("policy", "energy", "of the record", "mean time", "95 %", "least at its time", "gap", "")
+    heads = (
+        "policy",
+        "energy",
+        "of the record",
+        "mean time",
+        "95 %",
+        "least at its time",
+        "gap",
+        "",
+    )
     times = (to_the_second(record.sojourn_s), to_the_second(record.p95_s))
     cells = (amount(record.energy_j, "J"), "100 %", *times, least, f"{100 * done.saving:.1f} %", "")
     return table(heads, [row("record", cells), *map(policy_row, rows_of(done))], "plain")
@@ -159,8 +177,10 @@ def choice(found: Choice | None, done: Audit) -> str:
         return words + uses(done)
     later, whole = found.later, found.whole
     words += (
-        f"<p><b>{escape(whole.label)}</b> was chosen among {done.tried:,} on the first half of the runs. On the second half, "
-        f"which it was not chosen on, it draws {amount(later.inside_j, 'J')} ({change_of(found.later_saving)} than the "
+        f"<p><b>{escape(whole.label)}</b> was chosen among {done.tried:,} on the first half of "
+        "the runs. On the second half, "
+        f"which it was not chosen on, it draws {amount(later.inside_j, 'J')} "
+        f"({change_of(found.later_saving)} than the "
         f"record) at a mean time in the system of {to_the_second(later.sojourn_s)} (the record: "
         f"{to_the_second(found.later_recorded_s)}).</p>"
     )
@@ -168,7 +188,8 @@ def choice(found: Choice | None, done: Audit) -> str:
         return words + uses(done)
     settings = "".join(f" -p {key}={value}" for key, value in whole.params.items())
     command = (
-        f"<p>To play it on these runs: <code>optbench audit LOG ... --instance runs.json</code>, then "
+        "<p>To play it on these runs: <code>optbench audit LOG ... --instance runs.json</code>, "
+        "then "
         f"<code>optbench simulate runs.json --policy {escape(whole.policy + settings)}</code></p>"
     )
     return words + command + clocks(found.clocks, done.prices.gpu_w) + uses(done)
@@ -252,5 +273,3 @@ def left_out(done: Audit) -> list[str]:
         if found:
             parts += [f"<h3>{title}</h3>", bullets([str(each) for each in found])]
     return parts
-
-

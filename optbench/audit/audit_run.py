@@ -1,4 +1,6 @@
-"""An audit: the record verified, the least energy certified, the excess by cause, the policies, the prices and the advice."""
+"""An audit: the record verified, the least energy certified, the excess by cause, the policies, the
+prices and the advice.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ ROOM = 0.02
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """What the verifier says of the record. ``nodes_checked`` are runs that were also verified node by node."""
+    """What the verifier says of the record. ``nodes_checked`` are runs that were also verified node
+    by node.
+    """
 
     feasible: bool
     violations: tuple[str, ...]
@@ -51,10 +55,11 @@ class AuditRecord:
 
 @dataclass(frozen=True)
 class EnergyPrices:
-    """``second_j``: a second more of mean sojourn lowers the least energy by at most so much. ``watt_s``: a watt less of mean
-    power costs at least so many seconds of mean sojourn (None where time is worth nothing). ``gpu_j``: by type, what the least
-    energy becomes lower by with one GPU more, its resting power counted. ``gpu_w``: what a second of a GPU is worth, because
-    others could use it, by type.
+    """``second_j``: a second more of mean sojourn lowers the least energy by at most so much.
+    ``watt_s``: a watt less of mean power costs at least so many seconds of mean sojourn (None where
+    time is worth nothing). ``gpu_j``: by type, what the least energy becomes lower by with one GPU
+    more, its resting power counted. ``gpu_w``: what a second of a GPU is worth, because others
+    could use it, by type.
     """
 
     second_j: float
@@ -65,7 +70,9 @@ class EnergyPrices:
 
 @dataclass(frozen=True)
 class Choice:
-    """The policy chosen on the first half, on all runs and on the second half (``later``), each with the record there."""
+    """The policy chosen on the first half, on all runs and on the second half (``later``), each
+    with the record there.
+    """
 
     whole: PlayedPolicy
     recorded_j: float
@@ -82,15 +89,21 @@ class Choice:
 
     @property
     def holds(self) -> bool:
-        """Whether it saves energy on all runs and on the second half, in both in the record's mean time but for ROOM."""
-        saves = self.later_saving > 0 and self.whole.inside_j < self.recorded_j * (1 - RELATIVE_TOLERANCE)
+        """Whether it saves energy on all runs and on the second half, in both in the record's mean
+        time but for ROOM.
+        """
+        saves = self.later_saving > 0 and self.whole.inside_j < self.recorded_j * (
+            1 - RELATIVE_TOLERANCE
+        )
         in_time = self.later.sojourn_s <= self.later_recorded_s * (1 + ROOM)
         return saves and in_time and self.whole.sojourn_s <= self.recorded_s * (1 + ROOM)
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Energies in joules over all runs; ``least`` is certified, at the record's mean sojourn, ``floor_j`` at any."""
+    """Energies in joules over all runs; ``least`` is certified, at the record's mean sojourn,
+    ``floor_j`` at any.
+    """
 
     cluster: LoggedCluster
     options: AuditOptions
@@ -144,7 +157,9 @@ def audit(
     tell("certifying the least energy")
     free, total_s = options.free, log.sojourn_s
     least = least_energy(cluster, free, total_s)
-    check_bound(record.energy_j, least.energy_j, "the least energy at the record's sojourn", log.name)
+    check_bound(
+        record.energy_j, least.energy_j, "the least energy at the record's sojourn", log.name
+    )
     floor_j = least_energy(cluster, free, None).energy_j
     awake_j = max(least.energy_j, least_energy(cluster, free - {"idle"}, total_s).energy_j)
     causes = causes_of(cluster, free, record.energy_j)
@@ -153,10 +168,22 @@ def audit(
     tell("choosing a policy on the first half")
     choice = choice_of(cluster, options, record, least)
     return Audit(
-        cluster, options, record, least, floor_j, awake_j, causes, least_energy_frontier(cluster, free), made,
-        prices_of(cluster, free, least), tuple(advice.uses_of(cluster, least)), choice,
-        len(candidates(options, record.sojourn_s)), assumptions_of(log, options), time.perf_counter() - began,
-    )  # fmt: skip
+        cluster,
+        options,
+        record,
+        least,
+        floor_j,
+        awake_j,
+        causes,
+        least_energy_frontier(cluster, free),
+        made,
+        prices_of(cluster, free, least),
+        tuple(advice.uses_of(cluster, least)),
+        choice,
+        len(candidates(options, record.sojourn_s)),
+        assumptions_of(log, options),
+        time.perf_counter() - began,
+    )
 
 
 def record_of(cluster: LoggedCluster) -> AuditRecord:
@@ -170,14 +197,24 @@ def record_of(cluster: LoggedCluster) -> AuditRecord:
     known = np.isfinite(log.measured_j)
     modelled = segment_energy_j(cluster.instance, cluster.schedule)
     return AuditRecord(
-        not violations, tuple(violations), 0 if nodes is None else nodes[0].num_tasks,
-        found["energy_j"], found["busy_energy_j"], found["rest_energy_j"], found["sojourn_mean_s"], found["sojourn_p95_s"],
-        found["service_mean_s"], found["makespan_s"],
-        float(log.measured_j[known].sum()) if known.any() else None, float(modelled[known].sum()) if known.any() else None,
-    )  # fmt: skip
+        not violations,
+        tuple(violations),
+        0 if nodes is None else nodes[0].num_tasks,
+        found["energy_j"],
+        found["busy_energy_j"],
+        found["rest_energy_j"],
+        found["sojourn_mean_s"],
+        found["sojourn_p95_s"],
+        found["service_mean_s"],
+        found["makespan_s"],
+        float(log.measured_j[known].sum()) if known.any() else None,
+        float(modelled[known].sum()) if known.any() else None,
+    )
 
 
-def least_energy_frontier(cluster: LoggedCluster, free: frozenset[str]) -> tuple[tuple[float, float], ...]:
+def least_energy_frontier(
+    cluster: LoggedCluster, free: frozenset[str]
+) -> tuple[tuple[float, float], ...]:
     """Return points (mean sojourn in seconds, certified lower bound on the energy in joules) at the
     multiples FRONTIER of the recorded mean sojourn; those that no schedule reaches are left out.
     """
@@ -196,19 +233,25 @@ def prices_of(cluster: LoggedCluster, free: frozenset[str], least: Least) -> Ene
     for t, name in enumerate(log.types):
         more = np.zeros(len(log.types), dtype=np.int64)
         more[t] = 1
-        gpu_j[name] = least.energy_j - least_energy(cluster, free, log.sojourn_s, more=more).energy_j
+        gpu_j[name] = (
+            least.energy_j - least_energy(cluster, free, log.sojourn_s, more=more).energy_j
+        )
     gpu_w = dict(zip(log.types, least.gpu_w.tolist(), strict=True))
     return EnergyPrices(second_j, least.end_s / second_j if second_j > 0 else None, gpu_j, gpu_w)
 
 
-def choice_of(cluster: LoggedCluster, options: AuditOptions, record: AuditRecord, least: Least) -> Choice | None:
+def choice_of(
+    cluster: LoggedCluster, options: AuditOptions, record: AuditRecord, least: Least
+) -> Choice | None:
     found = recommended(cluster.log, options)
     if found is None:
         return None
     whole, later, recorded_j, recorded_s = found
     price_w = advice.price_of(whole.policy, whole.params, least.second_w)
     clocks = advice.clocks_of(cluster, price_w, advice.counts_of(whole.params, cluster))
-    return Choice(whole, record.energy_j, record.sojourn_s, later, recorded_j, recorded_s, tuple(clocks))
+    return Choice(
+        whole, record.energy_j, record.sojourn_s, later, recorded_j, recorded_s, tuple(clocks)
+    )
 
 
 def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:
@@ -219,22 +262,38 @@ def assumptions_of(log: Log, options: AuditOptions) -> tuple[str, ...]:
     sleeps = "idle" in options.free
     resting = " and may sleep otherwise" if sleeps else ", and would with any scheduler"
     most = int(log.gpus.max())
-    profiles = ", ".join(f"{kind} = {p.name}" for kind, p in zip(log.types, log.profiles, strict=True))
+    profiles = ", ".join(
+        f"{kind} = {p.name}" for kind, p in zip(log.types, log.profiles, strict=True)
+    )
     words = [
         log.window.words,
-        f"Energy is that of the GPUs by profiles ({profiles}) and their law of clocks for {log.work} work; it is not measured.",
-        "A unit of work is the same work on every type: a run of T seconds on n GPUs did T / T(n, f) units by its type's law.",
+        (
+            f"Energy is that of the GPUs by profiles ({profiles}) and their law of clocks for "
+            f"{log.work} work; it is not measured."
+        ),
+        (
+            "A unit of work is the same work on every type: a run of T seconds on n GPUs did T / "
+            "T(n, f) units by its type's law."
+        ),
         f"A scheduler may {chosen}.",
         f"GPUs that are not busy idle on record{resting}.",
-        "They are paid for until the last run ends; a run is released when Slurm called it eligible.",
+        (
+            "They are paid for until the last run ends; a run is released when Slurm called it "
+            "eligible."
+        ),
     ]
     if "count" in options.free:
         words.append(
-            f"A run may have 1 to {most} GPUs, the most that any run held; whether its memory allows it, the log does not say."
+            f"A run may have 1 to {most} GPUs, the most that any run held; whether its memory "
+            "allows it, the log does not say."
         )
     if log.coverage.left_out:
         words.append(
-            "Runs that are left out are in no figure: where they held GPUs of a type that is audited, these count as idle."
+            "Runs that are left out are in no figure: where they held GPUs of a type that is "
+            "audited, these count as idle."
         )
-    words.append("The bound knows the runs beforehand and may split them; no scheduler beats it, and none need reach it.")
+    words.append(
+        "The bound knows the runs beforehand and may split them; no scheduler beats it, and none "
+        "need reach it."
+    )
     return (*words, *(str(finding) for finding in log.report.assumed))

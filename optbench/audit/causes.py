@@ -1,8 +1,9 @@
 """Where the excess comes from: each cause's Shapley value.
 
-Let v(F) be the certified least energy where only the freedoms F are given. v(∅) is what the record drew, but for GPUs that idled
-until its last run had ended; v(all) is the bound. What a freedom saves depends on what is freed already (a lower clock needs the
-time that runs waited), so the share of a cause c is the mean of v(F) − v(F ∪ {c}) over all orders of giving the freedoms:
+Let v(F) be the certified least energy where only the freedoms F are given. v(∅) is what the record
+drew, but for GPUs that idled until its last run had ended; v(all) is the bound. What a freedom
+saves depends on what is freed already (a lower clock needs the time that runs waited), so the share
+of a cause c is the mean of v(F) − v(F ∪ {c}) over all orders of giving the freedoms:
 
     share(c) = Σ_{F ∌ c} |F|! (k − |F| − 1)! / k!  (v(F) − v(F ∪ {c}))          k freedoms
 
@@ -29,18 +30,26 @@ def shapley(players: Iterable[str], value: Callable[[frozenset[str]], float]) ->
     out = {}
     for name in names:
         others = [subset for subset in known if name not in subset]
-        weight = {size: factorial(size) * factorial(k - size - 1) / factorial(k) for size in range(k)}
-        out[name] = sum(weight[len(subset)] * (known[subset] - known[subset | {name}]) for subset in others)
+        weight = {
+            size: factorial(size) * factorial(k - size - 1) / factorial(k) for size in range(k)
+        }
+        out[name] = sum(
+            weight[len(subset)] * (known[subset] - known[subset | {name}]) for subset in others
+        )
     return out
 
 
 def causes_of(cluster: LoggedCluster, free: frozenset[str], recorded_j: float) -> dict[str, float]:
-    """Joules of excess by cause; what the GPUs drew until the record's last run had ended counts as idle."""
+    """Joules of excess by cause; what the GPUs drew until the record's last run had ended counts as
+    idle.
+    """
     names = tuple(name for name in FREEDOMS if name in free)
     last_s = min(groups_of(cluster, free)[2], float(cluster.log.end.max()))
 
     def value(subset: frozenset[str]) -> float:
-        return least_energy(cluster, subset, sojourn_of(cluster.log, subset), last_s=last_s).energy_j
+        return least_energy(
+            cluster, subset, sojourn_of(cluster.log, subset), last_s=last_s
+        ).energy_j
 
     found = shapley(names, value)
     tail_j = recorded_j - value(frozenset())

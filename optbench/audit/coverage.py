@@ -96,7 +96,8 @@ def percent(share: float) -> str:
 
 
 def unread_of(runs: Runs, readable: int, gpu_runs: int, gpu_hours: float) -> LeftOut | None:
-    """Rows that held GPUs for a time that cannot be read count with the mean of those that can be.
+    """Rows that held GPUs for a time that cannot be read count with the mean of those that
+    can be.
     """
     if not runs.unread or not readable:
         return None
@@ -112,5 +113,7 @@ def lost_of(runs: Runs, lost: list[tuple[int, int]], window: Window) -> LeftOut 
     rows = np.asarray([row for row, _ in lost], dtype=np.int64)
     start, end = (np.asarray(column, dtype=float)[rows] for column in (runs.start, runs.end))
     length = window.clip(end) - window.clip(start)
-    hours = float((np.asarray([count for _, count in lost]) * length).sum()) / HOUR_S if lost else 0.0
+    hours = (
+        float((np.asarray([count for _, count in lost]) * length).sum()) / HOUR_S if lost else 0.0
+    )
     return LeftOut(UNTYPED, int((length > 0).sum()), hours) if hours > 0 else None

@@ -1,7 +1,8 @@
 """The certified least energy of the work in a log, by what a scheduler may change.
 
-Runs that may use the same ways are one group g with U_g units. With x_gw the units that group g does in way w (type p, n GPUs,
-clock; T seconds and E joules per unit), M the end of the last run and S the seconds in the system of all runs together,
+Runs that may use the same ways are one group g with U_g units. With x_gw the units that group g
+does in way w (type p, n GPUs, clock; T seconds and E joules per unit), M the end of the last run
+and S the seconds in the system of all runs together,
 
     min  Σ (E_w − n rest_p T_w) x_gw + (Σ_p rest_p count_p) M
     s.t. Σ_w x_gw = U_g                         all work is done
@@ -9,12 +10,14 @@ clock; T seconds and E joules per unit), M the end of the last run and S the sec
          Σ_{w on p} n T_w x_gw ≤ count_p (M − min_j release_j)      GPUs
          M ≥ max_j (release_j + u_j min_w T_w)
 
-holds for every schedule of these runs, whoever made it: preempted, split or placed in hindsight. The duals are proved again in
-exact arithmetic (``bounds.exact_check``). Moving the right-hand sides leaves the duals feasible, so that they certify prices
-too: no scheduler that is allowed δ more seconds gets below the bound by more than λ δ.
+holds for every schedule of these runs, whoever made it: preempted, split or placed in hindsight.
+The duals are proved again in exact arithmetic (``bounds.exact_check``). Moving the right-hand sides
+leaves the duals feasible, so that they certify prices too: no scheduler that is allowed δ more
+seconds gets below the bound by more than λ δ.
 
-What is freed (``FREEDOMS``): *clock*, *count*, *placement* let a run use other clocks, GPU counts, types than on record; *idle*
-lets GPUs sleep that are not busy; *waiting* gives the runs the seconds they waited, else S is the time they were at work.
+What is freed (``FREEDOMS``): *clock*, *count*, *placement* let a run use other clocks, GPU counts,
+types than on record; *idle* lets GPUs sleep that are not busy; *waiting* gives the runs the seconds
+they waited, else S is the time they were at work.
 """
 
 from __future__ import annotations
@@ -25,13 +28,20 @@ import numpy as np
 
 from optbench.audit.log import Log
 from optbench.audit.logged_cluster import LoggedCluster
-from optbench.bounds.lp.exact_check import Certificate, certificate, proven_bound, repriced, round_down
+from optbench.bounds.lp.exact_check import (
+    Certificate,
+    certificate,
+    proven_bound,
+    repriced,
+    round_down,
+)
 from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, assemble, solve
 from optbench.errors import OptbenchError
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.units import SUM_MARGIN
 
-# Work is counted in units of this power of two, so that the numbers of the programme stay of similar size; exact in floats.
+# Work is counted in units of this power of two, so that the numbers of the programme stay of
+# similar size; exact in floats.
 MAX_SHIFT = 40
 # A type and a count as one number.
 SPAN = 1 << 20
@@ -40,7 +50,8 @@ TIME_LIMIT_S = 60.0
 
 @dataclass(frozen=True, eq=False)
 class Least:
-    """``second_w`` is λ, joules per second of time in the system; ``gpu_w`` joules per GPU-second of each type.
+    """``second_w`` is λ, joules per second of time in the system; ``gpu_w`` joules per GPU-second
+    of each type.
 
     ``units`` are those done by (group, way) at the optimum, ``end_s`` is M.
     """
@@ -60,8 +71,8 @@ def least_energy(
     more: Ints | None = None,
     last_s: float | None = None,
 ) -> Least:
-    """The bound; without ``sojourn_s`` runs may take any time. ``more`` are GPUs beyond those there are, by type; ``last_s`` is
-    a time, known from elsewhere, before which the last run cannot end.
+    """The bound; without ``sojourn_s`` runs may take any time. ``more`` are GPUs beyond those there
+    are, by type; ``last_s`` is a time, known from elsewhere, before which the last run cannot end.
     """
     log, ways = cluster.log, cluster.ways
     count = log.counts if more is None else log.counts + more
@@ -75,7 +86,9 @@ def least_energy(
     columns, rows = LpColumns(), LpRows()
     scaled = np.ldexp(units, -shift)
     x = columns.add(len(way), 0.0, scaled[group], net_j[way])
-    end = columns.add(1, first_end_s if last_s is None else last_s, np.inf, np.ldexp(float(rest @ count), -shift))[0]
+    end = columns.add(
+        1, first_end_s if last_s is None else last_s, np.inf, np.ldexp(float(rest @ count), -shift)
+    )[0]
     rows.add("work", scaled, (group, x, 1.0), equal=True)
     if sojourn_s is not None:
         rows.add("sojourn", -sojourn_s * (1 + SUM_MARGIN), (0, x, -np.ldexp(time_s[way], shift)))
@@ -99,7 +112,10 @@ def proved(lp: LinearProgram, repriceable: Ints) -> tuple[float, Floats, Certifi
     """Value, point and duals, the value proved in exact arithmetic."""
     found = solve(lp, TIME_LIMIT_S)
     if found.dual is None or found.status != "Optimal":
-        raise OptbenchError(f"the programme of the least energy was not solved (HiGHS: {found.status}); no bound is given")
+        raise OptbenchError(
+            f"the programme of the least energy was not solved (HiGHS: {found.status}); no bound "
+            "is given"
+        )
     proof = repriced(lp, certificate(lp, found.dual), repriceable)
     value = proven_bound(lp, proof)
     if value is None:

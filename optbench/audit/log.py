@@ -1,8 +1,10 @@
-"""What an audit takes from a Slurm log: runs on GPUs of known profiles, where each ran, and whether that was possible.
+"""What an audit takes from a Slurm log: runs on GPUs of known profiles, where each ran, and whether
+that was possible.
 
-A run of T seconds on n GPUs of one type at the recorded clock f did T / T(n, f) units of work, by the law of the type's profile;
-a unit is the same work on every type. The record is verified twice before anything is said of it: node by node where the log
-names nodes (``on_nodes``), and type by type as a schedule of the instance that the policies face (``cluster``).
+A run of T seconds on n GPUs of one type at the recorded clock f did T / T(n, f) units of work, by
+the law of the type's profile; a unit is the same work on every type. The record is verified twice
+before anything is said of it: node by node where the log names nodes (``on_nodes``), and type by
+type as a schedule of the instance that the policies face (``cluster``).
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ from optbench.model.instance import Bools, Floats, Ints
 from optbench.power.profiles import Profile, profile_names
 from optbench.units import HOUR_S
 
-# Causes of excess, and what a scheduler may change; the last two are not the scheduler's to give away run by run.
+# Causes of excess, and what a scheduler may change; the last two are not the scheduler's to give
+# away run by run.
 FREEDOMS = ("clock", "count", "placement", "idle", "waiting")
 KEEPABLE = ("clock", "count", "placement", "idle")
 # GPUs of one run; the laws of clocks say nothing of more.
@@ -39,9 +42,10 @@ OUTSIDE = "runs lie outside of the time that is audited"
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """``clocks`` is the clock that each type ran at (a fraction, default the top one); ``keep`` lists what no scheduler may
-    change: the clock, the GPUs of a run, its type, and that idle GPUs stay awake. ``nodes`` is a file with the GPUs of each
-    node. ``since_s`` and ``until_s``, in seconds since 1970, are the times between which a Slurm log lists every run.
+    """``clocks`` is the clock that each type ran at (a fraction, default the top one); ``keep``
+    lists what no scheduler may change: the clock, the GPUs of a run, its type, and that idle GPUs
+    stay awake. ``nodes`` is a file with the GPUs of each node. ``since_s`` and ``until_s``, in
+    seconds since 1970, are the times between which a Slurm log lists every run.
     """
 
     records: ImportOptions = field(default_factory=ImportOptions)
@@ -55,10 +59,14 @@ class AuditOptions:
 
     def __post_init__(self) -> None:
         if self.since_s is not None and self.until_s is not None and self.since_s >= self.until_s:
-            raise ParameterError(f"since {stamp(self.since_s)} is not before until {stamp(self.until_s)}")
+            raise ParameterError(
+                f"since {stamp(self.since_s)} is not before until {stamp(self.until_s)}"
+            )
         for name in sorted(self.keep):
             if name not in KEEPABLE:
-                raise ParameterError(f"keep: {name!r} is nothing to keep; {nearest(name, KEEPABLE)}")
+                raise ParameterError(
+                    f"keep: {name!r} is nothing to keep; {nearest(name, KEEPABLE)}"
+                )
 
     @property
     def free(self) -> frozenset[str]:
@@ -68,8 +76,9 @@ class AuditOptions:
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """Runs in order of release; times in seconds from the opening of the window, and within it. ``kind`` is the type of a run,
-    ``share`` lists what it held as (run, node, GPUs). ``measured_j`` is NaN where the log has no energy of what lies within.
+    """Runs in order of release; times in seconds from the opening of the window, and within it.
+    ``kind`` is the type of a run, ``share`` lists what it held as (run, node, GPUs). ``measured_j``
+    is NaN where the log has no energy of what lies within.
     """
 
     name: str
@@ -112,7 +121,8 @@ def read_log(path: Path, options: AuditOptions) -> Log:
     name = shown(Path(path.stem))
     if not looks_like_sacct(text):
         raise FileFormatError(
-            f"{shown(path)}: no table of runs; give the output of sacct --parsable2, or CSV, with JobID, Start, End, AllocTRES "
+            f"{shown(path)}: no table of runs; give the output of sacct --parsable2, or CSV, "
+            "with JobID, Start, End, AllocTRES "
             "and NodeList in its first line"
         )
     if options.nodes is not None:
@@ -143,28 +153,49 @@ def log_of(text: str, name: str, options: AuditOptions) -> Log:
     coverage = coverage_of(runs, held, length, left_out, window)
     kept = kept[np.argsort(release[kept], kind="stable")]
     if not len(kept):
-        raise FileFormatError(f"{name}: no run is left; {'; '.join(map(str, findings.report('sacct', {}).dropped[:4]))}")
+        raise FileFormatError(
+            f"{name}: no run is left; "
+            f"{'; '.join(map(str, findings.report('sacct', {}).dropped[:4]))}"
+        )
     note_edges(cut & (length > 0), findings)
     at = {kind: t for t, kind in enumerate(types)}
     measured = np.asarray([energy_j(runs.energy[row]) or np.nan for row in held.rows[kept]])
     counts = np.asarray([fleet.counts[kind] for kind in types], dtype=np.int64)
     figures: dict[str, int | float | str] = {
-        "rows of jobs": runs.rows, "steps": runs.steps, "runs": len(kept), "nodes": len(fleet.nodes),
+        "rows of jobs": runs.rows,
+        "steps": runs.steps,
+        "runs": len(kept),
+        "nodes": len(fleet.nodes),
         "types": ", ".join(f"{fleet.counts[kind]} {kind}" for kind in types),
-        "span_s": float(end[kept].max() - release[kept].min()), "gpu_hours": coverage.covered,
-        "states": ", ".join(f"{state.lower()} {count:,}" for state, count in sorted(runs.states.items())),
-    }  # fmt: skip
+        "span_s": float(end[kept].max() - release[kept].min()),
+        "gpu_hours": coverage.covered,
+        "states": ", ".join(
+            f"{state.lower()} {count:,}" for state, count in sorted(runs.states.items())
+        ),
+    }
     return Log(
-        name=name, jobs=[runs.job[row] for row in held.rows[kept]], release=release[kept] - window.opens,
-        start=start[kept] - window.opens, end=end[kept] - window.opens,
+        name=name,
+        jobs=[runs.job[row] for row in held.rows[kept]],
+        release=release[kept] - window.opens,
+        start=start[kept] - window.opens,
+        end=end[kept] - window.opens,
         kind=np.asarray([at[held.shapes[k][0][0]] for k in kept], dtype=np.int64),
         gpus=np.asarray([held.shapes[k][0][1] for k in kept], dtype=np.int64),
-        types=types, counts=counts, profiles=tuple(fleet.profiles[kind] for kind in types),
-        clock=recorded_clocks(types, fleet.profiles, options, findings), work=options.records.work,
-        nodes=fleet.nodes, on_node=np.asarray([fleet.on_node[kind] for kind in types], dtype=np.int64).reshape(len(types), -1),
-        share=shares_of(fleet, types, kept), measured_j=np.where(cut[kept], np.nan, measured),
-        report=findings.report("sacct", figures), coverage=coverage, window=window,
-    )  # fmt: skip
+        types=types,
+        counts=counts,
+        profiles=tuple(fleet.profiles[kind] for kind in types),
+        clock=recorded_clocks(types, fleet.profiles, options, findings),
+        work=options.records.work,
+        nodes=fleet.nodes,
+        on_node=np.asarray([fleet.on_node[kind] for kind in types], dtype=np.int64).reshape(
+            len(types), -1
+        ),
+        share=shares_of(fleet, types, kept),
+        measured_j=np.where(cut[kept], np.nan, measured),
+        report=findings.report("sacct", figures),
+        coverage=coverage,
+        window=window,
+    )
 
 
 def profiled(fleet: Fleet, name: str) -> tuple[str, ...]:
@@ -173,18 +204,24 @@ def profiled(fleet: Fleet, name: str) -> tuple[str, ...]:
     if not types:
         have = ", ".join(fleet.types)
         raise FileFormatError(
-            f"{name}: no type of device has a profile (types: {have}), so that the log says nothing of energy; give one with "
+            f"{name}: no type of device has a profile (types: {have}), so that the log says "
+            "nothing of energy; give one with "
             f"--profile {fleet.types[0]}=NAME, NAME a file or one of {', '.join(profile_names())}"
         )
     return types
 
 
 def note_edges(cut: Bools, findings: Findings) -> None:
-    what = "runs reach over an edge of the time that is audited and count with what lies inside, as released or ending there"
+    what = (
+        "runs reach over an edge of the time that is audited and count with what lies inside, "
+        "as released or ending there"
+    )
     findings.add_rows("assumed", what, (), int(cut.sum()))
 
 
-def coverage_of(runs: Runs, held: HeldDevices, length: Floats, left_out: list[LeftOut], window: Window) -> Coverage:
+def coverage_of(
+    runs: Runs, held: HeldDevices, length: Floats, left_out: list[LeftOut], window: Window
+) -> Coverage:
     """All GPU-hours in the window, also of rows whose times or types cannot be known."""
     devices = np.asarray([sum(count for _, count in shape) for shape in held.shapes])
     hours = float((devices * length).sum()) / HOUR_S
@@ -192,13 +229,17 @@ def coverage_of(runs: Runs, held: HeldDevices, length: Floats, left_out: list[Le
     readable = hours + (lost.gpu_hours if lost else 0.0)
     unread = unread_of(runs, len(runs.job), len(held.rows) + len(held.lost), readable)
     more = [each for each in (lost, unread) if each is not None]
-    return Coverage(hours + sum(each.gpu_hours for each in more), (*left_out, *more), window.complete)
+    return Coverage(
+        hours + sum(each.gpu_hours for each in more), (*left_out, *more), window.complete
+    )
 
 
 def kept_runs(
     held: HeldDevices, fleet: Fleet, types: tuple[str, ...], length: Floats, findings: Findings
 ) -> tuple[Ints, list[LeftOut]]:
-    """Runs within the window on one type with a profile, of at most MAX_GPUS; and the others with their GPU-hours."""
+    """Runs within the window on one type with a profile, of at most MAX_GPUS; and the others with
+    their GPU-hours.
+    """
     why = []
     for shape, seconds in zip(held.shapes, length.tolist(), strict=True):
         if seconds <= 0:
@@ -206,7 +247,9 @@ def kept_runs(
         elif len(shape) > 1:
             why.append("runs on GPUs of several types at once")
         elif shape[0][0] not in types:
-            why.append(f"runs on {shape[0][0]!r}, a type without a profile (--profile {shape[0][0]}=NAME)")
+            why.append(
+                f"runs on {shape[0][0]!r}, a type without a profile (--profile {shape[0][0]}=NAME)"
+            )
         elif shape[0][1] > MAX_GPUS:
             why.append(f"runs on more than {MAX_GPUS} GPUs")
         elif shape[0][1] > fleet.counts[shape[0][0]]:
@@ -239,19 +282,29 @@ def shares_of(fleet: Fleet, types: tuple[str, ...], kept: Ints) -> tuple[Ints, I
     return run[order], node[order], gpus[order]
 
 
-def recorded_clocks(types: tuple[str, ...], profiles: Mapping[str, Profile], options: AuditOptions, findings: Findings) -> Floats:
+def recorded_clocks(
+    types: tuple[str, ...],
+    profiles: Mapping[str, Profile],
+    options: AuditOptions,
+    findings: Findings,
+) -> Floats:
     """The clock on record of each type: one of its profile's levels."""
     given = {kind.lower(): clock for kind, clock in options.clocks.items()}
     for kind in given:
         if kind not in {each.lower() for each in types}:
-            raise ParameterError(f"clock of {kind!r}: no such type of device with a profile; {nearest(kind, types)}")
+            raise ParameterError(
+                f"clock of {kind!r}: no such type of device with a profile; {nearest(kind, types)}"
+            )
     out = []
     for kind in types:
         levels = profiles[kind].clocks
         clock = given.get(kind.lower(), levels[-1])
         if clock not in levels:
             allowed = ", ".join(f"{level:g}" for level in levels)
-            raise ParameterError(f"clock of {kind!r} is {clock:g}; levels of profile {profiles[kind].name}: {allowed}")
+            raise ParameterError(
+                f"clock of {kind!r} is {clock:g}; levels of profile {profiles[kind].name}: "
+                f"{allowed}"
+            )
         if kind.lower() not in given:
             top = f"type {kind!r} ran at its top clock"
             findings.add("assumed", f"{top} (say --clock {kind}=F if it did not)")

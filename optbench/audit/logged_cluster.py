@@ -1,11 +1,13 @@
-"""The instances behind an audit: the record on its nodes, and the cluster in which a scheduler could have chosen.
+"""The instances behind an audit: the record on its nodes, and the cluster in which a scheduler
+could have chosen.
 
-In ``cluster`` a pool stands for all GPUs of a type. A run of u units may have n GPUs of any type at any clock, in
+In ``cluster`` a pool stands for all GPUs of a type. A run of u units may have n GPUs of any type at
+any clock, in
 
     u T(n, f) seconds, n P(f) watts            n up to the most that a run of the log held
 
-unless its type, its count or the clocks are kept as they were. GPUs that are not busy sleep, unless they are kept awake: the
-record itself is always paid with idle ones (``awake``).
+unless its type, its count or the clocks are kept as they were. GPUs that are not busy sleep, unless
+they are kept awake: the record itself is always paid with idle ones (``awake``).
 """
 
 from __future__ import annotations
@@ -16,7 +18,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.audit.log import MAX_GPUS, Log
-from optbench.model.instance import Bools, Edges, Floats, Instance, Ints, Limits, Modes, Places, Pools, Tasks
+from optbench.model.instance import (
+    Bools,
+    Edges,
+    Floats,
+    Instance,
+    Ints,
+    Limits,
+    Modes,
+    Places,
+    Pools,
+    Tasks,
+)
 from optbench.model.objective import Objective
 from optbench.model.plain_instance import longest_by_kind, unlinked
 from optbench.model.schedule import Schedule
@@ -38,7 +51,9 @@ class Ways:
 
 @dataclass(frozen=True, eq=False)
 class LoggedCluster:
-    """``schedule`` is the record on ``instance``; ``awake`` the same instance with idle GPUs awake."""
+    """``schedule`` is the record on ``instance``; ``awake`` the same instance with idle
+    GPUs awake.
+    """
 
     log: Log
     ways: Ways
@@ -57,7 +72,9 @@ def ways_of(log: Log) -> Ways:
         for n in range(1, min(most, int(log.counts[t])) + 1)
         for f in p.clocks
     ]
-    kind, gpus, clock, time_s, power_w, recorded = (np.asarray(column) for column in zip(*rows, strict=True))
+    kind, gpus, clock, time_s, power_w, recorded = (
+        np.asarray(column) for column in zip(*rows, strict=True)
+    )
     return Ways(kind, gpus, clock, time_s, power_w, recorded.astype(bool))
 
 
@@ -82,7 +99,9 @@ def cluster_of(log: Log, keep: frozenset[str]) -> LoggedCluster:
         rows.append(np.flatnonzero(allowed))
         ptr.append(ptr[-1] + len(rows[-1]))
     way = np.concatenate(rows)
-    modes = modes_of(ways, way, np.asarray(ptr), tuple(kind_name(log, keep, t, n) for t, n in keys.tolist()))
+    modes = modes_of(
+        ways, way, np.asarray(ptr), tuple(kind_name(log, keep, t, n) for t, n in keys.tolist())
+    )
     place = np.full((len(keys), len(ways.kind)), -1, dtype=np.int64)
     place[np.repeat(np.arange(len(keys)), np.diff(ptr)), way] = np.arange(len(way))
     mode = place[kind, mine]
@@ -167,12 +186,16 @@ def tick_of(log: Log, kind: Ints, units: Floats, modes: Modes) -> float:
 
 
 def recorded(instance: Instance, mode: Ints, start_s: Floats) -> Schedule:
-    """What the log says happened, on the grid: a run begins when it did, and takes what its mode says."""
+    """What the log says happened, on the grid: a run begins when it did, and takes what its mode
+    says.
+    """
     return Schedule.of(instance, mode, np.rint(start_s / instance.tick_s))
 
 
 def on_nodes(log: Log) -> tuple[Instance, Schedule] | None:
-    """The runs whose nodes the log names, each in the one way it ran: a pool per node and type, units in seconds."""
+    """The runs whose nodes the log names, each in the one way it ran: a pool per node and type,
+    units in seconds.
+    """
     run, node, count = log.share
     if len(run) == 0:
         return None
@@ -196,12 +219,16 @@ def on_nodes(log: Log) -> tuple[Instance, Schedule] | None:
         clock = float(log.clock[types[-1]])
         power.append(log.profiles[types[-1]].power_w(log.work, sum(held), clock))
     modes = Modes(
-        kind_names=tuple(f"placement {k}" for k in range(size)), kind_ptr=np.arange(size + 1), time_per_unit_s=np.ones(size),
-        energy_per_unit_j=np.asarray(power), power_w=np.asarray(power), clock=log.clock[types],
+        kind_names=tuple(f"placement {k}" for k in range(size)),
+        kind_ptr=np.arange(size + 1),
+        time_per_unit_s=np.ones(size),
+        energy_per_unit_j=np.asarray(power),
+        power_w=np.asarray(power),
+        clock=log.clock[types],
         req_ptr=np.cumsum([0, *(len(where) for where, _ in placements)]),
         req_pool=np.asarray([p for where, _ in placements for p in where], dtype=np.int64),
         req_count=np.asarray([c for _, held in placements for c in held], dtype=np.int64),
-    )  # fmt: skip
+    )
     part = part_of(log, rows)
     names = tuple(f"{log.nodes[n]}/{log.types[t]}" for t, n in pools.tolist())
     on_each = log.on_node[pools[:, 0], pools[:, 1]]

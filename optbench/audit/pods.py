@@ -1,10 +1,11 @@
-"""Pods of a shared GPU cluster (the layout of Alibaba's GPU trace of 2023): when they ran and what they held, not where.
+"""Pods of a shared GPU cluster (the layout of Alibaba's GPU trace of 2023): when they ran and what
+they held, not where.
 
     name, num_gpu, gpu_milli, gpu_spec, creation_time, scheduled_time, deletion_time         one row per pod
     sn, gpu, model                                                                            one row per node
 
-A pod holds ``num_gpu`` GPUs, or with ``gpu_milli`` below 1000 a share of one. ``gpu_spec`` lists the models it may run on (none:
-any). No row says on which node a pod ran, and none has power.
+A pod holds ``num_gpu`` GPUs, or with ``gpu_milli`` below 1000 a share of one. ``gpu_spec`` lists
+the models it may run on (none: any). No row says on which node a pod ran, and none has power.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ NODE_COLUMNS = ("sn", "gpu", "model")
 
 @dataclass(frozen=True)
 class PodGroup:
-    """Pods that held the same: ``gpus`` of one type out of ``types``, or the ``share`` of one; their seconds together."""
+    """Pods that held the same: ``gpus`` of one type out of ``types``, or the ``share`` of one;
+    their seconds together.
+    """
 
     gpus: int
     share: float
@@ -44,7 +47,9 @@ class PodGroup:
 
 @dataclass(frozen=True, eq=False)
 class Pods:
-    """Times from the first release; ``last_s`` is the last end, ``last_release_s`` the last release."""
+    """Times from the first release; ``last_s`` is the last end, ``last_release_s`` the last
+    release.
+    """
 
     name: str
     groups: tuple[PodGroup, ...]
@@ -71,7 +76,10 @@ def table_of(path: Path) -> TextTable:
 def read_pods(path: Path, options: AuditOptions) -> Pods:
     nodes = options.nodes
     if nodes is None:
-        raise FileFormatError(f"{shown(path)}: pods do not say which GPUs there are; give the list of nodes with --nodes FILE")
+        raise FileFormatError(
+            f"{shown(path)}: pods do not say which GPUs there are; give the list of nodes with "
+            "--nodes FILE"
+        )
     findings = Findings()
     models: Counter[str] = Counter()
     widest: dict[str, int] = {}
@@ -86,7 +94,8 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
     for kind in types:
         if kind.lower() not in given:
             raise FileFormatError(
-                f"{shown(nodes)}: model {kind!r} has no profile, and pods may have run on it; give one with --profile {kind}=NAME"
+                f"{shown(nodes)}: model {kind!r} has no profile, and pods may have run on it; "
+                f"give one with --profile {kind}=NAME"
             )
     profiles = {kind: given[kind.lower()] for kind in types}
     left_out: dict[str, tuple[int, float]] = {}
@@ -97,16 +106,26 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
     findings.add("warnings", f"{nodeless}: {intervals}")
     findings.add("warnings", "the trace has no power: energies are those of the profiles given")
     figures: dict[str, int | float | str] = {
-        "pods": sum(group.pods for group in groups), "gpus": ", ".join(f"{models[kind]} {kind}" for kind in types),
+        "pods": sum(group.pods for group in groups),
+        "gpus": ", ".join(f"{models[kind]} {kind}" for kind in types),
         "span_s": last - first,
         "gpu_hours": sum(group.gpus * group.share * group.work_s for group in groups) / HOUR_S,
-    }  # fmt: skip
+    }
     coverage = coverage_of(groups, left_out, findings)
     return Pods(
-        shown(Path(path.stem)), groups, types, np.asarray([models[kind] for kind in types], dtype=np.int64),
-        tuple(profiles.values()), recorded_clocks(types, profiles, options, findings), options.records.work, sojourn_s, last -
-        first, last_release - first, findings.report("pods", figures), coverage,
-    )  # fmt: skip
+        shown(Path(path.stem)),
+        groups,
+        types,
+        np.asarray([models[kind] for kind in types], dtype=np.int64),
+        tuple(profiles.values()),
+        recorded_clocks(types, profiles, options, findings),
+        options.records.work,
+        sojourn_s,
+        last - first,
+        last_release - first,
+        findings.report("pods", figures),
+        coverage,
+    )
 
 
 def coverage_of(
@@ -116,7 +135,9 @@ def coverage_of(
     out = [LeftOut(f"pods: {why}", pods, hours) for why, (pods, hours) in left_out.items()]
     hours = sum(group.gpus * group.share * group.work_s for group in groups) / HOUR_S
     pods = sum(group.pods for group in groups)
-    endless = sum(each.count for each in findings.report("pods", {}).dropped if each.what == ENDLESS)
+    endless = sum(
+        each.count for each in findings.report("pods", {}).dropped if each.what == ENDLESS
+    )
     if endless:
         why = "pods without an end, each counted as a mean pod"
         out.append(LeftOut(why, endless, endless * hours / pods))
@@ -133,7 +154,8 @@ def held_by(
     findings: Findings,
     left_out: dict[str, tuple[int, float]],
 ) -> tuple[Held, float, float, float, float]:
-    """Pods and seconds by what they held and may have run on; seconds in the system; first release, last end, last release.
+    """Pods and seconds by what they held and may have run on; seconds in the system; first release,
+    last end, last release.
 
     ``left_out`` is filled with pods and GPU-hours by why they are not in it.
     """
@@ -147,7 +169,9 @@ def held_by(
 
     pods = pod_rows(table_of(path), findings)
     columns = (pods.gpus, pods.share, pods.created_s, pods.start_s, pods.end_s)
-    for row, (gpus, share, release, start, end) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
+    for row, (gpus, share, release, start, end) in enumerate(
+        zip(*(each.tolist() for each in columns), strict=True)
+    ):
         name = pods.table.columns["name"][row]
         hours = gpus * (share or 1.0) * (end - start) / HOUR_S
         if start < release:

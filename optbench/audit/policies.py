@@ -1,4 +1,6 @@
-"""What policies would have made of the same runs, each verified and set beside the bound at its own time in the system."""
+"""What policies would have made of the same runs, each verified and set beside the bound at its own
+time in the system.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,17 @@ from optbench.plugins.protocol import check_supported
 
 Params = Mapping[str, Any]
 
-# Policies that start a run on fewer GPUs where fewer are free, and those that leave a run its count.
-ELASTIC = ("default_policy", "ucb1", "joint_nf", "least_loaded", "greedy", "threshold_index", "drift_penalty")
+# Policies that start a run on fewer GPUs where fewer are free, and those that leave a run its
+# count.
+ELASTIC = (
+    "default_policy",
+    "ucb1",
+    "joint_nf",
+    "least_loaded",
+    "greedy",
+    "threshold_index",
+    "drift_penalty",
+)
 RIGID = ("fcfs", "fixed_dvfs", "min_energy")
 # What the search for a policy to take tries.
 TIME_W = (0.0, 10.0, 25.0, 50.0, 100.0, 200.0, 400.0)
@@ -40,9 +51,9 @@ LOW_CLOCKS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 @dataclass(frozen=True)
 class PlayedPolicy:
-    """``least_j`` is the least energy at this policy's own mean sojourn; ``after_j`` is what GPUs rested for after the record's
-    end, a part of ``energy_j`` that says more of where the log was cut than of the policy. ``error`` says why a policy did not
-    run.
+    """``least_j`` is the least energy at this policy's own mean sojourn; ``after_j`` is what GPUs
+    rested for after the record's end, a part of ``energy_j`` that says more of where the log was
+    cut than of the policy. ``error`` says why a policy did not run.
     """
 
     policy: str
@@ -76,11 +87,15 @@ def names_of(options: AuditOptions) -> tuple[str, ...]:
     return options.policies or (RIGID if "count" in options.keep else ELASTIC)
 
 
-def play(cluster: LoggedCluster, options: AuditOptions, policy: str, params: Params, bound: bool = True) -> PlayedPolicy:
+def play(
+    cluster: LoggedCluster, options: AuditOptions, policy: str, params: Params, bound: bool = True
+) -> PlayedPolicy:
     """One policy on all runs. A bound above what was verified stops the audit."""
     name, solver = load_solver(policy, dict(params))
     if not isinstance(solver, Policy):
-        raise UnsupportedError(f"{policy!r} solves offline and cannot decide as runs arrive; give a policy")
+        raise UnsupportedError(
+            f"{policy!r} solves offline and cannot decide as runs arrive; give a policy"
+        )
     instance = cluster.instance
     check_supported(solver, name, instance)
     prepare(solver.kernels(instance))
@@ -98,11 +113,22 @@ def play(cluster: LoggedCluster, options: AuditOptions, policy: str, params: Par
     least_j = float("nan")
     if bound:
         least_j = least_energy(cluster, options.free, sojourn_s * cluster.log.num_runs).energy_j
-        check_bound(energy_j, least_j, "the least energy at its own sojourn", f"{cluster.log.name}, {name}")
+        check_bound(
+            energy_j, least_j, "the least energy at its own sojourn", f"{cluster.log.name}, {name}"
+        )
     return PlayedPolicy(
-        name, params, energy_j, sojourn_s, found["sojourn_p95_s"], found["makespan_s"], found["rest_energy_j"],
-        resting_after(cluster, trace.schedule), least_j, gap(energy_j, least_j) if bound else None, wall_s,
-    )  # fmt: skip
+        name,
+        params,
+        energy_j,
+        sojourn_s,
+        found["sojourn_p95_s"],
+        found["makespan_s"],
+        found["rest_energy_j"],
+        resting_after(cluster, trace.schedule),
+        least_j,
+        gap(energy_j, least_j) if bound else None,
+        wall_s,
+    )
 
 
 def resting_after(cluster: LoggedCluster, schedule: Schedule) -> float:
@@ -148,10 +174,12 @@ def candidates(options: AuditOptions, mean_s: float) -> list[tuple[str, Params]]
 def recommended(
     log: Log, options: AuditOptions, tried: Sequence[tuple[str, Params]] | None = None
 ) -> tuple[PlayedPolicy, PlayedPolicy, float, float] | None:
-    """The policy of least energy that keeps the record's mean sojourn on the first half of the runs, and draws less than it.
+    """The policy of least energy that keeps the record's mean sojourn on the first half of the
+    runs, and draws less than it.
 
-    Returned on the whole log, and on the second half, which it was not chosen on, beside the energy and the mean sojourn of the
-    record there. Energy is without that of GPUs that rest after the record's end. None where there is no such policy.
+    Returned on the whole log, and on the second half, which it was not chosen on, beside the energy
+    and the mean sojourn of the record there. Energy is without that of GPUs that rest after the
+    record's end. None where there is no such policy.
     """
     half = log.num_runs // 2
     if half < 1:
@@ -163,12 +191,17 @@ def recommended(
     for name, params in candidates(options, mean_s) if tried is None else tried:
         try:
             made = play(first, options, name, params, bound=False)
-        except (ParameterError, UnsupportedError):  # a parameter that this log's profiles do not know; the others are tried
+        except (
+            ParameterError,
+            UnsupportedError,
+        ):  # a parameter that this log's profiles do not know; the others are tried
             continue
         if made.error is None and made.sojourn_s <= mean_s and made.inside_j < least_j:
             kept.append(made)
     # Other runs will not be quite the same: one with room to spare is preferred.
-    best = min(kept, key=lambda made: (made.sojourn_s > SPARE * mean_s, made.inside_j), default=None)
+    best = min(
+        kept, key=lambda made: (made.sojourn_s > SPARE * mean_s, made.inside_j), default=None
+    )
     if best is None:
         return None
     second = cluster_from(log, np.arange(half, log.num_runs), options)

@@ -38,7 +38,9 @@ def recorded(done: Ranges) -> str:
 def render_ranges(done: Ranges) -> str:
     """The page as text."""
     pods = done.pods
-    gpus = ", ".join(f"{count:,} {kind}" for kind, count in zip(pods.types, pods.counts.tolist(), strict=True))
+    gpus = ", ".join(
+        f"{count:,} {kind}" for kind, count in zip(pods.types, pods.counts.tolist(), strict=True)
+    )
     facts = (f"{pods.num_pods:,} pods", gpus, clock(round(pods.last_s)))
     rows = [
         ("record", recorded(done)),

@@ -1,17 +1,20 @@
 """Energies as intervals, where a log leaves open on which type of GPU its runs ran.
 
-With y_gt the seconds that the pods of group g (n GPUs, or a share s of one) ran on type t, the log says no more than
+With y_gt the seconds that the pods of group g (n GPUs, or a share s of one) ran on type t, the log
+says no more than
 
     Σ_t y_gt = D_g          t among the types that the group may use
     Σ_g s n y_gt ≤ count_t H
 
 and the record used  H Σ_t idle_t count_t + Σ_gt c_gt y_gt  with  s n (P_t − idle_t) ≤ c_gt ≤ n (P_t − idle_t): how much of a
-shared GPU's power is due to a pod, the log does not say either. Its ends over all such y are linear programmes. Whatever y is,
-the work was u_g = Σ_t s y_gt / T_t, and no scheduler does it, in S seconds in the system of all pods together, with less than
+shared GPU's power is due to a pod, the log does not say either. Its ends over all such y are linear
+programmes. Whatever y is, the work was u_g = Σ_t s y_gt / T_t, and no scheduler does it, in S
+seconds in the system of all pods together, with less than
 
     min  Σ (P_w − rest) T_w x_gw + M Σ_t rest_t count_t        over x and y, Σ_w x_gw = u_g, else as in ``least``
 
-All ends are proved again in exact arithmetic. A placement in between has a least energy of its own: it is given for the two ends.
+All ends are proved again in exact arithmetic. A placement in between has a least energy of its own:
+it is given for the two ends.
 """
 
 from __future__ import annotations
@@ -30,13 +33,16 @@ from optbench.model.instance import Floats, Ints
 from optbench.model.measures import check_bound
 from optbench.units import SUM_MARGIN
 
-# GPU-seconds and units are counted in this power of two, joules too: exact in floats, and of a size that HiGHS likes.
+# GPU-seconds and units are counted in this power of two, joules too: exact in floats, and of a size
+# that HiGHS likes.
 SHIFT = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Ranges:
-    """``least_j`` holds wherever the pods ran; ``at_low_j`` and ``at_high_j`` where the record used least and most."""
+    """``least_j`` holds wherever the pods ran; ``at_low_j`` and ``at_high_j`` where the record used
+    least and most.
+    """
 
     pods: Pods
     options: AuditOptions
@@ -112,7 +118,9 @@ def placements(pods: Pods, spots: Spots, columns: LpColumns, rows: LpRows, cost:
 
 
 def end_of(pods: Pods, spots: Spots, cost: Floats) -> tuple[float, Floats]:
-    """Least of a cost per second over the placements that the log allows, proved; and one of least cost."""
+    """Least of a cost per second over the placements that the log allows, proved; and one of least
+    cost.
+    """
     columns, rows = LpColumns(), LpRows()
     y = placements(pods, spots, columns, rows, np.nextafter(cost, -np.inf))
     value, point, _ = proved(assemble(columns, rows), np.arange(len(spots.seconds)))
@@ -126,7 +134,9 @@ def least_over(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | Non
     return float(np.ldexp(value, SHIFT))
 
 
-def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | None) -> LinearProgram:
+def least_program(
+    pods: Pods, spots: Spots, options: AuditOptions, at: Floats | None
+) -> LinearProgram:
     free = options.free
     rest = np.asarray([p.sleep_w if "idle" in free else p.idle_w for p in pods.profiles])
     columns, rows = LpColumns(), LpRows()
@@ -155,8 +165,12 @@ def least_program(pods: Pods, spots: Spots, options: AuditOptions, at: Floats | 
     return assemble(columns, rows)
 
 
-def ways_of(pods: Pods, spots: Spots, options: AuditOptions, rest: Floats) -> tuple[Ints, Floats, Floats, Floats, Ints]:
-    """Source (a group, or a spot where types are kept), GPUs, seconds and joules above rest per unit, type: of every way."""
+def ways_of(
+    pods: Pods, spots: Spots, options: AuditOptions, rest: Floats
+) -> tuple[Ints, Floats, Floats, Floats, Ints]:
+    """Source (a group, or a spot where types are kept), GPUs, seconds and joules above rest per
+    unit, type: of every way.
+    """
     everywhere = range(len(pods.types))
     if "placement" in options.free:
         sources = [(g, group, everywhere) for g, group in enumerate(pods.groups)]
@@ -184,16 +198,31 @@ def points(pods: Pods, options: AuditOptions, t: int, n: int) -> list[tuple[floa
     """(seconds per unit, watts) of a type by clock."""
     profile = pods.profiles[t]
     clocks = profile.clocks if "clock" in options.free else (float(pods.clock[t]),)
-    return [(profile.time_per_unit_s(pods.work, n, f), profile.power_w(pods.work, n, f)) for f in clocks]
+    return [
+        (profile.time_per_unit_s(pods.work, n, f), profile.power_w(pods.work, n, f)) for f in clocks
+    ]
 
 
 def assumptions_of(pods: Pods, options: AuditOptions) -> tuple[str, ...]:
-    named = ", ".join(f"{kind} = {p.name}" for kind, p in zip(pods.types, pods.profiles, strict=True))
+    named = ", ".join(
+        f"{kind} = {p.name}" for kind, p in zip(pods.types, pods.profiles, strict=True)
+    )
     return (
-        f"Energy is modelled by profiles ({named}) for {options.records.work} work; the log has none.",
-        "The log does not say where a pod ran: every figure is an interval over all types of GPU that it may have used.",
+        (
+            f"Energy is modelled by profiles ({named}) for {options.records.work} work; the log "
+            "has "
+            "none."
+        ),
+        (
+            "The log does not say where a pod ran: every figure is an interval over all types of "
+            "GPU "
+            "that it may have used."
+        ),
         "A share of a GPU draws from its share to all of what the GPU draws at work.",
         "Pods are taken as work to be done, not as services that must be up for a time.",
-        "Ends of intervals hold for sums over time; that pods fit at every moment may make the true range smaller.",
+        (
+            "Ends of intervals hold for sums over time; that pods fit at every moment may make the "
+            "true range smaller."
+        ),
         *(str(finding) for finding in pods.report.assumed),
     )

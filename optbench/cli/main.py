@@ -23,7 +23,9 @@ from optbench.workspace import activate
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb: its module in ``optbench.cli.verbs``, imported when the verb is run, and its summary."""
+    """A verb: its module in ``optbench.cli.verbs``, imported when the verb is run, and its
+    summary.
+    """
 
     module_name: str
     summary: str
@@ -36,10 +38,15 @@ class Verb:
 
 VERBS: dict[str, Verb] = {
     "solve": Verb("solve", "solve one instance; every result is verified and bounded"),
-    "verify": Verb("verify_schedule", "check a schedule: every constraint by name, every metric recomputed"),
+    "verify": Verb(
+        "verify_schedule", "check a schedule: every constraint by name, every metric recomputed"
+    ),
     "bound": Verb("bound", "certified lower bounds: value, source and proof"),
     "simulate": Verb("simulate", "run a policy online in the event kernel"),
-    "audit": Verb("audit", "from a cluster's log: the energy that could be saved, certified, and the policy to use"),
+    "audit": Verb(
+        "audit",
+        "from a cluster's log: the energy that could be saved, certified, and the policy to use",
+    ),
     "pareto": Verb("pareto", "the front between two metrics, with a certified lower bound"),
     "run": Verb("run_study", "run what is missing of a study; the same command resumes it"),
     "train": Verb("train", "train a learned solver"),
@@ -47,16 +54,22 @@ VERBS: dict[str, Verb] = {
     "sync": Verb("sync", "send missing and changed runs to MLflow"),
     "ui": Verb("ui", "MLflow's pages on the runs of this workspace; Optuna's with --optuna"),
     "report": Verb("report", "one page on a study: ranking, differences, proofs"),
-    "claims": Verb("claims", "the ledger of claims: the paper's figure, ours, the bound, the verdict"),
+    "claims": Verb(
+        "claims", "the ledger of claims: the paper's figure, ours, the bound, the verdict"
+    ),
     "convert": Verb("convert", "write an instance in another format"),
-    "list": Verb("catalogue", "problems, solvers and studies with their parameters, profiles of devices"),
+    "list": Verb(
+        "catalogue", "problems, solvers and studies with their parameters, profiles of devices"
+    ),
     "data": Verb("data", "public instances: list, fetch, path"),
     "schema": Verb("schema", "JSON Schema of an instance, a schedule or a result"),
     "init": Verb("init", "make a workspace: problems/, solvers/, studies/ with a working example"),
     "compile": Verb("compiling", "compile the event kernel and the searches now, once per machine"),
     "new": Verb("new", "write a small working solver, problem or study, with its test"),
     "doctor": Verb("doctor", "versions, cores, GPUs, folders; what is missing, with the remedy"),
-    "quickstart": Verb("quickstart", "a first study in half a minute: solved, verified, bounded, compared"),
+    "quickstart": Verb(
+        "quickstart", "a first study in half a minute: solved, verified, bounded, compared"
+    ),
 }
 DESCRIPTION = "Declare a GPU-scheduling problem once; solve it, verify it, bound it."
 EPILOG = """\
@@ -73,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # A character that the terminal cannot show must not lose a result.
+            stream.reconfigure(
+                errors="replace"
+            )  # A character that the terminal cannot show must not lose a result.
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
@@ -89,10 +104,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return fail(f"{where}{error.strerror or error}", exits.USAGE, words)
-    except Exception as error:  # The outermost frame: any exception that arrives here is an internal error.
+    except (
+        Exception
+    ) as error:  # The outermost frame: any exception that arrives here is an internal error.
         if os.environ.get("OPTBENCH_DEBUG"):
             raise
-        return fail(f"internal error: {type(error).__name__}: {error}. Set OPTBENCH_DEBUG=1 to see where.", exits.INTERNAL, words)
+        return fail(
+            f"internal error: {type(error).__name__}: {error}. Set OPTBENCH_DEBUG=1 to see where.",
+            exits.INTERNAL,
+            words,
+        )
 
 
 def run(words: Sequence[str]) -> int:
@@ -104,7 +125,9 @@ def run(words: Sequence[str]) -> int:
         emit(parser.format_help())
         return exits.USAGE
     args, extra = parser.parse_known_args(words)
-    if isinstance(getattr(args, "names", None), list):  # argparse ends a list of names at the first option.
+    if isinstance(
+        getattr(args, "names", None), list
+    ):  # argparse ends a list of names at the first option.
         args.names += [word for word in extra if not word.startswith("-")]
         extra = [word for word in extra if word.startswith("-")]
     if extra:
@@ -118,11 +141,20 @@ def run(words: Sequence[str]) -> int:
 
 
 def build_parser(wanted: Iterable[str] = tuple(VERBS)) -> tuple[Parser, dict[str, Parser]]:
-    """The parser, and the parser of each verb; only the verbs in ``wanted`` are imported and have options."""
+    """The parser, and the parser of each verb; only the verbs in ``wanted`` are imported and have
+    options.
+    """
     listed = "\n".join(f"  {name:<12}{verb.summary}" for name, verb in VERBS.items())
-    parser = Parser(prog="optbench", description=DESCRIPTION, epilog=EPILOG.format(verbs=listed), usage="optbench VERB [options]")
+    parser = Parser(
+        prog="optbench",
+        description=DESCRIPTION,
+        epilog=EPILOG.format(verbs=listed),
+        usage="optbench VERB [options]",
+    )
     parser.add_argument("--version", action=Version, help="show the version and leave")
-    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", help=argparse.SUPPRESS, parser_class=Parser, prog="optbench")
+    subparsers = parser.add_subparsers(
+        dest="verb", metavar="VERB", help=argparse.SUPPRESS, parser_class=Parser, prog="optbench"
+    )
     wanted = set(wanted)
     verbs = {}
     for name, verb in VERBS.items():
@@ -130,7 +162,9 @@ def build_parser(wanted: Iterable[str] = tuple(VERBS)) -> tuple[Parser, dict[str
             verbs[name] = subparsers.add_parser(name)
             continue
         examples = "examples:\n" + "\n".join(f"  {line}" for line in verb.module.EXAMPLES)
-        verbs[name] = subparsers.add_parser(name, description=verb.module.DESCRIPTION, epilog=examples)
+        verbs[name] = subparsers.add_parser(
+            name, description=verb.module.DESCRIPTION, epilog=examples
+        )
         verb.module.configure(verbs[name])
         add_json(verbs[name])
     return parser, verbs

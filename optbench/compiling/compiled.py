@@ -74,7 +74,9 @@ def njit(*, cache: bool = True, **options: Any) -> Callable[[Any], Any]:
     def decorate(function: Any) -> Any:
         dispatcher = numba.njit(**{**_unwrapped(function), **options})(function)
         if cache:
-            dispatcher._cache = KernelCache(function, stamp_of(Path(function.__code__.co_filename).parent))
+            dispatcher._cache = KernelCache(
+                function, stamp_of(Path(function.__code__.co_filename).parent)
+            )
         return _metered(dispatcher)
 
     return decorate
@@ -99,7 +101,10 @@ def _metered(dispatcher: Any) -> Any:
     """Measure compiling and announce it for optbench's own code; constant arguments do not cause
     compiling again.
     """
-    compile_anew, own = dispatcher.compile, Path(dispatcher.py_func.__code__.co_filename).is_relative_to(PACKAGE)
+    compile_anew, own = (
+        dispatcher.compile,
+        Path(dispatcher.py_func.__code__.co_filename).is_relative_to(PACKAGE),
+    )
     is_inner = bool(dispatcher.targetoptions.get("no_cpython_wrapper"))
     takes_tables = bool(_unwrapped(dispatcher.py_func))
     what = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__name__}" if own else None
@@ -150,7 +155,11 @@ def set_environments(compiled: Any) -> None:
 
 def install_inner_code() -> None:
     """Let numba's libraries keep inner code as LLVM code; see the module's docstring."""
-    begin, optimise, finish = Library.__init__, Library._optimize_final_module, Library._finalize_final_module
+    begin, optimise, finish = (
+        Library.__init__,
+        Library._optimize_final_module,
+        Library._finalize_final_module,
+    )
     serialise, set_env = Library.serialize_using_object_code, Codegen.set_env
 
     def begin_library(self: Any, *args: Any, **options: Any) -> None:
@@ -161,7 +170,9 @@ def install_inner_code() -> None:
         if self._kind != LIGHT:
             optimise(self)
             return
-        passes, builder = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap")
+        passes, builder = self._codegen._module_pass_manager(
+            loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap"
+        )
         passes.run(self._final_module, builder)
 
     def finish_module(self: Any) -> None:
@@ -180,7 +191,10 @@ def install_inner_code() -> None:
             set_env(self, name, environment)
 
     Library.__init__, Library._optimize_final_module = begin_library, optimise_module
-    Library._finalize_final_module, Library.serialize_using_object_code = finish_module, serialise_library
+    Library._finalize_final_module, Library.serialize_using_object_code = (
+        finish_module,
+        serialise_library,
+    )
     Codegen.set_env = set_environment
 
 

@@ -55,7 +55,11 @@ def cache_root() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "optbench"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "optbench" / "Cache"
+        return (
+            Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+            / "optbench"
+            / "Cache"
+        )
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "optbench"
 
 
@@ -69,10 +73,18 @@ def kernels_folder() -> Path:
 @remembered
 def platform_digest() -> str:
     """Return a digest of what machine code depends on beside its source."""
-    versions = (platform.python_implementation(), sys.version_info[:2], numba.__version__, llvmlite.__version__, np.__version__)
+    versions = (
+        platform.python_implementation(),
+        sys.version_info[:2],
+        numba.__version__,
+        llvmlite.__version__,
+        np.__version__,
+    )
     machine = (sys.platform, platform.machine(), binding.get_host_cpu_name(), CPU_FEATURES())
     options = (CONFIG.OPT, CONFIG.BOUNDSCHECK, CONFIG.DEBUGINFO_DEFAULT)
-    return hashlib.sha256(repr((versions, machine, tuple(map(str, options)))).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((versions, machine, tuple(map(str, options)))).encode()).hexdigest()[
+        :16
+    ]
 
 
 class CodeFiles:
@@ -118,7 +130,9 @@ class KernelCache(caching.FunctionCache):
         self._name, self._py_func = repr(function), function
         self._impl = _Storable(function)
         name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
-        self.files = CodeFiles(kernels_folder(), f"{name}-{function.__code__.co_firstlineno}", stamp)
+        self.files = CodeFiles(
+            kernels_folder(), f"{name}-{function.__code__.co_firstlineno}", stamp
+        )
         self._cache_path = str(self.files.folder / stamp)
         self._enabled = True
 

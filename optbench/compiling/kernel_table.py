@@ -18,7 +18,13 @@ from functools import cache as remembered
 from pathlib import Path
 from typing import Any
 
-from optbench.compiling.compile_meter import announce, announcing, compiled_s, metered, no_announcement
+from optbench.compiling.compile_meter import (
+    announce,
+    announcing,
+    compiled_s,
+    metered,
+    no_announcement,
+)
 from optbench.compiling.second_process import share_of_this_process
 from optbench.errors import UnknownNameError
 
@@ -158,15 +164,29 @@ KERNELS = {
     ),
     "pilot": Kernel(
         "networks that route",
-        (_entry(f"{PARTS}.sites.pilot", "run_pilot", *[ROW] * 5, SINGLES, FLOATS, FLOATS, "float64"),),
+        (
+            _entry(
+                f"{PARTS}.sites.pilot", "run_pilot", *[ROW] * 5, SINGLES, FLOATS, FLOATS, "float64"
+            ),
+        ),
         ("optbench.learn.sites.pilot",),
     ),
     "pilot_training": Kernel(
         "training of networks that route",
         (
             _entry(
-                f"{PARTS}.sites.pilot", "roll", *[ROWS] * 4, ROW, SINGLES, "float64[:,::1]", FLOATS, ROW,
-                "float32[:,:,::1]", "boolean[:,:,::1]", ROWS, "float64[:,:,::1]",
+                f"{PARTS}.sites.pilot",
+                "roll",
+                *[ROWS] * 4,
+                ROW,
+                SINGLES,
+                "float64[:,::1]",
+                FLOATS,
+                ROW,
+                "float32[:,:,::1]",
+                "boolean[:,:,::1]",
+                ROWS,
+                "float64[:,:,::1]",
             ),
         ),
         ("optbench.learn.sites.parallel_weeks",),
@@ -174,8 +194,25 @@ KERNELS = {
     "environments": Kernel(
         "environments",
         (
-            _entry(f"{PARTS}.fleet", "open_all", *[ROWS] * 4, ROW, "float32[:,::1]", "boolean[:,::1]", "float64[:,::1]"),
-            _entry(f"{PARTS}.fleet", "step_all", *[ROWS] * 4, ROW, ROW, "float32[:,::1]", "boolean[:,::1]", "float64[:,::1]"),
+            _entry(
+                f"{PARTS}.fleet",
+                "open_all",
+                *[ROWS] * 4,
+                ROW,
+                "float32[:,::1]",
+                "boolean[:,::1]",
+                "float64[:,::1]",
+            ),
+            _entry(
+                f"{PARTS}.fleet",
+                "step_all",
+                *[ROWS] * 4,
+                ROW,
+                ROW,
+                "float32[:,::1]",
+                "boolean[:,::1]",
+                "float64[:,::1]",
+            ),
         ),
         ("optbench.views.env.batch",),
     ),
@@ -209,8 +246,23 @@ KERNELS = {
         "tabu search for shops",
         (
             _entry(
-                f"{PRIMAL}.tabu", "search", GRAPH, SHOP_ROWS, SEQUENCES, ROW, SEQUENCES, ROW, ROW,
-                SEQUENCES, ROW, SCRATCH, ROWS, ROWS, ROW, "int64", "int64",
+                f"{PRIMAL}.tabu",
+                "search",
+                GRAPH,
+                SHOP_ROWS,
+                SEQUENCES,
+                ROW,
+                SEQUENCES,
+                ROW,
+                ROW,
+                SEQUENCES,
+                ROW,
+                SCRATCH,
+                ROWS,
+                ROWS,
+                ROW,
+                "int64",
+                "int64",
             ),
         ),
         ("optbench.sim.primal",),
@@ -219,8 +271,17 @@ KERNELS = {
         "genetic search for projects",
         (
             _entry(
-                f"{PRIMAL}.genetic", "evolve", GRAPH, DEMANDS, ROW, ROW, ROWS, ROWS, *[ROW] * 5,
-                "int64", "int64",
+                f"{PRIMAL}.genetic",
+                "evolve",
+                GRAPH,
+                DEMANDS,
+                ROW,
+                ROW,
+                ROWS,
+                ROWS,
+                *[ROW] * 5,
+                "int64",
+                "int64",
             ),
         ),
         ("optbench.sim.primal",),
@@ -228,12 +289,14 @@ KERNELS = {
     "deductions": Kernel(
         "destructive bounds",
         (
-            _entry(PROPAGATE, "propagate", ROW, ROW, FLAGS, FLAGS, "boolean", ROW, *DEDUCTION_TABLES),
+            _entry(
+                PROPAGATE, "propagate", ROW, ROW, FLAGS, FLAGS, "boolean", ROW, *DEDUCTION_TABLES
+            ),
             _entry(PROPAGATE, "shave", ROW, ROW, FLAGS, "int64", "boolean", ROW, *DEDUCTION_TABLES),
         ),
         ("optbench.bounds.combinatorial.destructive",),
     ),
-}  # fmt: skip
+}
 
 
 # What bounds may run, whatever the instance; what policies that are written in Python run.
@@ -311,7 +374,11 @@ def _one_at_a_time() -> Iterator[None]:
             folder = kernels_folder()
             folder.mkdir(parents=True, exist_ok=True)
             remove_unused()
-            lock = stack.enter_context((folder / f"{stamp_of(Path(__file__).parents[1] / 'sim' / 'kernel')}.lock").open("w"))
+            lock = stack.enter_context(
+                (folder / f"{stamp_of(Path(__file__).parents[1] / 'sim' / 'kernel')}.lock").open(
+                    "w"
+                )
+            )
             give_up = time.monotonic() + MOST_WAITING_S
             while time.monotonic() < give_up:
                 with contextlib.suppress(BlockingIOError):

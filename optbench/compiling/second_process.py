@@ -27,7 +27,9 @@ serve(lambda name: KERNELS[name].compile_missing())
 
 
 def share_of_this_process(names: Sequence[str]) -> Iterator[str]:
-    """Yield the kernels that this process should compile, while a second one compiles the others."""
+    """Yield the kernels that this process should compile, while a second one compiles the
+    others.
+    """
     if len(names) < LEAST_KERNELS or (os.cpu_count() or 1) < LEAST_CORES:
         yield from names
         return

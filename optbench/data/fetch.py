@@ -1,4 +1,6 @@
-"""Fetch public data into the cache: checked against the registry while it arrives, put in place whole or not at all."""
+"""Fetch public data into the cache: checked against the registry while it arrives, put in place
+whole or not at all.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ Progress = Callable[[DataFile, int], None]
 def fetch(names: Sequence[str], on_progress: Progress | None = None) -> list[Path]:
     """Paths of the files of these sets or file names, fetched where they are not here yet.
 
-    Files that were extracted from their source cannot be fetched: naming one is an error, within a set they are left out.
+    Files that were extracted from their source cannot be fetched: naming one is an error, within a
+    set they are left out.
     """
     out = []
     for file in select(names):
@@ -38,7 +41,11 @@ def fetch(names: Sequence[str], on_progress: Progress | None = None) -> list[Pat
 
 def unfetchable(names: Sequence[str]) -> list[DataFile]:
     """Files of these sets that are not here and cannot be fetched."""
-    return [file for file in select(names) if file.url is None and locate(file)[0] in ("missing", "damaged")]
+    return [
+        file
+        for file in select(names)
+        if file.url is None and locate(file)[0] in ("missing", "damaged")
+    ]
 
 
 def download(file: DataFile, url: str, on_progress: Progress | None = None) -> Path:
@@ -53,21 +60,27 @@ def download(file: DataFile, url: str, on_progress: Progress | None = None) -> P
                 wrong = f"SHA-256 is {digest}, that of {file.path} is {file.sha256}"
                 raise DataError(f"{url}: {wrong}; nothing was kept")
     except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
-        raise DataError(f"cannot fetch {file.path} from {url}: {reason(error)}. Offline? {OFFLINE}") from None
+        raise DataError(
+            f"cannot fetch {file.path} from {url}: {reason(error)}. Offline? {OFFLINE}"
+        ) from None
     return target
 
 
 OFFLINE = "Set OPTBENCH_DATA to a folder that holds the data, or OPTBENCH_DATA_URL to a mirror"
 
 
-def receive(file: DataFile, url: str, write: Callable[[bytes], object], on_progress: Progress | None) -> str:
+def receive(
+    file: DataFile, url: str, write: Callable[[bytes], object], on_progress: Progress | None
+) -> str:
     """Stream the file, no further than its known size; returns its SHA-256."""
     digest, size = hashlib.sha256(), 0
     with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:
         while chunk := response.read(CHUNK_BYTES):
             size += len(chunk)
             if size > file.size:
-                raise DataError(f"{url}: more than the {file.size:,} bytes of {file.path}; nothing was kept")
+                raise DataError(
+                    f"{url}: more than the {file.size:,} bytes of {file.path}; nothing was kept"
+                )
             digest.update(chunk)
             write(chunk)
             if on_progress is not None:

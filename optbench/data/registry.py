@@ -1,4 +1,6 @@
-"""What public data there is: sets of files with their size, checksum, licence and origin, and where they lie here."""
+"""What public data there is: sets of files with their size, checksum, licence and origin, and where
+they lie here.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ class DataError(OptbenchError):
 
 @dataclass(frozen=True)
 class DataFile:
-    """One file: ``path`` is its name in the registry, ``source_path`` that in the repository (or a remark, if extracted)."""
+    """One file: ``path`` is its name in the registry, ``source_path`` that in the repository (or a
+    remark, if extracted).
+    """
 
     path: str
     size: int
@@ -44,7 +48,9 @@ class DataFile:
 
     @property
     def url(self) -> str | None:
-        """Where it can be fetched; None for what was extracted and exists nowhere else in this form."""
+        """Where it can be fetched; None for what was extracted and exists nowhere else in this
+        form.
+        """
         if self.repository is None or self.commit is None:
             return None
         template = os.environ.get("OPTBENCH_DATA_URL", URL)
@@ -71,13 +77,19 @@ def data_sets() -> dict[str, DataSet]:
         rows = []
         for path, size, sha256, source, source_path in entry["files"]:
             origin = raw["sources"].get(source, {})
-            rows.append(DataFile(path, size, sha256, origin.get("repository"), origin.get("commit"), source_path))
+            rows.append(
+                DataFile(
+                    path, size, sha256, origin.get("repository"), origin.get("commit"), source_path
+                )
+            )
         out[name] = DataSet(name, entry["summary"], entry["licence"], tuple(rows))
     return out
 
 
 def find(name: str) -> DataFile:
-    """The file that a name stands for: ``jobshop/ft06``, ``jobshop/ft06.txt``, ``rcpsp/j30/j30_1_1.rcp``, ``rcpsp/j30_1_1``."""
+    """The file that a name stands for: ``jobshop/ft06``, ``jobshop/ft06.txt``,
+    ``rcpsp/j30/j30_1_1.rcp``, ``rcpsp/j30_1_1``.
+    """
     every = [file for entry in data_sets().values() for file in entry.files]
     matches = [file for file in every if file.path == name] or [
         file for file in every if name in (file.name, file.path.rsplit(".", 1)[0])
@@ -87,7 +99,9 @@ def find(name: str) -> DataFile:
     if not matches:
         known = [file.name for file in every] + [file.path for file in every]
         folder = name.split("/")[0]
-        in_set = [file.name for file in data_sets()[folder].files] if folder in data_sets() else known
+        in_set = (
+            [file.name for file in data_sets()[folder].files] if folder in data_sets() else known
+        )
         raise UnknownNameError("data file", name, in_set)
     return matches[0]
 
@@ -107,7 +121,10 @@ def data_root() -> Path | None:
         return None
     folder = Path(named)
     if not folder.is_dir():
-        raise DataError(f"environment variable OPTBENCH_DATA is {named!r}, which is no folder; correct or unset it")
+        raise DataError(
+            f"environment variable OPTBENCH_DATA is {named!r}, which is no folder; correct or "
+            "unset it"
+        )
     return folder
 
 
@@ -148,15 +165,24 @@ def data_path(name: str) -> Path:
     if path is None:
         raise DataError(f"{file.path} is not here; {remedy(file)}")
     if state == "damaged":
-        raise DataError(f"{path} is not the published file: its SHA-256 is not {file.sha256}; remove it, then {remedy(file)}")
+        raise DataError(
+            f"{path} is not the published file: its SHA-256 is not {file.sha256}; remove it, "
+            f"then {remedy(file)}"
+        )
     return path
 
 
 def remedy(file: DataFile) -> str:
     """How to come by a file."""
     if file.url is None:
-        return "it was extracted from its source and cannot be fetched: set OPTBENCH_DATA to a folder that holds it"
-    return f"fetch it with `optbench data fetch {file.name}`, or set OPTBENCH_DATA to a folder that holds it"
+        return (
+            "it was extracted from its source and cannot be fetched: set OPTBENCH_DATA to a "
+            "folder that holds it"
+        )
+    return (
+        f"fetch it with `optbench data fetch {file.name}`, or set OPTBENCH_DATA to a folder "
+        "that holds it"
+    )
 
 
 def bounds_table(file: DataFile) -> dict[str, tuple[int, int]]:

@@ -40,7 +40,16 @@ class CellColumns:
         for row in rows:
             cell = row.cell
             place = (cell.instance_hash, cell.instance_seed, cell.repetition)
-            found.setdefault(place, Unit(cell.target, cell.instance, cell.instance_hash, cell.instance_seed, cell.repetition))
+            found.setdefault(
+                place,
+                Unit(
+                    cell.target,
+                    cell.instance,
+                    cell.instance_hash,
+                    cell.instance_seed,
+                    cell.repetition,
+                ),
+            )
         self.units = tuple(found.values())
         index = {place: k for k, place in enumerate(found)}
         self._rows: dict[str, list[Row | None]] = {}
@@ -62,7 +71,11 @@ class CellColumns:
         """The best certified or trusted bound of each instance with one level."""
         every = [row for rows in self._rows.values() for row in rows if row is not None]
         several = {row.cell.instance_hash for row in every if isinstance(row.objective, tuple)}
-        return {row.cell.instance_hash: row.low for row in every if row.low is not None and row.cell.instance_hash not in several}
+        return {
+            row.cell.instance_hash: row.low
+            for row in every
+            if row.low is not None and row.cell.instance_hash not in several
+        }
 
     def measure(self, row: Row | None, name: str) -> float:
         """Return one measure of one cell; NaN where the cell has none."""
@@ -83,7 +96,9 @@ class CellColumns:
         if name in OF_PROCESS or (name in OF_SOLVE and not row.failed):
             value: float | None = getattr(record, name)
             return value
-        return record.metrics.get(name) if row.objective is not None and name not in OF_SOLVE else None
+        return (
+            record.metrics.get(name) if row.objective is not None and name not in OF_SOLVE else None
+        )
 
     def vector(self, label: str, node: Node) -> Floats:
         """Evaluate an expression for each cell; conditions give 1 for true and 0 for false."""
@@ -112,11 +127,17 @@ class CellColumns:
         if name is None:
             return "divides by zero"
         if isinstance(row.objective, tuple) and name in ("objective", "bound"):
-            return f"has an objective of {len(row.objective)} levels: name metrics instead of {name}"
+            return (
+                f"has an objective of {len(row.objective)} levels: name metrics instead of {name}"
+            )
         if row.objective is None:
             return f"has no schedule ({row.state}, {row.record.termination})"
         known = ", ".join(sorted(row.record.metrics))
-        return f"has no {name}; its metrics are {known}" if name not in ("bound", "rpd", "regret") else f"has no {name}"
+        return (
+            f"has no {name}; its metrics are {known}"
+            if name not in ("bound", "rpd", "regret")
+            else f"has no {name}"
+        )
 
 
 def combine(op: str, left: Floats, right: Floats) -> Floats:
@@ -126,7 +147,9 @@ def combine(op: str, left: Floats, right: Floats) -> Floats:
         if op in ("and", "or"):
             decided = 0.0 if op == "and" else 1.0
             merged = np.fmin(left, right) if op == "and" else np.fmax(left, right)
-            return np.where((left == decided) | (right == decided), decided, np.where(unknown, np.nan, merged))
+            return np.where(
+                (left == decided) | (right == decided), decided, np.where(unknown, np.nan, merged)
+            )
         if op in "+-*/":
             value = arithmetic(op, left, right)
             return np.where(np.isfinite(value), value, np.nan)
@@ -136,7 +159,10 @@ def combine(op: str, left: Floats, right: Floats) -> Floats:
 def arithmetic(op: str, left: Floats, right: Floats) -> Floats:
     """Compute with two columns; a division by zero gives an infinity or NaN."""
     with np.errstate(all="ignore"):
-        return np.asarray({"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](left, right), dtype=float)
+        return np.asarray(
+            {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[op](left, right),
+            dtype=float,
+        )
 
 
 def compare(op: str, left: Floats, right: Floats) -> NDArray[np.bool_]:
@@ -145,5 +171,12 @@ def compare(op: str, left: Floats, right: Floats) -> NDArray[np.bool_]:
         equal = np.abs(left - right) <= EQUAL * np.maximum(np.abs(left), np.abs(right))
         less = (left < right) & ~equal
         greater = (left > right) & ~equal
-    found = {"<": less, "<=": less | equal, ">": greater, ">=": greater | equal, "==": equal, "!=": less | greater}
+    found = {
+        "<": less,
+        "<=": less | equal,
+        ">": greater,
+        ">=": greater | equal,
+        "==": equal,
+        "!=": less | greater,
+    }
     return np.asarray(found[op], dtype=bool)

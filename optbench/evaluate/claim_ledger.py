@@ -69,13 +69,17 @@ def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult
     found = evaluate(formula, columns)
     gap = mean_gap(formula, columns)
     if found.value is None:
-        return ClaimResult(study.name, claim, "no data", None, mean_gap=gap, solvers=formula.solvers, why=found.why)
+        return ClaimResult(
+            study.name, claim, "no data", None, mean_gap=gap, solvers=formula.solvers, why=found.why
+        )
     ours, spread = float(found.value), interval(formula, columns)
     verdict: Verdict = "holds" if is_as_good(claim, ours) else "not reproduced"
     lowest = asked_bound or (at_bound(formula) if claim.better != "higher" else None)
     bound = None if lowest is None else evaluate(lowest, columns).value
     remark = "" if spread is None else _remark(claim, ours, spread)
-    return ClaimResult(study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark)
+    return ClaimResult(
+        study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark
+    )
 
 
 def is_as_good(claim: Claim, ours: float) -> bool:
@@ -102,7 +106,11 @@ def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
 
 def mean_gap(formula: Formula, columns: CellColumns) -> float | None:
     """Return the mean study gap over the cells that a formula reads; None if one has not run."""
-    gaps = [columns.measure(row, "study_gap") for label in formula.solvers for row in columns.rows(label)]
+    gaps = [
+        columns.measure(row, "study_gap")
+        for label in formula.solvers
+        for row in columns.rows(label)
+    ]
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None
 
 

@@ -47,7 +47,9 @@ def shared_lower_bounds(
     return lows
 
 
-def largest_gap_over_levels(value: Value | None, shared: float | None, rows: Iterable[BoundRow]) -> float | None:
+def largest_gap_over_levels(
+    value: Value | None, shared: float | None, rows: Iterable[BoundRow]
+) -> float | None:
     """Return the largest gap between a value and the highest bound of its level; None without a
     value or where a level has no bound. ``shared`` is one more bound on the first level.
     """

@@ -90,9 +90,7 @@ def interval(formula: Formula, columns: CellColumns) -> tuple[float, float] | No
     return (low, high) if np.isfinite(low) and np.isfinite(high) else None
 
 
-def holds(
-    term: Node, sample: Sample, unknown: list[tuple[Node, str]] | None = None
-) -> bool | None:
+def holds(term: Node, sample: Sample, unknown: list[tuple[Node, str]] | None = None) -> bool | None:
     """Evaluate a condition; None where it depends on an unknown value.
 
     ``unknown`` receives the comparisons that cannot be evaluated, with the reason.
@@ -140,7 +138,11 @@ class Sample:
     """
 
     def __init__(
-        self, columns: CellColumns, picks: Indices, weights: Floats, vectors: dict[tuple[str, Node], Floats] | None = None
+        self,
+        columns: CellColumns,
+        picks: Indices,
+        weights: Floats,
+        vectors: dict[tuple[str, Node], Floats] | None = None,
     ) -> None:
         self.columns, self.picks, self.weights = columns, picks, weights
         self.resampled = vectors is not None
@@ -195,7 +197,10 @@ class Sample:
             return np.asarray(values @ weights, dtype=float)
         if term.function == "gm":
             if float(values.min()) + term.extra <= 0:
-                raise UnknownValueError(f"{term.text}: {values.min():g} + {term.extra:g} is not above 0; take a greater shift")
+                raise UnknownValueError(
+                    f"{term.text}: {values.min():g} + {term.extra:g} is not above 0; take a "
+                    "greater shift"
+                )
             return np.exp(mean(np.log(values + term.extra), weights)) - term.extra
         share = {"median": 0.5, "max": 1.0, "min": 0.0}.get(term.function, term.extra / 100)
         return np.asarray(np.quantile(values, share, axis=1), dtype=float)
@@ -221,7 +226,11 @@ class Sample:
 def relative_difference(ours: Floats, theirs: Floats) -> Floats:
     """Return (ours − theirs) / |theirs|; 0 where both are 0, NaN where only theirs is."""
     with np.errstate(all="ignore"):
-        return np.where((ours == 0) & (theirs == 0), 0.0, np.where(theirs == 0, np.nan, (ours - theirs) / np.abs(theirs)))
+        return np.where(
+            (ours == 0) & (theirs == 0),
+            0.0,
+            np.where(theirs == 0, np.nan, (ours - theirs) / np.abs(theirs)),
+        )
 
 
 def raise_missing(columns: CellColumns, label: str, node: Node, missing: NDArray[np.bool_]) -> None:
@@ -233,5 +242,3 @@ def raise_missing(columns: CellColumns, label: str, node: Node, missing: NDArray
     reason = columns.missing(label, int(units[0]), node)
     count = f"{len(units)} of {len(columns.units)} cells of {label} have no value"
     raise UnknownValueError(f"{count}: {first.instance}, seed {first.seed}, {reason}")
-
-

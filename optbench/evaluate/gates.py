@@ -60,4 +60,3 @@ def judge_gate(study: Study, name: str, columns: CellColumns) -> GateResult:
     verdict: Verdict = "unknown" if found.value is None else "holds" if found.value else "fails"
     worst = () if verdict == "holds" else worst_cells(formula, columns)
     return GateResult(name, formula.source, verdict, found.parts, found.why, worst)
-

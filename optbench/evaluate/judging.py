@@ -12,7 +12,9 @@ from optbench.store.records import Record
 from optbench.study.planning import Plan
 
 
-def evaluate(plan: Plan, records: Mapping[str, Record]) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
+def evaluate(
+    plan: Plan, records: Mapping[str, Record]
+) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
     """Evaluate every gate and claim of a study; what depends on a missing cell is unknown."""
     return evaluate_table(table(plan, records))
 
@@ -39,5 +41,8 @@ def columns_of(joined: Table) -> CellColumns:
     words = None
     if lost:
         first = lost[0]
-        words = f"{len(lost)} of {len(every)} instances could not be made: {first.target}, seed {first.seed}: {first.error}"
+        words = (
+            f"{len(lost)} of {len(every)} instances could not be made: {first.target}, seed "
+            f"{first.seed}: {first.error}"
+        )
     return CellColumns(joined.rows, words)

@@ -6,10 +6,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from optbench.evaluate.counting_bounds import counts_for_all, largest_gap_over_levels, shared_lower_bounds
+from optbench.evaluate.counting_bounds import (
+    counts_for_all,
+    largest_gap_over_levels,
+    shared_lower_bounds,
+)
 from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
-from optbench.run.best_known import BestKnown, best_known, exceeds, levels_of, published, verified_objectives_by_instance
+from optbench.run.best_known import (
+    BestKnown,
+    best_known,
+    exceeds,
+    levels_of,
+    published,
+    verified_objectives_by_instance,
+)
 from optbench.run.judge import as_failed
 from optbench.store.records import Reason, Record
 from optbench.study.cells import Cell
@@ -125,7 +136,11 @@ class Table:
     def proven(self) -> frozenset[str]:
         """Hashes of the instances whose best known objective is optimal on every level."""
         closed = {row.cell.instance_hash for row in self.rows if row.proven}
-        single = {instance for instance, known in self.best.items() if known.proven and not isinstance(known.value, tuple)}
+        single = {
+            instance
+            for instance, known in self.best.items()
+            if known.proven and not isinstance(known.value, tuple)
+        }
         return frozenset(closed | single)
 
     @property
@@ -230,7 +245,10 @@ def _public(cells: tuple[Cell, ...]) -> dict[str, tuple[float, float]]:
 
 
 def _against_published(
-    cells: tuple[Cell, ...], reached: Reached, lows: Mapping[str, float], public: Mapping[str, tuple[float, float]]
+    cells: tuple[Cell, ...],
+    reached: Reached,
+    lows: Mapping[str, float],
+    public: Mapping[str, tuple[float, float]],
 ) -> Iterator[Contradiction]:
     names = {cell.instance_hash: cell.instance for cell in cells}
     for instance, (low, upper) in public.items():

@@ -94,7 +94,12 @@ def bootstrap_interval(
     sample, rng = row[order], np.random.default_rng(seed)
     step = max(1, CHUNK // len(size))
     parts = [
-        statistic(sample[first + (rng.random((min(step, resamples - k), len(size))) * size).astype(np.int64)], weights)
+        statistic(
+            sample[
+                first + (rng.random((min(step, resamples - k), len(size))) * size).astype(np.int64)
+            ],
+            weights,
+        )
         for k in range(0, resamples, step)
     ]
     at = [float(ndtr(stdtrit(freedom, share))) for share in ((1 - level) / 2, (1 + level) / 2)]
@@ -103,7 +108,10 @@ def bootstrap_interval(
 
 
 def estimate(
-    values: Sequence[float] | Floats, strata: Sequence[Hashable] | None = None, statistic: Statistic = mean, **options: Any
+    values: Sequence[float] | Floats,
+    strata: Sequence[Hashable] | None = None,
+    statistic: Statistic = mean,
+    **options: Any,
 ) -> Estimate:
     """Return a statistic with its interval; options as of ``bootstrap_interval``."""
     low, high = bootstrap_interval(values, strata, statistic, **options)

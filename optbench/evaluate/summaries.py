@@ -82,14 +82,19 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
     if costs.columns:
         ranked = zip(stats.average_ranks(costs.order).tolist(), stats.wins(costs.order).tolist())
         places = dict(zip(costs.labels, ranked))
-    found = [_summary(label, every[label], by_label[label], *places.get(label, (None, 0))) for label in every]
+    found = [
+        _summary(label, every[label], by_label[label], *places.get(label, (None, 0)))
+        for label in every
+    ]
     if score is not None:
         found = [_scored(each, by_label[each.label], score) for each in found]
     found.sort(key=_gap_order if score is None else _score_order)
     if not found or found[0].study_gap is None:
         return found
     first, value = by_label[found[0].label], score or _counted
-    behind = (replace(each, behind=difference(by_label[each.label], first, value)) for each in found[1:])
+    behind = (
+        replace(each, behind=difference(by_label[each.label], first, value)) for each in found[1:]
+    )
     return [found[0], *behind]
 
 
@@ -100,7 +105,8 @@ def compared(by_label: Mapping[str, Sequence[Row]], costs: Costs) -> dict[str, l
         label: [
             row
             for row in rows
-            if row.record is not None and (not columns or (row.cell.instance_hash, row.cell.seed) in columns)
+            if row.record is not None
+            and (not columns or (row.cell.instance_hash, row.cell.seed) in columns)
         ]
         for label, rows in by_label.items()
     }
@@ -122,7 +128,9 @@ def _gap_order(summary: Summary) -> tuple[float, float, float]:
 
 
 def _scored(summary: Summary, rows: Sequence[Row], score: Callable[[Row], float | None]) -> Summary:
-    return replace(summary, score=over_instances(rows, score), unscored=sum(score(row) is None for row in rows))
+    return replace(
+        summary, score=over_instances(rows, score), unscored=sum(score(row) is None for row in rows)
+    )
 
 
 def _score_order(summary: Summary) -> tuple[float, ...]:
@@ -132,7 +140,9 @@ def _score_order(summary: Summary) -> tuple[float, ...]:
     return (summary.score.value, *_gap_order(summary))
 
 
-def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float | None, wins: int) -> Summary:
+def _summary(
+    label: str, every: Sequence[Row], rows: Sequence[Row], rank: float | None, wins: int
+) -> Summary:
     times = [time_s for row in rows if (time_s := counted_time_s(row)) is not None]
     return Summary(
         label,
@@ -154,19 +164,27 @@ def _summary(label: str, every: Sequence[Row], rows: Sequence[Row], rank: float 
     )
 
 
-def over_instances(rows: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
+def over_instances(
+    rows: Sequence[Row], value: Callable[[Row], float | None]
+) -> stats.Estimate | None:
     """Estimate the mean of the instances' means; a problem's instances are a stratum."""
     found, strata = instance_means(rows, value)
     if not found:
         return None
-    return stats.estimate(list(found.values()), [strata[instance] for instance in found], resamples=_resamples(len(found)))
+    return stats.estimate(
+        list(found.values()),
+        [strata[instance] for instance in found],
+        resamples=_resamples(len(found)),
+    )
 
 
 def _resamples(count: int) -> int:
     return max(FEWEST_RESAMPLES, min(stats.RESAMPLES, DRAWS // count))
 
 
-def instance_means(rows: Sequence[Row], value: Callable[[Row], float | None]) -> tuple[dict[str, float], dict[str, str]]:
+def instance_means(
+    rows: Sequence[Row], value: Callable[[Row], float | None]
+) -> tuple[dict[str, float], dict[str, str]]:
     """Return by instance the mean over the cells that have a value, and its problem."""
     values: dict[str, list[float]] = {}
     strata: dict[str, str] = {}
@@ -178,13 +196,19 @@ def instance_means(rows: Sequence[Row], value: Callable[[Row], float | None]) ->
     return {instance: sum(each) / len(each) for instance, each in values.items()}, strata
 
 
-def difference(ours: Sequence[Row], theirs: Sequence[Row], value: Callable[[Row], float | None]) -> stats.Estimate | None:
+def difference(
+    ours: Sequence[Row], theirs: Sequence[Row], value: Callable[[Row], float | None]
+) -> stats.Estimate | None:
     """Estimate ours − theirs over the instances that both have."""
     (mine, strata), (other, _) = instance_means(ours, value), instance_means(theirs, value)
     both = [instance for instance in mine if instance in other]
     if not both:
         return None
-    ours_too, theirs_too, problems = [mine[i] for i in both], [other[i] for i in both], [strata[i] for i in both]
+    ours_too, theirs_too, problems = (
+        [mine[i] for i in both],
+        [other[i] for i in both],
+        [strata[i] for i in both],
+    )
     return stats.paired_difference(ours_too, theirs_too, problems, resamples=_resamples(len(both)))
 
 
@@ -209,14 +233,24 @@ def costs_of(table: Table) -> Costs:
     found: dict[tuple[str, int], dict[int, Row]] = {}
     for row in table.rows:
         if row.record is not None:
-            found.setdefault((row.cell.instance_hash, row.cell.seed), {})[number[row.cell.label]] = row
+            found.setdefault((row.cell.instance_hash, row.cell.seed), {})[
+                number[row.cell.label]
+            ] = row
     columns = tuple(column for column, rows in found.items() if len(rows) == len(labels))
     values = np.full((len(labels), len(columns)), np.inf)
     order = values.copy()
     for j, column in enumerate(columns):
-        reached = {k: levels_of(row.objective) for k, row in found[column].items() if row.objective is not None}
+        reached = {
+            k: levels_of(row.objective)
+            for k, row in found[column].items()
+            if row.objective is not None
+        }
         several = any(len(each) > 1 for each in reached.values())
-        places = {each: place for place, each in enumerate(sorted(set(reached.values())), 1)} if several else {}
+        places = (
+            {each: place for place, each in enumerate(sorted(set(reached.values())), 1)}
+            if several
+            else {}
+        )
         for k, each in reached.items():
             values[k, j] = each[0]
             order[k, j] = places[each] if several else each[0]

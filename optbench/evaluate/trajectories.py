@@ -31,5 +31,9 @@ def primal_integral_s(row: Row, best: BestKnown | None, store: Store) -> float |
         points = json.loads((store.cell(row.cell.key) / TRAJECTORY).read_text(encoding="utf-8"))
     except FileNotFoundError:
         points = []
-    found = [(float(p["t_s"]), float(p["objective"])) for p in points if p["objective"] is not None and p.get("level", 0) == 0]
+    found = [
+        (float(p["t_s"]), float(p["objective"]))
+        for p in points
+        if p["objective"] is not None and p.get("level", 0) == 0
+    ]
     return primal_integral(found, best.first, end_s)

@@ -107,7 +107,9 @@ def _is_never_negative(node: Node) -> bool:
     """Whether the value computed for each cell is never negative."""
     if isinstance(node, Binary) and node.op in "+*/":
         return _is_never_negative(node.left) and _is_never_negative(node.right)
-    return not isinstance(node, (Unary, Binary)) and not (isinstance(node, Name) and node.text in DIFFERENCES)
+    return not isinstance(node, (Unary, Binary)) and not (
+        isinstance(node, Name) and node.text in DIFFERENCES
+    )
 
 
 def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator[WorstCell]:
@@ -147,4 +149,3 @@ def _why(leaf: Leaf, columns: CellColumns, unit: int) -> str:
         if np.isnan(columns.vector(label, node)[unit]):
             return f"{label} {columns.missing(label, unit, node)}"
     return f"{leaf.b} is 0"
-

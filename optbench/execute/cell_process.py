@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from optbench.execute.tasks import mentions_out_of_memory, perform, write_answer
-from optbench.sandbox.confine import SHARED_MEMORY, Confinement, close_inherited, confine, environment
+from optbench.sandbox.confine import (
+    SHARED_MEMORY,
+    Confinement,
+    close_inherited,
+    confine,
+    environment,
+)
 
 # Exit code of a cell that could not be confined or could not write its answer.
 NOT_CONFINED, NO_ANSWER = 97, 98
@@ -99,7 +105,9 @@ def _confinement(folder: Path, job: Mapping[str, Any]) -> Confinement:
     if job["threads"] > 1:  # locks and queues between processes are files in this folder
         writable.append(SHARED_MEMORY)
     limits = job["limits"]
-    return Confinement(folder, writable, limits["cpu_s"], limits["memory_mb"], job["user_threads"], job["landlock"])
+    return Confinement(
+        folder, writable, limits["cpu_s"], limits["memory_mb"], job["user_threads"], job["landlock"]
+    )
 
 
 def _flush() -> None:

@@ -63,7 +63,13 @@ class LimitWatch:
     """Watches a cell from its fork to the end of its last descendant, in a slot without others."""
 
     def __init__(
-        self, main: int, folder: Path, output: int, limits: ProcessLimits, baseline: Baseline, files: Iterable[int]
+        self,
+        main: int,
+        folder: Path,
+        output: int,
+        limits: ProcessLimits,
+        baseline: Baseline,
+        files: Iterable[int],
     ) -> None:
         self.main, self.output, self.limits, self.baseline = main, output, limits, baseline
         self.answer = folder / ANSWER
@@ -77,7 +83,9 @@ class LimitWatch:
 
     def wait(self) -> list[int]:
         """Wait for the next measurement, the cell's end or a file; return the readable files."""
-        return [file for file, _ in self.poller.poll(self._interval_s() * 1000) if file != self.handle]
+        return [
+            file for file, _ in self.poller.poll(self._interval_s() * 1000) if file != self.handle
+        ]
 
     def close(self) -> None:
         if self.handle is not None:
@@ -123,7 +131,9 @@ class LimitWatch:
             self.seen.reaped_cpu_s += child.cpu_s
             if child.pid == self.main:
                 self.seen.status = child.status
-                self.seen.peak_memory_mb = max(self.seen.peak_memory_mb, child.max_rss_mb - self.baseline.rss_mb)
+                self.seen.peak_memory_mb = max(
+                    self.seen.peak_memory_mb, child.max_rss_mb - self.baseline.rss_mb
+                )
         self.seen.cpu_s = max(self.seen.cpu_s, self.seen.reaped_cpu_s)
 
     def _alive(self) -> list[int]:
@@ -136,19 +146,34 @@ class LimitWatch:
             return "time_limit", f"still at work after {limits.wall_s:g} s; killed"
         pids = process_tree.descendants(os.getpid())
         if len(pids) > limits.processes:
-            return "process_limit", f"{len(pids)} processes; {limits.processes} processes and threads are allowed; killed"
+            return (
+                "process_limit",
+                (
+                    f"{len(pids)} processes; {limits.processes} processes and threads are allowed; "
+                    "killed"
+                ),
+            )
         used = [found for pid in pids if (found := process_tree.usage(pid)) is not None]
         threads = sum(each.threads for each in used)
         seen.processes = max(seen.processes, threads)
         if threads > limits.processes:
-            return "process_limit", f"{threads} processes and threads; {limits.processes} are allowed; killed"
+            return (
+                "process_limit",
+                f"{threads} processes and threads; {limits.processes} are allowed; killed",
+            )
         seen.cpu_s = max(seen.cpu_s, seen.reaped_cpu_s + sum(each.cpu_s for each in used))
         if seen.cpu_s > limits.cpu_s:
-            return "cpu_limit", f"{seen.cpu_s:.1f} s of processor time; {limits.cpu_s:g} s are allowed; killed"
+            return (
+                "cpu_limit",
+                f"{seen.cpu_s:.1f} s of processor time; {limits.cpu_s:g} s are allowed; killed",
+            )
         memory_mb = self.memory.of(used)
         seen.peak_memory_mb = max(seen.peak_memory_mb, memory_mb)
         if memory_mb > limits.memory_mb:
-            return "memory_limit", f"{memory_mb:.0f} MB of memory; {limits.memory_mb:.0f} MB are allowed; killed"
+            return (
+                "memory_limit",
+                f"{memory_mb:.0f} MB of memory; {limits.memory_mb:.0f} MB are allowed; killed",
+            )
         return None
 
     def _cap_output(self) -> None:
@@ -160,7 +185,9 @@ class LimitWatch:
         """Kill what is still running and return the outcome of the cell."""
         seen = self.seen
         total_s = (seen.ended_at or time.monotonic()) - self.began
-        answered = seen.reason is None and (seen.answered_at is not None or (seen.status is not None and self.answer.exists()))
+        answered = seen.reason is None and (
+            seen.answered_at is not None or (seen.status is not None and self.answer.exists())
+        )
         left = len([pid for pid in self._alive() if pid != self.main]) if answered else 0
         ended, stuck = process_tree.kill_tree()
         self.account(ended)
@@ -168,7 +195,10 @@ class LimitWatch:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.main, signal.SIGKILL)
         if stuck:
-            seen.reason = seen.reason or ("left_processes", f"{stuck} processes cannot be killed: they are stuck in the kernel")
+            seen.reason = seen.reason or (
+                "left_processes",
+                f"{stuck} processes cannot be killed: they are stuck in the kernel",
+            )
         output = self._output_tail()
         return {
             "reason": seen.reason or (None if answered else self._without_answer(output)),
@@ -181,19 +211,34 @@ class LimitWatch:
 
     def _output_tail(self) -> str:
         size = os.fstat(self.output).st_size
-        return os.pread(self.output, OUTPUT_TAIL, max(0, size - OUTPUT_TAIL)).decode(errors="replace")
+        return os.pread(self.output, OUTPUT_TAIL, max(0, size - OUTPUT_TAIL)).decode(
+            errors="replace"
+        )
 
     def _without_answer(self, output: str) -> tuple[str, str]:
         """Explain a missing answer by the end of the process and its last line of output."""
         status, last = self.seen.status or 0, most_telling_line(output)
         said = f"; its last line: {last}" if last else ""
         if not os.WIFSIGNALED(status):
-            return "exited", f"exit code {os.waitstatus_to_exitcode(status)}, without an answer{said}"
+            return (
+                "exited",
+                f"exit code {os.waitstatus_to_exitcode(status)}, without an answer{said}",
+            )
         number = os.WTERMSIG(status)
         if number == signal.SIGXCPU:
-            return "cpu_limit", f"{self.seen.cpu_s:.1f} s of processor time; {self.limits.cpu_s:g} s are allowed"
-        if mentions_out_of_memory(output[-2000:]) and number in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS):
-            return "memory_limit", f"memory could not be allocated ({self.limits.memory_mb:.0f} MB are allowed){said}"
+            return (
+                "cpu_limit",
+                f"{self.seen.cpu_s:.1f} s of processor time; {self.limits.cpu_s:g} s are allowed",
+            )
+        if mentions_out_of_memory(output[-2000:]) and number in (
+            signal.SIGABRT,
+            signal.SIGSEGV,
+            signal.SIGBUS,
+        ):
+            return (
+                "memory_limit",
+                f"memory could not be allocated ({self.limits.memory_mb:.0f} MB are allowed){said}",
+            )
         return "signal", f"ended by signal {number} ({_signal_name(number)}){said}"
 
 

@@ -67,7 +67,10 @@ class _SlotHandle:
 
     def is_silent(self) -> bool:
         """Whether the slot should have reported the end of its job long ago."""
-        return self.job is not None and time.monotonic() - self.sent_at > self.job.budget.hard_wall_s + SILENCE_S
+        return (
+            self.job is not None
+            and time.monotonic() - self.sent_at > self.job.budget.hard_wall_s + SILENCE_S
+        )
 
 
 class LocalExecutor:
@@ -109,7 +112,9 @@ class LocalExecutor:
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[JobOutcome]:
+    def run(
+        self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[JobOutcome]:
         waiting = iter(jobs)
         first = next(waiting, None)
         if first is None or stop():
@@ -141,7 +146,8 @@ class LocalExecutor:
         """Raise when the machine starts no process, which is not a failure of a cell."""
         if self.trouble:
             raise OptbenchError(
-                f"no cell can be started: {self.trouble}; finished cells are kept, and the same command continues from there"
+                f"no cell can be started: {self.trouble}; finished cells are kept, and the same "
+                "command continues from there"
             )
 
     def _start(self, load: bool) -> None:
@@ -149,7 +155,12 @@ class LocalExecutor:
         self.log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed by _end)
         self.ready, self.load = False, load
         mine, its = socket.socketpair()
-        settings = {"path": sys.path, "solvers": self.solvers, "problems": self.problems, "preload": load}
+        settings = {
+            "path": sys.path,
+            "solvers": self.solvers,
+            "problems": self.problems,
+            "preload": load,
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", START, str(its.fileno()), json.dumps(settings)],
             stdin=subprocess.DEVNULL,
@@ -219,7 +230,12 @@ class LocalExecutor:
         """Read messages for at most ``timeout_s`` seconds; return the outcomes in them."""
         ends = [self.control, *(slot.channel for slot in self.slots.values() if slot.is_open)]
         ready, _, _ = select.select(ends, [], [], timeout_s)
-        out = [found for slot in self.slots.values() if slot.channel in ready for found in self._read_slot(slot)]
+        out = [
+            found
+            for slot in self.slots.values()
+            if slot.channel in ready
+            for found in self._read_slot(slot)
+        ]
         if self.control in ready:
             out += self._read_zygote()
         for slot in self.slots.values():
@@ -274,12 +290,17 @@ class LocalExecutor:
         words = self._last_words()
         self._end()
         if not was_ready and not loading:
-            raise OptbenchError(f"the process that starts cells ended before the first ({words}); see `optbench doctor`")
+            raise OptbenchError(
+                f"the process that starts cells ended before the first ({words}); see `optbench "
+                "doctor`"
+            )
         self._start(load=was_ready and loading)
         out = []
         for old, new in zip(slots, list(self.slots.values()), strict=True):
             if was_ready:
-                out += _lost_job(old, f"the process that starts cells was ended, probably by a cell ({words})")
+                out += _lost_job(
+                    old, f"the process that starts cells was ended, probably by a cell ({words})"
+                )
             elif old.job is not None:
                 self._send(new, old.job)
         return out
@@ -311,11 +332,19 @@ def outcome(job: Job, message: dict[str, Any]) -> JobOutcome:
     """Build the outcome from the slot's measurements and the answer that the cell wrote."""
     reason = message["reason"]
     found = Reason(*reason) if reason is not None else read_answer(job.folder)
-    facts = {name: message[name] for name in ("total_s", "cpu_s", "peak_memory_mb", "output", "left_processes", "sandbox")}
+    facts = {
+        name: message[name]
+        for name in ("total_s", "cpu_s", "peak_memory_mb", "output", "left_processes", "sandbox")
+    }
     if isinstance(found, Reason):
         return JobOutcome(job.key, None, found, **facts)
     if found.get("refusal") == "memory_limit":
-        return JobOutcome(job.key, None, Reason("memory_limit", f"{found.get('message')} ({message['memory']})"), **facts)
+        return JobOutcome(
+            job.key,
+            None,
+            Reason("memory_limit", f"{found.get('message')} ({message['memory']})"),
+            **facts,
+        )
     return JobOutcome(job.key, found, **facts)
 
 
@@ -323,4 +352,11 @@ def _lost_job(slot: _SlotHandle, message: str) -> list[JobOutcome]:
     """Return the outcome of a job whose slot has ended."""
     if slot.job is None:
         return []
-    return [JobOutcome(slot.job.key, None, Reason("signal", message), total_s=round(time.monotonic() - slot.sent_at, 6))]
+    return [
+        JobOutcome(
+            slot.job.key,
+            None,
+            Reason("signal", message),
+            total_s=round(time.monotonic() - slot.sent_at, 6),
+        )
+    ]

@@ -46,7 +46,10 @@ LIBRARIES = {
 LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
 # Every cell needs these.
 ALWAYS = ("optbench.execute.tasks", "optbench.compiling.compiled")
-IMPORT = re.compile(r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))", re.M)
+IMPORT = re.compile(
+    r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))",
+    re.M,
+)
 NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 
 
@@ -90,7 +93,11 @@ def _user_files(solvers: Iterable[str], problems: Iterable[str]) -> list[Path]:
     pairs += [("problem", name) for name in problems]
     found = (_file(kind, name) for kind, name in pairs)
     paths = [path for path in found if path is not None and not is_part_of_optbench(path)]
-    return [file for path in paths for file in (sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path])]
+    return [
+        file
+        for path in paths
+        for file in (sorted(path.parent.rglob("*.py")) if path.name == "__init__.py" else [path])
+    ]
 
 
 def _file(kind: Kind, name: str) -> Path | None:
@@ -125,9 +132,13 @@ def _imports(file: Path, package: str) -> Iterator[tuple[str, bool]]:
         return
     for indent, base, names, plain in IMPORT.findall(source):
         if plain:
-            yield from ((part.split()[0], bool(indent)) for part in plain.split(",") if part.strip())
+            yield from (
+                (part.split()[0], bool(indent)) for part in plain.split(",") if part.strip()
+            )
             continue
-        full = importlib.util.resolve_name(base, package) if base.startswith(".") and package else base
+        full = (
+            importlib.util.resolve_name(base, package) if base.startswith(".") and package else base
+        )
         yield full, bool(indent)
         yield from ((f"{full}.{name}", bool(indent)) for name in NAME.findall(names))
 
@@ -137,7 +148,11 @@ def _source(name: str) -> Path | None:
     parts = name.split(".")
     if parts[:2] == ["optbench", "plugins"] and len(parts) > 3:
         kind = next((kind for kind, folder in FOLDERS.items() if folder == parts[2]), None)
-        bases = [Path(place) for place in importlib.import_module(".".join(parts[:3])).__path__] if kind else []
+        bases = (
+            [Path(place) for place in importlib.import_module(".".join(parts[:3])).__path__]
+            if kind
+            else []
+        )
         parts = parts[3:]
     else:
         bases, parts = [Path(__file__).parents[1]], parts[1:]
@@ -152,7 +167,9 @@ def _import(name: str) -> bool:
     """Import a module if there is one: what looks like a submodule may be a function."""
     if name in sys.modules:
         return True
-    if name.startswith("optbench.") and ((source := _source(name)) is None or not is_part_of_optbench(source)):
+    if name.startswith("optbench.") and (
+        (source := _source(name)) is None or not is_part_of_optbench(source)
+    ):
         return False
     try:
         importlib.import_module(name)

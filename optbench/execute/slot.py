@@ -93,14 +93,18 @@ class Slot:
         child = os.fork()
         if child == 0:
             run_cell_process({**job, "user_threads": self.user_threads}, output, me)
-        return LimitWatch(child, folder, output, ProcessLimits(**job["limits"]), baseline, [self.channel.fileno()])
+        return LimitWatch(
+            child, folder, output, ProcessLimits(**job["limits"]), baseline, [self.channel.fileno()]
+        )
 
 
 def _fresh(folder: Path) -> int:
     """Create an empty folder for a job and the file for its output in it."""
     remove_folder(folder)
     folder.mkdir(parents=True)
-    return os.open(folder / OUTPUT, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    return os.open(
+        folder / OUTPUT, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600
+    )
 
 
 def run_slot(end: socket.socket, zygote: int) -> None:

@@ -22,7 +22,12 @@ from optbench.model.result import Bound, Infeasibility
 ANSWER = "answer.json"
 INSTANCE = "instance.json"
 # Messages of Python, numpy, C++ and torch.
-OUT_OF_MEMORY = ("MemoryError", "std::bad_alloc", "DefaultCPUAllocator: can't allocate memory", "Cannot allocate memory")
+OUT_OF_MEMORY = (
+    "MemoryError",
+    "std::bad_alloc",
+    "DefaultCPUAllocator: can't allocate memory",
+    "Cannot allocate memory",
+)
 
 
 def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
@@ -74,9 +79,14 @@ def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if result.status == "error" and mentions_out_of_memory(str(result.message)):
         return {"refusal": "memory_limit", "message": str(result.message)}
     if result.termination == "interrupted":
-        return {"refusal": "crashed", "message": "the solver raised KeyboardInterrupt although no stop was requested"}
+        return {
+            "refusal": "crashed",
+            "message": "the solver raised KeyboardInterrupt although no stop was requested",
+        }
     schedule = None if result.schedule is None else schedule_to_dict(result.schedule, instance)
-    document = result_to_dict(result) | {"bounds": [_with_certificate(each) for each in result.bounds]}
+    document = result_to_dict(result) | {
+        "bounds": [_with_certificate(each) for each in result.bounds]
+    }
     if result.infeasibility is not None:
         document["infeasibility"] = _with_certificate(result.infeasibility)
     return {"result": document, "schedule": schedule}

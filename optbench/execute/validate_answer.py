@@ -166,7 +166,9 @@ def _level(row: Mapping[str, Any], levels: int) -> int:
 def read_trajectory(rows: Sequence[Any], levels: int, total_s: float) -> tuple[dict[str, Any], ...]:
     """Validate the points of a trajectory, each with all fields."""
     points = (table(row, "a point of the trajectory") for row in rows[:MAX_POINTS])
-    objective, bound = (partial(number, what=f"trajectory.{name}") for name in ("objective", "bound"))
+    objective, bound = (
+        partial(number, what=f"trajectory.{name}") for name in ("objective", "bound")
+    )
     return tuple(
         {
             "t_s": min(seconds(row, "t_s"), total_s),
@@ -194,7 +196,11 @@ def _remark(value: Any, depth: int = 0) -> Any:
         return clean(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool) or (isinstance(value, int) and abs(value) < LARGEST):
+    if (
+        value is None
+        or isinstance(value, bool)
+        or (isinstance(value, int) and abs(value) < LARGEST)
+    ):
         return value
     if depth < MAX_DEPTH and isinstance(value, Mapping):
         return {clean(str(key)): _remark(entry, depth + 1) for key, entry in value.items()}

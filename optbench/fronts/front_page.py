@@ -9,7 +9,18 @@ from optbench.fronts.front_floor import floor_at
 from optbench.fronts.points import Front, FrontPoint
 from optbench.html import axes, svg
 from optbench.html.axes import Axis
-from optbench.html.page import colour_key, footer, header, hint, note, page, row, scroll, section, table
+from optbench.html.page import (
+    colour_key,
+    footer,
+    header,
+    hint,
+    note,
+    page,
+    row,
+    scroll,
+    section,
+    table,
+)
 from optbench.html.quantities import plain
 
 LEFT, RIGHT, TOP, HEIGHT = 120.0, 36.0, 16.0, 470.0
@@ -52,9 +63,11 @@ def verdict(front: Front) -> str:
     """What is proven of the front, in words."""
     share = f"{100 * front.undecided_share:.3g} % of the box that the points span"
     return (
-        f"{front.proven} of {len(front.points)} points are proven optimal: no schedule within their limit on {front.x} has less "
+        f"{front.proven} of {len(front.points)} points are proven optimal: no schedule within "
+        f"their limit on {front.x} has less "
         f"{front.y}. "
-        f"Between front and floor, {share} is undecided. No schedule at all has less than {plain(front.constant)} of {front.y}."
+        f"Between front and floor, {share} is undecided. No schedule at all has less than "
+        f"{plain(front.constant)} of {front.y}."
     )
 
 
@@ -118,7 +131,10 @@ def _mark(front: Front, point: FrontPoint, x: Axis, y: Axis) -> str:
 
 def _legend() -> str:
     return (
-        '<span><i class="dot"></i>proven optimal</span><span><i class="dot open"></i>verified, not proven</span>'
+        (
+            '<span><i class="dot"></i>proven optimal</span><span><i class="dot open"></i>verified, '
+            "not proven</span>"
+        )
         + colour_key("var(--accent);opacity:.35", "no schedule can be here")
         + colour_key("var(--bad);opacity:.35", "undecided")
         + hint("point at a mark for its proof")
@@ -146,6 +162,11 @@ def _percent(value: float | None) -> str:
 def _provenance(front: Front) -> tuple[str, ...]:
     threads = f"{front.threads} thread{'s' * (front.threads != 1)}"
     return (
-        f"optbench {__version__}", front.solver, threads, f"{front.time_limit_s:g} s per point", f"seed {front.seed}",
-        f"{front.wall_s:.0f} s in all", f"instance {front.instance_hash[:12]}",
-    )  # fmt: skip
+        f"optbench {__version__}",
+        front.solver,
+        threads,
+        f"{front.time_limit_s:g} s per point",
+        f"seed {front.seed}",
+        f"{front.wall_s:.0f} s in all",
+        f"instance {front.instance_hash[:12]}",
+    )

@@ -1,13 +1,15 @@
 """The ε-constraint method: least y under a limit on x, for limits over the whole range of x.
 
-The ends come first: least x, then least y at this x; least y, then least x at this y. Between them the limits are equal
-steps of x, each solved from the best schedule known that keeps it, and a point's schedule is then made as short in x as its
-y allows. A weighted sum of x and y would find points of the convex hull only.
+The ends come first: least x, then least y at this x; least y, then least x at this y. Between them
+the limits are equal steps of x, each solved from the best schedule known that keeps it, and a
+point's schedule is then made as short in x as its y allows. A weighted sum of x and y would find
+points of the convex hull only.
 
-A point that an earlier one already equals is dropped. Where all others are proven, further limits halve the widest step until
-there are as many points as asked for; where the middle holds nothing new, the least x with less y than the left point is either
-the next point or proves that there is none. Bounds are shared afterwards: what bounds y under one limit bounds it under every
-smaller one, and the fluid programme, proved again in exact arithmetic, is asked in between.
+A point that an earlier one already equals is dropped. Where all others are proven, further limits
+halve the widest step until there are as many points as asked for; where the middle holds nothing
+new, the least x with less y than the left point is either the next point or proves that there is
+none. Bounds are shared afterwards: what bounds y under one limit bounds it under every smaller one,
+and the fluid programme, proved again in exact arithmetic, is asked in between.
 """
 
 from __future__ import annotations
@@ -66,15 +68,17 @@ def pareto(
 ) -> Front:
     """The front between two metrics: ``ob.pareto("gpu_dag:tasks=8", points=5).points``.
 
-    The time limit is per point; the two ends take up to twice that. Devices rest until ``horizon_s`` (seconds, or
-    "completion"; by default the instance's own horizon, or the time that every task's cheapest mode needs), ``asleep``
-    or as their pool says.
+    The time limit is per point; the two ends take up to twice that. Devices rest until
+    ``horizon_s`` (seconds, or "completion"; by default the instance's own horizon, or the time that
+    every task's cheapest mode needs), ``asleep`` or as their pool says.
     """
     for metric in (x, y):
         if metric not in METRICS:
             raise ParameterError(f"unknown metric {metric!r}; {nearest(metric, METRICS)}")
     if x == y or {x, y} <= set(MAKESPANS):
-        raise ParameterError(f"a front is between two metrics, not between {x} and {y}; known: {', '.join(METRICS)}")
+        raise ParameterError(
+            f"a front is between two metrics, not between {x} and {y}; known: {', '.join(METRICS)}"
+        )
     if points < 2:
         raise ParameterError(f"points is {points!r}; a front has at least its two ends")
     if not time_limit_s > 0:
@@ -88,7 +92,9 @@ def pareto(
 
 @dataclass(eq=False)
 class _Search:
-    """One front in the making. ``bounds`` are on y by limit on x; ``known`` are all verified schedules."""
+    """One front in the making. ``bounds`` are on y by limit on x; ``known`` are all verified
+    schedules.
+    """
 
     declared: Declared
     solver: Solver
@@ -133,7 +139,11 @@ class _Search:
             limit = self._whole(left + (right - left) * k / (self.wanted - 1))
             if not self.stop.is_set() and limit not in self.bounds:
                 self._point(limit)
-        while len(self.found) < self.wanted and all(p.proven for p in self.found) and not self.stop.is_set():
+        while (
+            len(self.found) < self.wanted
+            and all(p.proven for p in self.found)
+            and not self.stop.is_set()
+        ):
             step = self._widest()
             if step is None:
                 return
@@ -148,16 +158,24 @@ class _Search:
         return max(open_steps, key=lambda step: (step[1].x - step[0].x, step[0].x), default=None)
 
     def _is_settled(self, left: FrontPoint, right: FrontPoint) -> bool:
-        """Whether no schedule with less x than the right point is better than the left one, as far as numbers differ."""
+        """Whether no schedule with less x than the right point is better than the left one, as far
+        as numbers differ.
+        """
         near = right.x - self._same(self.x, right.x)
         from_x = min(near, self._below(right.x))
         last = max((limit for limit in self.bounds if from_x <= limit < right.x), default=left.x)
-        if last == left.x and right.x - left.x > self._same(self.x, right.x) and self._below(right.x) > left.x:
+        if (
+            last == left.x
+            and right.x - left.x > self._same(self.x, right.x)
+            and self._below(right.x) > left.x
+        ):
             return False
         return self._floor(last) >= left.y - self._same(self.y, left.y)
 
     def _divide(self, left: FrontPoint, right: FrontPoint) -> None:
-        """Look for a point between two: in the middle; where only the left one is there, for the next one to its right."""
+        """Look for a point between two: in the middle; where only the left one is there, for the
+        next one to its right.
+        """
         middle = self._whole((left.x + right.x) / 2)
         if left.x < middle < right.x and not any(left.x < limit < right.x for limit in self.bounds):
             self._point(middle)
@@ -174,7 +192,9 @@ class _Search:
             self._point(result.metrics[self.x])
 
     def _same(self, metric: str, value: float) -> float:
-        """Values of a metric near this one that differ by no more are one: what a proof leaves open, and rounding."""
+        """Values of a metric near this one that differ by no more are one: what a proof leaves
+        open, and rounding.
+        """
         room = max(OPTIMAL_GAP * abs(value), metric_tolerance(self.instance, metric, value))
         return min(0.5 * self._tick(metric), room) if metric in MAKESPANS else room
 
@@ -190,7 +210,9 @@ class _Search:
         return float(np.ceil(round(x / step, 6)) - 1) * step
 
     def _floor(self, limit: float) -> float:
-        return max((bound for at, (bound, _) in self.bounds.items() if at >= limit), default=self.constant)
+        return max(
+            (bound for at, (bound, _) in self.bounds.items() if at >= limit), default=self.constant
+        )
 
     def _end(self) -> float | None:
         """Least y and then least x: the other end of the range."""
@@ -205,7 +227,9 @@ class _Search:
 
     def _bound(self, limit: float, result: Result) -> None:
         bound = _number(result.bound)
-        self.bounds[limit] = (self.constant, "cheapest choices") if bound is None else (bound, _source(result))
+        self.bounds[limit] = (
+            (self.constant, "cheapest choices") if bound is None else (bound, _source(result))
+        )
 
     def _point(self, limit: float) -> None:
         """Least y under a limit on x."""
@@ -216,7 +240,9 @@ class _Search:
         self._done(limit, result)
 
     def _point_of(self, result: Result, limit: float, seconds: float) -> FrontPoint:
-        """The point of a result, its schedule exchanged for one of less x and no more y where there is one."""
+        """The point of a result, its schedule exchanged for one of less x and no more y where there
+        is one.
+        """
         y, wall_s = result.metrics[self.y], result.wall_s
         best, efficient = result, False
         if not self.stop.is_set():
@@ -260,8 +286,14 @@ class _Search:
             self._tell(metric, limit, point.objective, point.bound, finished=False)
 
         result = solve(
-            instance, self.solver, time_limit_s=seconds, seed=self.seed, threads=self.threads, warm_start=start,
-            on_progress=progress, stop=self.stop,
+            instance,
+            self.solver,
+            time_limit_s=seconds,
+            seed=self.seed,
+            threads=self.threads,
+            warm_start=start,
+            on_progress=progress,
+            stop=self.stop,
         )
         if result.schedule is not None:
             self.known.append((result.schedule, verify(self.instance, result.schedule)))
@@ -273,20 +305,33 @@ class _Search:
     def _start(self, instance: Instance, metric: str) -> Schedule | None:
         """The best schedule so far that is feasible here."""
         ranked = sorted(self.known, key=lambda known: known[1].metrics[metric])
-        return next((schedule for schedule, _ in ranked if verify(instance, schedule).feasible), None)
+        return next(
+            (schedule for schedule, _ in ranked if verify(instance, schedule).feasible), None
+        )
 
     def _done(self, limit: float | None, result: Result) -> None:
         """A point is over."""
         self._tell(self.y, limit, _number(result.objective), _number(result.bound), finished=True)
         self.number += 1
 
-    def _tell(self, metric: str, limit: float | None, objective: float | None, bound: float | None, finished: bool) -> None:
+    def _tell(
+        self,
+        metric: str,
+        limit: float | None,
+        objective: float | None,
+        bound: float | None,
+        finished: bool,
+    ) -> None:
         if self.on_progress is not None:
             of = max(self.wanted, self.number)
-            self.on_progress(FrontProgress(self.number, of, metric, limit, objective, bound, finished))
+            self.on_progress(
+                FrontProgress(self.number, of, metric, limit, objective, bound, finished)
+            )
 
     def _constant(self) -> float:
-        """What no schedule avoids of y: rest over the horizon, and every task's and transfer's cheapest choice."""
+        """What no schedule avoids of y: rest over the horizon, and every task's and transfer's
+        cheapest choice.
+        """
         found = combinatorial_bounds(self._minimising(self.y))
         return max((bound.value for bound in found), default=0.0)
 
@@ -316,7 +361,9 @@ class _Search:
             at, bound, source = max(known, key=lambda item: item[1])
             source = source if at == point.limit else f"{source} at {at:g}"
             points.append(replace(point, bound=bound, bound_source=source))
-        steps = floor_steps([(limit, bound) for limit, (bound, _) in self.bounds.items()], self.constant)
+        steps = floor_steps(
+            [(limit, bound) for limit, (bound, _) in self.bounds.items()], self.constant
+        )
         front: list[Step] = [(p.x, p.y) for p in points]
         area = undecided_area(front, steps, self.constant)
         box = (front[-1][0] - front[0][0]) * (front[0][1] - front[-1][1]) if front else 0.0
@@ -324,10 +371,27 @@ class _Search:
         ended: Termination = "interrupted" if self.stop.is_set() else next(cut, "finished")
         instance, declared = self.instance, self.declared
         return Front(
-            instance.name, instance.hash, instance.problem, self.x, self.y, declared.horizon_s, declared.horizon_from,
-            declared.rest_energy, type(self.solver).__name__.lower(), self.seed, self.threads,
-            self.time_limit_s, ended, self.infeasible, self.x_bound, self.constant, tuple(points), steps, area,
-            area / box if box > 0 else 0.0, wall_s,
+            instance.name,
+            instance.hash,
+            instance.problem,
+            self.x,
+            self.y,
+            declared.horizon_s,
+            declared.horizon_from,
+            declared.rest_energy,
+            type(self.solver).__name__.lower(),
+            self.seed,
+            self.threads,
+            self.time_limit_s,
+            ended,
+            self.infeasible,
+            self.x_bound,
+            self.constant,
+            tuple(points),
+            steps,
+            area,
+            area / box if box > 0 else 0.0,
+            wall_s,
         )
 
 

@@ -1,4 +1,6 @@
-"""A front: points with their proofs, the certified floor under them, and what lies between the two."""
+"""A front: points with their proofs, the certified floor under them, and what lies between
+the two.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ POINT_KEYS = (
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """A verified schedule: least y found among those with x ≤ ``limit``, and a lower bound on the y of all of them.
+    """A verified schedule: least y found among those with x ≤ ``limit``, and a lower bound on the y
+    of all of them.
 
     ``efficient``: proven too that no schedule has as little y with less x.
     """
@@ -47,11 +50,15 @@ class FrontPoint:
 
     @property
     def gap_above(self) -> float | None:
-        """(UB − LB) / (UB − c): the gap of what lies above the constant c that no schedule avoids."""
+        """(UB − LB) / (UB − c): the gap of what lies above the constant c that no schedule
+        avoids.
+        """
         if self.bound is None:
             return None
         excess = self.y - self.bound
-        return 0.0 if excess <= EQUAL * abs(self.y) else excess / max(self.y - self.constant, excess)
+        return (
+            0.0 if excess <= EQUAL * abs(self.y) else excess / max(self.y - self.constant, excess)
+        )
 
     @property
     def proven(self) -> bool:
@@ -61,7 +68,9 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class FrontProgress:
-    """Point ``number`` of ``points``: the metric being minimised, under which limit, and how far that is."""
+    """Point ``number`` of ``points``: the metric being minimised, under which limit, and how far
+    that is.
+    """
 
     number: int
     points: int
@@ -76,9 +85,10 @@ class FrontProgress:
 class Front:
     """The front of one instance.
 
-    ``floor`` rows (x, y): with x at most this, no schedule has less y. Below ``x_bound`` there is no schedule at all, and
-    none anywhere with less than ``constant``. ``undecided`` is the area between floor and front over the range of the
-    points, in units of x times units of y, and ``undecided_share`` its part of the box that the points span.
+    ``floor`` rows (x, y): with x at most this, no schedule has less y. Below ``x_bound`` there is
+    no schedule at all, and none anywhere with less than ``constant``. ``undecided`` is the area
+    between floor and front over the range of the points, in units of x times units of y, and
+    ``undecided_share`` its part of the box that the points span.
     """
 
     instance: str

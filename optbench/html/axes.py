@@ -28,7 +28,15 @@ DECADES = dict(zip(SECONDS, NAMES, strict=True))
 MOST_TICKS = 10
 # An axis of gaps is linear below this gap and logarithmic above it.
 LINEAR_GAP = 1e-3
-GAPS = {0.0: "0", 0.001: "0.1 %", 0.01: "1 %", 0.1: "10 %", 1.0: "100 %", 10.0: "1,000 %", 100.0: "10,000 %"}
+GAPS = {
+    0.0: "0",
+    0.001: "0.1 %",
+    0.01: "1 %",
+    0.1: "10 %",
+    1.0: "100 %",
+    10.0: "1,000 %",
+    100.0: "10,000 %",
+}
 # Pixels from the grid to labels of ticks and names of axes, and the height of both below the grid.
 TICK_BELOW, TICK_LEFT, NAME_BELOW, NAME_LEFT, FOOT = 18.0, 10.0, 40.0, 84.0, 48.0
 
@@ -54,7 +62,9 @@ class Axis:
 
     def at(self, value: float) -> float:
         low, high = self.warp(self.low), self.warp(self.high)
-        return self.start + self.length * (self.warp(min(max(value, self.low), self.high)) - low) / (high - low)
+        return self.start + self.length * (
+            self.warp(min(max(value, self.low), self.high)) - low
+        ) / (high - low)
 
 
 def linear(
@@ -72,7 +82,9 @@ def linear(
 
 def shares(start: float, length: float) -> Axis:
     """Shares from 0 to 1, with a tick at every quarter."""
-    return Axis(start, length, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), lambda share: f"{100 * share:.0f} %")
+    return Axis(
+        start, length, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), lambda share: f"{100 * share:.0f} %"
+    )
 
 
 def gaps(start: float, length: float, high: float = 1.0, name: str = "") -> Axis:
@@ -94,11 +106,17 @@ def decades(start: float, length: float, low: float, high: float, name: str = ""
 def clock_times(start: float, length: float, low: float, high: float, name: str = "") -> Axis:
     """Seconds by their logarithm, with ticks close enough for a range of less than a decade."""
     ticks = [t for t in CLOCK_STEPS if low <= t <= high]
-    return Axis(start, length, low, high, ticks[:: 1 + len(ticks) // MOST_TICKS], clock, name, math.log)
+    return Axis(
+        start, length, low, high, ticks[:: 1 + len(ticks) // MOST_TICKS], clock, name, math.log
+    )
 
 
-def times(start: float, length: float, end: float, tick_s: float | None, most: int = MOST_TICKS) -> Axis:
-    """Time from 0 to ``end`` in ticks of ``tick_s`` seconds, which is None where time has no unit."""
+def times(
+    start: float, length: float, end: float, tick_s: float | None, most: int = MOST_TICKS
+) -> Axis:
+    """Time from 0 to ``end`` in ticks of ``tick_s`` seconds, which is None where time has
+    no unit.
+    """
     if tick_s is None:
         return Axis(start, length, 0.0, end, nice_ticks(end, most), lambda t: f"{t:,.10g}")
     whole = end * tick_s

@@ -34,7 +34,9 @@ def peaks(instance: Instance, schedule: Schedule) -> dict[int, int]:
     for p in np.unique(pool).tolist():
         here = (pool == p) & (end > start)
         if here.any():
-            out[p] = int(np.rint(profile_of(start[here], end[here], count[here].astype(float))[1].max()))
+            out[p] = int(
+                np.rint(profile_of(start[here], end[here], count[here].astype(float))[1].max())
+            )
     return out
 
 
@@ -47,7 +49,9 @@ def occupancy(instance: Instance, schedule: Schedule, group: Ints, edges: Floats
     for p, g in np.unique(np.column_stack((pool, of)), axis=0).tolist():
         here = (pool == p) & (of == g)
         t, level = profile_of(start[here], end[here], count[here].astype(float))
-        held[p, g] = column_means(np.append(t, max(float(t[-1]), float(edges[-1])) + 1.0), level, edges)
+        held[p, g] = column_means(
+            np.append(t, max(float(t[-1]), float(edges[-1])) + 1.0), level, edges
+        )
     return held
 
 
@@ -55,11 +59,18 @@ def column_means(t: Floats, level: Floats, edges: Floats) -> Floats:
     """Mean over each column of a function that is ``level[k]`` from ``t[k]`` to ``t[k + 1]``."""
     area = np.concatenate(([0.0], np.cumsum(level * np.diff(t))))
     width = np.diff(edges)
-    return np.asarray(np.diff(np.interp(edges, t, area)) / np.where(width > 0, width, 1.0), dtype=float)
+    return np.asarray(
+        np.diff(np.interp(edges, t, area)) / np.where(width > 0, width, 1.0), dtype=float
+    )
 
 
 def draw(
-    instance: Instance, schedule: Schedule, axis: Axis, top: dict[int, float], lanes: dict[int, int], height: float
+    instance: Instance,
+    schedule: Schedule,
+    axis: Axis,
+    top: dict[int, float],
+    lanes: dict[int, int],
+    height: float,
 ) -> str:
     """Bands of each pool's groups, stacked from the pool's last lane up."""
     group, names = colours.groups(instance)
@@ -77,7 +88,9 @@ def draw(
         for g in range(len(names)):
             if held[p, g].any():
                 above = level + held[p, g]
-                shape = svg.band(xs, (base - height * above).tolist(), (base - height * level).tolist())
+                shape = svg.band(
+                    xs, (base - height * above).tolist(), (base - height * level).tolist()
+                )
                 most = f"at most {held[p, g].max():.3g} devices"
                 words = [names[g], f"{instance.pools.names[p]}  ·  {most}"]
                 fill = colours.colour(colours.TASKS, g)
@@ -96,4 +109,6 @@ def coarse(trace: PowerTrace) -> PowerTrace:
     sent = np.bincount(column, weights=trace.transfer_j, minlength=COLUMNS).astype(float)
     busy_w = np.asarray([column_means(trace.t, w, edges) for w in trace.busy_w])
     rest_w = np.asarray([column_means(trace.t, w, edges) for w in trace.rest_w])
-    return replace(trace, t=edges, busy_w=busy_w, rest_w=rest_w, transfer_t=edges[:-1], transfer_j=sent)
+    return replace(
+        trace, t=edges, busy_w=busy_w, rest_w=rest_w, transfer_t=edges[:-1], transfer_j=sent
+    )

@@ -11,7 +11,18 @@ import numpy as np
 from optbench.model.instance import Instance, Ints
 
 # Middle tones, on which dark text is readable on light and dark pages.
-TASKS = ("#7aaefc", "#6fd3a8", "#f5b86c", "#ea97b7", "#b6a0fb", "#68d0d8", "#efd268", "#fb9886", "#a9d272", "#cdb49f")
+TASKS = (
+    "#7aaefc",
+    "#6fd3a8",
+    "#f5b86c",
+    "#ea97b7",
+    "#b6a0fb",
+    "#68d0d8",
+    "#efd268",
+    "#fb9886",
+    "#a9d272",
+    "#cdb49f",
+)
 POOLS = ("#4a86e8", "#1fa98a", "#e08a3c", "#b565a7", "#7f70e6", "#8d9b2f", "#3aa0b8", "#c9584c")
 SOLVERS = ("#3f7fe0", "#e07b39", "#1f9e83", "#b455a0", "#7a6ae0", "#8b8f2a")
 # Lightness and saturation of further hues: pale ones behind text, deep ones for lines and marks.
@@ -64,7 +75,9 @@ def groups(instance: Instance) -> tuple[Ints, tuple[str, ...]]:
         found = dict.fromkeys(labels)
         if least <= len(found) <= MOST_GROUPS and len(found) < n:
             number = {label: k for k, label in enumerate(found)}
-            return np.asarray([number[label] for label in labels], dtype=np.int64), tuple(label or "other" for label in found)
+            return np.asarray([number[label] for label in labels], dtype=np.int64), tuple(
+                label or "other" for label in found
+            )
     return np.arange(n), tuple(names)
 
 
@@ -81,6 +94,8 @@ def components(instance: Instance) -> list[int]:
 
     source, target = instance.edges.source, instance.edges.target
     shape = (instance.num_tasks, instance.num_tasks)
-    found = connected_components(coo_array((np.ones(len(source)), (source, target)), shape), directed=False)[1]
+    found = connected_components(
+        coo_array((np.ones(len(source)), (source, target)), shape), directed=False
+    )[1]
     number: dict[int, int] = {}
     return [number.setdefault(label, len(number)) for label in found.tolist()]

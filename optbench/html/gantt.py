@@ -130,7 +130,9 @@ def _lanes(chart: Chart) -> str:
 def _bars(chart: Chart, banded: bool) -> str:
     if banded:
         rows = chart.rows
-        return bands.draw(chart.instance, chart.schedule, chart.axis, rows.top, rows.lanes, rows.height)
+        return bands.draw(
+            chart.instance, chart.schedule, chart.axis, rows.top, rows.lanes, rows.height
+        )
     first: dict[int, Block] = {}
     for block in chart.blocks:  # the label goes on the tallest block of a segment
         if block.segment not in first or block.height > first[block.segment].height:
@@ -180,20 +182,28 @@ def describe(instance: Instance, schedule: Schedule, k: int) -> list[str]:
     kind = colours.kind_label(instance, task)
     lines = [f"{tasks.name(task)}  ·  {kind}" if kind else tasks.name(task)]
     needs = range(int(modes.req_ptr[mode]), int(modes.req_ptr[mode + 1]))
-    where = ", ".join(f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs)
+    where = ", ".join(
+        f"{modes.req_count[r]} × {instance.pools.names[modes.req_pool[r]]}" for r in needs
+    )
     clock = float(modes.clock[mode])
-    lines.append((where or "no device") + ("" if math.isnan(clock) else f"  ·  clock {100 * clock:.3g} %"))
+    lines.append(
+        (where or "no device") + ("" if math.isnan(clock) else f"  ·  clock {100 * clock:.3g} %")
+    )
     lines.append(f"{write(start)} to {write(end)}  ·  {write(end - start)}")
     columns = (schedule.task, schedule.mode, schedule.start, schedule.end)
     segment = Schedule(*(column[k : k + 1] for column in columns))
     energy = float(segment_energy_j(instance, segment)[0])
     if energy > 0 and end > start:
-        lines.append(f"{amount(energy, 'J')}  ·  {amount(energy / ((end - start) * instance.tick_s), 'W')}")
+        lines.append(
+            f"{amount(energy, 'J')}  ·  {amount(energy / ((end - start) * instance.tick_s), 'W')}"
+        )
     deadline = float(tasks.deadline[task])
     if math.isfinite(deadline):
         slack = deadline - end
         verdict = f"{write(slack)} to spare" if slack >= 0 else f"{write(-slack)} late"
-        lines.append(f"{'deadline' if tasks.deadline_hard[task] else 'due'} {write(deadline)}  ·  {verdict}")
+        lines.append(
+            f"{'deadline' if tasks.deadline_hard[task] else 'due'} {write(deadline)}  ·  {verdict}"
+        )
     return lines
 
 

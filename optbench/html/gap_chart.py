@@ -1,4 +1,6 @@
-"""The section on the sources of a gap: parts, most expensive decisions, certified marginal values."""
+"""The section on the sources of a gap: parts, most expensive decisions, certified marginal
+values.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ def gap_section(results: Sequence[Result], explained: Sequence[Explanation | Non
 def _figure(result: Result, why: Explanation) -> str:
     found = why.objective
     label = why.instance.objective.label
-    words = f"<b>{escape(result.solver)}</b> · {escape(label)} is <b>{plain(found.excess)}</b> above the certified bound"
+    words = (
+        f"<b>{escape(result.solver)}</b> · {escape(label)} is <b>{plain(found.excess)}</b> "
+        "above the certified bound"
+    )
     words += f" {plain(found.bound)} ({escape(found.source)})"
     if why.unavoidable > NOTHING * abs(found.objective):
         words += f", of which {plain(why.unavoidable)} is in every schedule"
@@ -56,7 +61,9 @@ def _bars(why: Explanation) -> str:
         if why.energy is not None:
             bars.append(_bar(why.energy, name, THIN, THICK + 5, "J"))
         parts.append(bar_row(name, bars, axis, k * step + 6))
-        parts.append(svg.text(WORDS, k * step + 6 + text_y(bars), PART_WORDS[name], class_="part-words"))
+        parts.append(
+            svg.text(WORDS, k * step + 6 + text_y(bars), PART_WORDS[name], class_="part-words")
+        )
     return svg.chart(parts, len(names) * step + 6, "parts of the gap")
 
 
@@ -72,7 +79,10 @@ def _bar(found: Anatomy, name: str, thickness: float, below: float, unit: str) -
 def _legend(why: Explanation) -> str:
     if why.energy is None:
         return ""
-    words = f"thin bars: the energy alone, {amount(why.energy.excess, 'J')} above the least that is certified"
+    words = (
+        f"thin bars: the energy alone, {amount(why.energy.excess, 'J')} above the least that "
+        "is certified"
+    )
     return note(f"{words} ({amount(why.energy.bound, 'J')})")
 
 

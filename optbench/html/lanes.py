@@ -1,8 +1,8 @@
 """Assignment of segments to devices of their pools; a schedule only has the number of devices.
 
 Segments are assigned to free devices in order of start. Where the capacity holds there are always
-enough. A block of neighbouring devices is preferred, so that a task on four GPUs is drawn as one bar
-four lanes high.
+enough. A block of neighbouring devices is preferred, so that a task on four GPUs is drawn as one
+bar four lanes high.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def assign_lanes(instance: Instance, schedule: Schedule) -> list[Block]:
     row = np.concatenate((row, bare))
     pool = np.concatenate((pool, np.full(len(bare), -1)))
     count = np.concatenate((count, np.ones(len(bare), dtype=np.int64)))
-    free_at: dict[int, list[float]] = {p: [0.0] * int(n) for p, n in enumerate(instance.pools.count)}
+    free_at: dict[int, list[float]] = {
+        p: [0.0] * int(n) for p, n in enumerate(instance.pools.count)
+    }
     blocks: list[Block] = []
     for k in np.lexsort((row, start[row])).tolist():
         segment, p, need = int(row[k]), int(pool[k]), int(count[k])

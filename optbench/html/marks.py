@@ -19,7 +19,10 @@ def mark(k: int, x: float, y: float, size: float, tip: Iterable[str] = ()) -> st
     shapes = (
         f"M{h(x - w)} {h(y)}a{h(w)} {h(w)} 0 1 0 {h(2 * w)} 0a{h(w)} {h(w)} 0 1 0 {h(-2 * w)} 0Z",
         f"M{h(x - w)} {h(y - w)}h{h(2 * w)}v{h(2 * w)}h{h(-2 * w)}Z",
-        f"M{h(x)} {h(y - 1.3 * w)}L{h(x + 1.3 * w)} {h(y)}L{h(x)} {h(y + 1.3 * w)}L{h(x - 1.3 * w)} {h(y)}Z",
+        (
+            f"M{h(x)} {h(y - 1.3 * w)}L{h(x + 1.3 * w)} {h(y)}L{h(x)} "
+            f"{h(y + 1.3 * w)}L{h(x - 1.3 * w)} {h(y)}Z"
+        ),
         f"M{h(x)} {h(y - 1.2 * w)}L{h(x + 1.2 * w)} {h(y + w)}H{h(x - 1.2 * w)}Z",
         f"M{h(x)} {h(y + 1.2 * w)}L{h(x + 1.2 * w)} {h(y - w)}H{h(x - 1.2 * w)}Z",
     )
@@ -29,7 +32,10 @@ def mark(k: int, x: float, y: float, size: float, tip: Iterable[str] = ()) -> st
 def key(k: int) -> str:
     """The mark by itself, for tables and legends."""
     drawn = mark(k, 7.0, 7.0, 5.0)
-    return f'<svg class="mark-key" viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">{drawn}</svg>'
+    return (
+        '<svg class="mark-key" viewBox="0 0 14 14" width="14" height="14" '
+        f'aria-hidden="true">{drawn}</svg>'
+    )
 
 
 def curve(k: int, path: str, tip: Iterable[str] = ()) -> str:
@@ -41,7 +47,9 @@ def curve(k: int, path: str, tip: Iterable[str] = ()) -> str:
 def cross(x: float, y: float, size: float, tip: Iterable[str] = ()) -> str:
     """The mark of an instance without a gap."""
     h, w = svg.num, size
-    path = f"M{h(x - w)} {h(y - w)}l{h(2 * w)} {h(2 * w)}M{h(x + w)} {h(y - w)}l{h(-2 * w)} {h(2 * w)}"
+    path = (
+        f"M{h(x - w)} {h(y - w)}l{h(2 * w)} {h(2 * w)}M{h(x + w)} {h(y - w)}l{h(-2 * w)} {h(2 * w)}"
+    )
     return svg.path(path, tip, class_="cross")
 
 

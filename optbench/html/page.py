@@ -23,8 +23,10 @@ def page(title: str, body: Sequence[str], beside: str = "", more: Sequence[str] 
     style, script = (joined(suffix, beside, more) for suffix in (".css", ".js"))
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta name="color-scheme" content="light dark">'
-        f'<style>{style}</style></head><body><main>{"".join(body)}</main><div id="tip" hidden></div>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1"><meta '
+        'name="color-scheme" content="light dark">'
+        f'<style>{style}</style></head><body><main>{"".join(body)}</main><div id="tip" '
+        "hidden></div>"
         f"<script>{script}</script></body></html>\n"
     )
 
@@ -112,7 +114,9 @@ def text_table(
 
 def row(head: str, cells: Sequence[str], words: Collection[int] = (), class_: str = "") -> str:
     """A row of a head, which is column 0, and cells; those in the columns ``words`` are text."""
-    data = "".join(f'<td{" class=words" if k in words else ""}>{cell}</td>' for k, cell in enumerate(cells, 1))
+    data = "".join(
+        f"<td{' class=words' if k in words else ''}>{cell}</td>" for k, cell in enumerate(cells, 1)
+    )
     class_ = f' class="{class_}"' if class_ else ""
     return f'<tr{class_}><th scope="row">{head}</th>{data}</tr>'
 

@@ -1,7 +1,8 @@
 """Chart of busy and resting power by pool, stacked, on the time axis of the Gantt chart.
 
-The areas are the power trace of ``model/metrics.py``: their integral and the energy of transfers add
-up to the energy of the schedule. A transfer uses its energy in an instant, marked on the time axis.
+The areas are the power trace of ``model/metrics.py``: their integral and the energy of transfers
+add up to the energy of the schedule. A transfer uses its energy in an instant, marked on the time
+axis.
 """
 
 from __future__ import annotations

@@ -10,7 +10,9 @@ PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 def clock(seconds: float) -> str:
     """``0``, ``0.25 s``, ``45 s``, ``12:30``, ``1:05:00``, ``2 d 03:00:00``."""
     if seconds < 60 or seconds != round(seconds):
-        return "0" if seconds == 0 else f"{seconds:.4g} s" if seconds < 60 else _colons(round(seconds))
+        return (
+            "0" if seconds == 0 else f"{seconds:.4g} s" if seconds < 60 else _colons(round(seconds))
+        )
     return _colons(int(seconds))
 
 

@@ -10,8 +10,29 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from optbench.bounds.explain import Explanation
-from optbench.html import bands, colours, gantt, gap_chart, power_chart, summary_table, svg, tariff_chart, trajectory_chart
-from optbench.html.page import colour_key, figure, footer, header, hint, machine_facts, note, page, scroll, section
+from optbench.html import (
+    bands,
+    colours,
+    gantt,
+    gap_chart,
+    power_chart,
+    summary_table,
+    svg,
+    tariff_chart,
+    trajectory_chart,
+)
+from optbench.html.page import (
+    colour_key,
+    figure,
+    footer,
+    header,
+    hint,
+    machine_facts,
+    note,
+    page,
+    scroll,
+    section,
+)
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
 from optbench.model.result import Result
@@ -84,10 +105,14 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
         sent_j = float(trace.transfer_j.sum())
         pointer |= {"t": trace.t.tolist(), "w": total_w, "transfer_j": sent_j}
     keys = f'<p class="legend">{_legend(instance, bands.is_needed(result.schedule))}</p>'
-    below = f'<p class="legend">{power_chart.legend(instance, trace)}</p>{note(power_chart.caption(instance, result.metrics))}'
+    below = (
+        "<p "
+        f'class="legend">{power_chart.legend(instance, trace)}</p>{note(power_chart.caption(instance, result.metrics))}'
+    )
     return (
-        f'<figure class="panel" data-panel="{k}"><figcaption>{summary_table.headline(instance, result)}</figcaption>{keys}'
-        f'{scroll(image)}{below if curve else ""}'
+        '<figure class="panel" '
+        f'data-panel="{k}"><figcaption>{summary_table.headline(instance, result)}</figcaption>{keys}'
+        f"{scroll(image)}{below if curve else ''}"
         f'<script type="application/json">{json.dumps(pointer, allow_nan=False)}</script></figure>'
     )
 
@@ -107,7 +132,10 @@ def _legend(instance: Instance, banded: bool) -> str:
         out.append(hint(", ".join(words for which, words in flags if which.any())))
     words = "point at a bar for details and dependencies"
     if banded:
-        words = f"too many tasks for bars: bands are as high as the devices in use, averaged over 1/{bands.COLUMNS} of the time"
+        words = (
+            "too many tasks for bars: bands are as high as the devices in use, averaged "
+            f"over 1/{bands.COLUMNS} of the time"
+        )
     out.append(hint(words))
     return "".join(out)
 
@@ -126,7 +154,10 @@ def _trajectories(instance: Instance, results: Sequence[Result]) -> str:
     for level in range(instance.objective.num_levels):
         label = escape(instance.objective.level(level).label)
         charts.append(figure(label, trajectory_chart.draw(results, level)))
-    words = "Solid: best verified objective so far. Dashed: certified lower bound. Where they meet, the schedule is optimal."
+    words = (
+        "Solid: best verified objective so far. Dashed: certified lower bound. Where they "
+        "meet, the schedule is optimal."
+    )
     return section("Search", *charts, note(words)) if any(charts) else ""
 
 

@@ -121,4 +121,7 @@ def _violations(result: Result) -> str:
     if not result.violations:
         return ""
     items = "".join(f"<li>{escape(violation)}</li>" for violation in result.violations)
-    return f'<div class="violations"><b>{escape(result.solver)}: the verifier refuses this schedule</b><ul>{items}</ul></div>'
+    return (
+        f'<div class="violations"><b>{escape(result.solver)}: the verifier refuses this '
+        f"schedule</b><ul>{items}</ul></div>"
+    )

@@ -60,7 +60,9 @@ def polyline(points: Iterable[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{num(x)} {num(y)}" for x, y in points)
 
 
-def chart(parts: Iterable[str], height: float, label: str, width: float = WIDTH, class_: str = "chart") -> str:
+def chart(
+    parts: Iterable[str], height: float, label: str, width: float = WIDTH, class_: str = "chart"
+) -> str:
     """A whole picture; ``label`` describes it to readers who do not see it."""
     box = f"0 0 {width:g} {num(height)}"
     return tag("svg", "".join(parts), viewBox=box, class_=class_, role="img", aria_label=label)

@@ -26,7 +26,9 @@ def draw(instance: Instance, axis: Axis, top: float) -> tuple[str, float]:
         series = np.unique(rates, axis=0)
         for row in series:
             if np.ptp(row) > 0:
-                pools = [instance.pools.names[p] for p in np.flatnonzero((rates == row).all(axis=1))]
+                pools = [
+                    instance.pools.names[p] for p in np.flatnonzero((rates == row).all(axis=1))
+                ]
                 label = name if len(series) == 1 else f"{name}: {', '.join(pools)}"
                 out.append(_strip(label, unit, tariffs.times, row, axis, y))
                 y += HEIGHT + GAP

@@ -32,7 +32,9 @@ def draw(results: Sequence[Result], level: int) -> str:
     for k, (result, path) in enumerate(zip(results, paths, strict=True)):
         colour = colours.solver(k)
         for kind in ("objective", "bound"):
-            points = _changes([(p.t_s, getattr(p, kind)) for p in path if getattr(p, kind) is not None])
+            points = _changes(
+                [(p.t_s, getattr(p, kind)) for p in path if getattr(p, kind) is not None]
+            )
             if not points:
                 continue
             xs = [x.at(t) for t, _ in points] + [x.at(max(result.wall_s, points[-1][0]))]

@@ -9,7 +9,17 @@ import numpy as np
 
 from optbench.errors import ModelError
 from optbench.model.declarations import FamilyKey, KindKey, Mode
-from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
+from optbench.model.instance import (
+    Edges,
+    Instance,
+    Limits,
+    Links,
+    Modes,
+    Places,
+    Pools,
+    Tariffs,
+    Tasks,
+)
 from optbench.model.plain_instance import longest_by_kind, mode_table, unlinked
 from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up, is_on_grid
 from optbench.model.validate import validate
@@ -32,7 +42,10 @@ TASK_COLUMNS: dict[str, Any] = {
 def instance_of(m: Model) -> Instance:
     """Assemble and validate."""
     if m.tick_s != "auto" and not (np.isfinite(m.tick_s) and m.tick_s > 0):
-        raise ModelError(f"model {m.name!r}: tick_s is {m.tick_s!r}; it must be a positive finite number, or 'auto'")
+        raise ModelError(
+            f"model {m.name!r}: tick_s is {m.tick_s!r}; it must be a positive finite number, or "
+            "'auto'"
+        )
     if m.objective is None:
         aims = "m.minimize(energy_j=1.0) or m.minimize_in_order('makespan_s', ...)"
         raise ModelError(f"model {m.name!r} has no objective; add {aims}")
@@ -57,7 +70,8 @@ def instance_of(m: Model) -> Instance:
                 np.asarray([cap for _, cap in m.caps], dtype=float),
                 _metric_limits(m),
             ),
-            # With an automatic tick the makespan is given in seconds: in ticks it would have no meaning.
+            # With an automatic tick the makespan is given in seconds: in ticks it would have no
+            # meaning.
             objective=m.objective.in_seconds() if m.tick_s == "auto" else m.objective,
             tariffs=_tariffs(m, pools, tick_s),
             preemptive=m.preemptive,
@@ -82,7 +96,9 @@ def _horizon(seconds: float | None, tick_s: float) -> int | None:
     return int(min(float(grid_down(seconds / tick_s)), HORIZON_TICKS))
 
 
-def _automatic_tick_s(m: Model, columns: dict[str, Any], modes: Modes, edges: Edges, links: Links) -> float:
+def _automatic_tick_s(
+    m: Model, columns: dict[str, Any], modes: Modes, edges: Edges, links: Links
+) -> float:
     """The tick by the horizon, or by the latest given time, longest task and lag."""
     if m.horizon_s is not None and np.isfinite(m.horizon_s):
         return automatic_tick_s(m.horizon_s)
@@ -91,9 +107,17 @@ def _automatic_tick_s(m: Model, columns: dict[str, Any], modes: Modes, edges: Ed
         lasts_s = columns["units"] * longest[columns["kind"].astype(np.int64)]
         latency_s = links.latency_s[np.isfinite(links.latency_s)].max(initial=0.0)
         lag_s = latency_s + edges.data_gb.max(initial=0.0) * links.s_per_gb.max(initial=0.0)
-    given = [columns["release_s"], columns["deadline_s"], *(np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs)]
+    given = [
+        columns["release_s"],
+        columns["deadline_s"],
+        *(np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs),
+    ]
     last_s = max(float(times[np.isfinite(times)].max(initial=0.0)) for times in given)
-    span_s = last_s + float(lasts_s[np.isfinite(lasts_s)].max(initial=0.0)) + float(lag_s if np.isfinite(lag_s) else 0.0)
+    span_s = (
+        last_s
+        + float(lasts_s[np.isfinite(lasts_s)].max(initial=0.0))
+        + float(lag_s if np.isfinite(lag_s) else 0.0)
+    )
     return automatic_tick_s(span_s)
 
 
@@ -103,7 +127,9 @@ def _task_columns(m: Model) -> dict[str, Any]:
         return {name: np.asarray(values, dtype=float) for name, values in m.columns.items()}
     except (TypeError, ValueError):
         name, row, value = next(_not_numbers(m))
-        raise ModelError(f"{name} of task {m.task_names.get(row, row)!r} is {value!r}; it must be a number") from None
+        raise ModelError(
+            f"{name} of task {m.task_names.get(row, row)!r} is {value!r}; it must be a number"
+        ) from None
 
 
 def _tasks(m: Model, column: dict[str, Any], tick_s: float) -> Tasks:
@@ -115,11 +141,24 @@ def _tasks(m: Model, column: dict[str, Any], tick_s: float) -> Tasks:
         raise ModelError(f"{what}; it must be finite, and at most 2^52 ticks of {tick_s:g} s")
     assert m.objective is not None
     deadline, given = grid_down(column["deadline_s"] / tick_s), column["hard"]
-    hard = np.where(given < 0, "tardiness_s" not in m.objective.metrics, given > 0) & np.isfinite(deadline)
-    names = tuple(m.task_names.get(i, f"t{i}") for i in range(len(deadline))) if m.task_names else None
+    hard = np.where(given < 0, "tardiness_s" not in m.objective.metrics, given > 0) & np.isfinite(
+        deadline
+    )
+    names = (
+        tuple(m.task_names.get(i, f"t{i}") for i in range(len(deadline))) if m.task_names else None
+    )
     whole_release = np.asarray(grid_up(release), dtype=np.int64)
     kind = column["kind"].astype(np.int64)
-    return Tasks(kind, column["units"], whole_release, deadline, hard, column["weight"], column["memory_gb"], names)
+    return Tasks(
+        kind,
+        column["units"],
+        whole_release,
+        deadline,
+        hard,
+        column["weight"],
+        column["memory_gb"],
+        names,
+    )
 
 
 def _not_numbers(m: Model) -> Iterator[tuple[str, int, Any]]:
@@ -137,7 +176,9 @@ def _edges(m: Model) -> Edges:
     data = np.asarray(m.edges[2], dtype=float)
     if len(source) == 0:
         return Edges(source, target, data)
-    _, first, which = np.unique(source * len(m.columns["units"]) + target, return_index=True, return_inverse=True)
+    _, first, which = np.unique(
+        source * len(m.columns["units"]) + target, return_index=True, return_inverse=True
+    )
     if len(first) == len(source):
         return Edges(source, target, data)
     return Edges(source[first], target[first], np.bincount(which, weights=data).astype(float))
@@ -176,7 +217,11 @@ def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
     kind, counts, allowed, size_gflop = key.kind, key.gpus, key.pools, key.size_gflop
     modes: list[Mode] = []
     for p, pool in enumerate(m.pools):
-        if pool.profile is None or kind not in pool.profile.kinds or (allowed is not None and p not in allowed):
+        if (
+            pool.profile is None
+            or kind not in pool.profile.kinds
+            or (allowed is not None and p not in allowed)
+        ):
             continue
         for n in counts:
             if not 1 <= n <= pool.count:
@@ -193,11 +238,17 @@ def _modes_of(m: Model, idx: int, key: KindKey) -> tuple[str, list[Mode]]:
                     )
                 )
     if not modes:
-        offered = sorted({k for pool in m.pools if pool.profile is not None for k in pool.profile.kinds})
-        who = next((m.task_names.get(i, str(i)) for i, k in enumerate(m.columns["kind"]) if k == idx), "?")
+        offered = sorted(
+            {k for pool in m.pools if pool.profile is not None for k in pool.profile.kinds}
+        )
+        who = next(
+            (m.task_names.get(i, str(i)) for i, k in enumerate(m.columns["kind"]) if k == idx), "?"
+        )
         raise ModelError(
-            f"task {who!r} of kind {kind!r} with gpus={counts} cannot run on any pool; the pools' profiles "
-            f"have the kinds {offered}, and the largest pool has {max(pool.count for pool in m.pools)} devices"
+            f"task {who!r} of kind {kind!r} with gpus={counts} cannot run on any pool; the "
+            "pools' profiles "
+            f"have the kinds {offered}, and the largest pool has "
+            f"{max(pool.count for pool in m.pools)} devices"
         )
     return f"{kind}/{idx}", modes
 
@@ -217,18 +268,28 @@ def _tariffs(m: Model, pools: Pools, tick_s: float) -> Tariffs | None:
     """Each pool has the tariff of the nearest place above it that has one."""
     if not m.tariffs:
         return None
-    times_s = np.unique(np.concatenate([np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs]))
+    times_s = np.unique(
+        np.concatenate([np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs])
+    )
     times = times_s / tick_s
     if not is_on_grid(times).all():
-        raise ModelError(f"tariff times must be whole ticks of {tick_s:g} s; choose a tick_s that divides them")
+        raise ModelError(
+            f"tariff times must be whole ticks of {tick_s:g} s; choose a tick_s that divides them"
+        )
     by_place = {tariff.place: tariff for tariff in m.tariffs}
     price, carbon = np.zeros((2, len(m.pools), len(times)))
     for p, place in enumerate(pools.place.tolist()):
         while place >= 0 and place not in by_place:
             place = m.place_parent[place]
         if place < 0:
-            raise ModelError(f"pool {m.pools[p].name!r} has no tariff; declare one for its place or for the whole cluster")
+            raise ModelError(
+                f"pool {m.pools[p].name!r} has no tariff; declare one for its place or for the "
+                "whole cluster"
+            )
         tariff = by_place[place]
         period = np.searchsorted(np.asarray(tariff.times_s), times_s, side="right") - 1
-        price[p], carbon[p] = np.asarray(tariff.price_usd_per_kwh)[period], np.asarray(tariff.carbon_g_per_kwh)[period]
+        price[p], carbon[p] = (
+            np.asarray(tariff.price_usd_per_kwh)[period],
+            np.asarray(tariff.carbon_g_per_kwh)[period],
+        )
     return Tariffs(np.asarray(np.rint(times), dtype=np.int64), price, carbon)

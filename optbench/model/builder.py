@@ -60,7 +60,9 @@ class Model:
         if time not in ("ticks", "seconds"):
             raise ModelError(f"model {name!r}: time is {time!r}; it must be 'ticks' or 'seconds'")
         self.name, self.horizon_s, self.preemptive = name, horizon_s, preemptive
-        self.tick_s: float | Literal["auto"] = "auto" if tick_s == "auto" or time == "seconds" else float(tick_s)
+        self.tick_s: float | Literal["auto"] = (
+            "auto" if tick_s == "auto" or time == "seconds" else float(tick_s)
+        )
         self.place_names, self.place_parent = ["cluster"], [-1]
         self.pools: list[PoolData] = []
         self.links: list[LinkData] = []
@@ -74,7 +76,8 @@ class Model:
         self.tariffs: list[TariffData] = []
         self.objective: Objective | None = None
 
-    # --- hardware -----------------------------------------------------------------------------------------------
+    # --- hardware
+    # -----------------------------------------------------------------------------------------------
 
     def place(self, name: str, inside: Place | None = None) -> Place:
         """Declare a site or node; without ``inside`` it lies directly in the cluster."""
@@ -104,8 +107,12 @@ class Model:
         shape = _profile(profile)
         count = _count(count, f"pool {name!r}: count")
         if shape is None and clocks is not None:
-            raise ModelError(f"pool {name!r}: clocks need a profile; without one, give each task explicit modes")
-        if isinstance(profile, Profile):  # Shipped profiles have no flags; for a file its reader has already issued a warning.
+            raise ModelError(
+                f"pool {name!r}: clocks need a profile; without one, give each task explicit modes"
+            )
+        if isinstance(
+            profile, Profile
+        ):  # Shipped profiles have no flags; for a file its reader has already issued a warning.
             used = profile if clocks is None else replace(profile, clocks=tuple(clocks))
             warn_of_overdraw(used, f"pool {name!r}")
 
@@ -139,15 +146,21 @@ class Model:
     ) -> None:
         """Declare links between two pools or groups of pools, in both directions by default."""
         groups = [dict.fromkeys([end] if isinstance(end, Pool) else end) for end in (a, b)]
-        names = " to ".join(repr(next(iter(group)).name) if group else "no pool" for group in groups)
+        names = " to ".join(
+            repr(next(iter(group)).name) if group else "no pool" for group in groups
+        )
         if not bandwidth_gbit_s > 0:
-            raise ModelError(f"link {names}: bandwidth_gbit_s is {bandwidth_gbit_s!r}; it must be positive")
+            raise ModelError(
+                f"link {names}: bandwidth_gbit_s is {bandwidth_gbit_s!r}; it must be positive"
+            )
         ways = [groups, groups[::-1]] if both and groups[0].keys() != groups[1].keys() else [groups]
         for senders, receivers in ways:
             for sender in senders:
                 self._note_link(sender, receivers)
             sent, received = (tuple(pool.idx for pool in group) for group in (senders, receivers))
-            self.links.append(LinkData(sent, received, 8.0 / bandwidth_gbit_s, latency_ms / 1e3, energy_j_per_gb))
+            self.links.append(
+                LinkData(sent, received, 8.0 / bandwidth_gbit_s, latency_ms / 1e3, energy_j_per_gb)
+            )
 
     def _note_link(self, sender: Pool, receivers: Iterable[Pool]) -> None:
         known = self.linked.get(sender.idx, 0)
@@ -166,7 +179,8 @@ class Model:
         power_w: float | None = None,
         clock: float | None = None,
     ) -> Mode:
-        """A mode for one unit of work: on a device of a pool, on ``{pool: devices, ...}``, or on None.
+        """A mode for one unit of work: on a device of a pool, on ``{pool: devices, ...}``, or on
+        None.
 
         ``power_w`` is the highest power drawn, which counts for power caps; by default it is
         energy_j / time_s.
@@ -174,14 +188,17 @@ class Model:
         needs = {} if pool is None else {pool: 1} if isinstance(pool, Pool) else pool
         power = power_w if power_w is not None else energy_j / time_s if time_s > 0 else 0.0
         return Mode(
-            tuple((p.idx, _count(n, f"mode on pool {p.name!r}: devices")) for p, n in needs.items()),
+            tuple(
+                (p.idx, _count(n, f"mode on pool {p.name!r}: devices")) for p, n in needs.items()
+            ),
             float(time_s),
             float(energy_j),
             float(power),
             NO_CLOCK if clock is None else float(clock),
         )
 
-    # --- work ---------------------------------------------------------------------------------------------------
+    # --- work
+    # ---------------------------------------------------------------------------------------------------
 
     def kind(
         self,
@@ -195,7 +212,9 @@ class Model:
         """Declare a kind of work for many tasks: one of the pools' profiles, or ``modes``."""
         label = f"kind {name!r}" if name is not None else f"kind {len(self.kinds)}"
         # With explicit modes the name is only a label; it need not be a kind of the profiles.
-        return Kind(self._kind(label, name if modes is None else None, modes, gpus, pools, size_gflop))
+        return Kind(
+            self._kind(label, name if modes is None else None, modes, gpus, pools, size_gflop)
+        )
 
     def task(
         self,
@@ -229,7 +248,9 @@ class Model:
         kind_idx = self._kind(label, kind, modes, gpus, pools, size_gflop)
         self._add(1, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
         volumes = dict(data_gb or {})
-        before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(volumes)
+        before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(
+            volumes
+        )
         for source in before:
             self.precede(source, Task(idx), volumes.get(source, 0.0))
         return Task(idx)
@@ -257,19 +278,29 @@ class Model:
             kind_idx: Any = self._kind(label, kind, modes, gpus, pools, size_gflop)
         else:
             names, which = np.unique(np.asarray(kind, dtype=str), return_inverse=True)
-            kind_idx = np.asarray([self._kind(label, str(k), modes, gpus, pools, size_gflop) for k in names])[which]
+            kind_idx = np.asarray(
+                [self._kind(label, str(k), modes, gpus, pools, size_gflop) for k in names]
+            )[which]
         self._add(n, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
         return np.arange(begin, begin + n)
 
     def precede(self, source: Any, target: Any, data_gb: Any = 0.0) -> None:
         """``target`` starts after ``source`` and its data; tasks, indices or arrays of these."""
-        ends = [np.atleast_1d(np.asarray(end.idx if isinstance(end, Task) else end)) for end in (source, target)]
+        ends = [
+            np.atleast_1d(np.asarray(end.idx if isinstance(end, Task) else end))
+            for end in (source, target)
+        ]
         for end in ends:
             if end.dtype.kind not in "iu":
-                raise ModelError(f"precede: tasks are given by handle or index, not by {end[0].item()!r}")
+                raise ModelError(
+                    f"precede: tasks are given by handle or index, not by {end[0].item()!r}"
+                )
             bad = (end < 0) | (end >= len(self.columns["units"]))
             if bad.any():
-                raise ModelError(f"precede: there is no task {end[bad][0]}; {len(self.columns['units'])} are declared so far")
+                raise ModelError(
+                    f"precede: there is no task {end[bad][0]}; {len(self.columns['units'])} are "
+                    "declared so far"
+                )
         rows = np.broadcast_arrays(ends[0], ends[1], np.asarray(data_gb, dtype=float))
         for column, values in zip(self.edges, rows, strict=True):
             column.extend(values.tolist())
@@ -284,13 +315,24 @@ class Model:
         size_gflop: float | None,
     ) -> int:
         if (kind is None) == (modes is None):
-            raise ModelError(f"{label}: give either kind='...' (of the pools' profiles) or modes=[m.mode(...), ...]")
+            raise ModelError(
+                f"{label}: give either kind='...' (of the pools' profiles) or "
+                "modes=[m.mode(...), ...]"
+            )
         if isinstance(kind, Kind):
             if gpus != 1 or pools is not None or size_gflop is not None:
-                raise ModelError(f"{label}: gpus, pools and size_gflop are arguments of m.kind(...); give them there")
+                raise ModelError(
+                    f"{label}: gpus, pools and size_gflop are arguments of m.kind(...); give "
+                    "them there"
+                )
             return kind.idx
-        if size_gflop is not None and (modes is not None or not (math.isfinite(size_gflop) and size_gflop > 0)):
-            raise ModelError(f"{label}: size_gflop is {size_gflop!r}; it must be positive, and goes with a kind of the profiles")
+        if size_gflop is not None and (
+            modes is not None or not (math.isfinite(size_gflop) and size_gflop > 0)
+        ):
+            raise ModelError(
+                f"{label}: size_gflop is {size_gflop!r}; it must be positive, and goes with a "
+                "kind of the profiles"
+            )
         key: KindKey
         if modes is not None:
             key = tuple(modes)
@@ -311,20 +353,30 @@ class Model:
                 continue
             rows = np.asarray(value)
             if rows.shape not in ((), (n,)):
-                raise ModelError(f"{label}: {column} has shape {rows.shape}; it must be one value or {n}")
+                raise ModelError(
+                    f"{label}: {column} has shape {rows.shape}; it must be one value or {n}"
+                )
             self.columns[column].extend(np.broadcast_to(rows, n).tolist())
 
-    # --- limits and objectives ----------------------------------------------------------------------------------------
+    # --- limits and objectives
+    # ----------------------------------------------------------------------------------------
 
-    def limit(self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float) -> None:
+    def limit(
+        self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float
+    ) -> None:
         """Declare a power cap of a place (default: the cluster) or limits (``energy_j=1e6``)."""
         if power_w is not None:
             self.caps.append((at.idx if at is not None else 0, float(power_w)))
         elif at is not None:
-            raise ModelError("limit: `at` can only be combined with power_w; limits on metrics hold for the whole schedule")
+            raise ModelError(
+                "limit: `at` can only be combined with power_w; limits on metrics hold for the "
+                "whole schedule"
+            )
         for name, value in metric_max.items():
             if name not in METRICS:
-                raise ModelError(f"limit: unknown metric {name!r}; {nearest(name, (*METRICS, 'power_w'))}")
+                raise ModelError(
+                    f"limit: unknown metric {name!r}; {nearest(name, (*METRICS, 'power_w'))}"
+                )
             self.metric_max[name] = min(float(value), self.metric_max.get(name, np.inf))
 
     def tariff(
@@ -337,7 +389,9 @@ class Model:
         at: Place | None = None,
     ) -> None:
         """Declare price and carbon of a place: constant, or by ``every_s`` or ``times_s``."""
-        price, carbon = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh))
+        price, carbon = (
+            np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh)
+        )
         n = max(len(price), len(carbon))
         times = [every_s * i for i in range(n)] if times_s is None else list(times_s)
         if len(times) != n or len(price) not in (1, n) or len(carbon) not in (1, n):

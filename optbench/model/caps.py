@@ -32,7 +32,10 @@ def exact_resting_w(instance: Instance, place: int) -> Fraction:
     """base_q, exactly: the power at a place while no task runs."""
     pools, under = instance.pools, instance.under[place]
     rest_w, count = pools.rest_w[under].tolist(), pools.count[under].tolist()
-    return sum((Fraction(watts) * devices for watts, devices in zip(rest_w, count, strict=True)), Fraction(0))
+    return sum(
+        (Fraction(watts) * devices for watts, devices in zip(rest_w, count, strict=True)),
+        Fraction(0),
+    )
 
 
 def exact_added_w(instance: Instance, place: int, mode: int) -> Fraction:
@@ -80,8 +83,12 @@ class Peak:
     at: float
 
 
-def exact_peak(start: Ints, end: Ints, which: Ints, added_w: Sequence[Fraction], base_w: Fraction) -> Peak:
-    """The highest of base + Σ added of segments [start, end), of which segment s adds ``added_w[which[s]]``."""
+def exact_peak(
+    start: Ints, end: Ints, which: Ints, added_w: Sequence[Fraction], base_w: Fraction
+) -> Peak:
+    """The highest of base + Σ added of segments [start, end), of which segment s adds
+    ``added_w[which[s]]``.
+    """
     if len(start) == 0:
         return Peak(rounded(base_w), 0.0)
     # Floats are whole multiples of powers of two; all numbers here are multiples of the finest one.

@@ -16,10 +16,16 @@ def cheapest_schedule(instance: Instance) -> Schedule | None:
     if (np.diff(pairs.ptr) == 0).any():
         return None
     net = pairs.energy_j - instance.mode_rest_w[pairs.mode] * pairs.duration * instance.tick_s
-    rows = [a + int(np.lexsort((pairs.duration[a:b], net[a:b]))[0]) for a, b in zip(pairs.ptr[:-1], pairs.ptr[1:], strict=True)]
+    rows = [
+        a + int(np.lexsort((pairs.duration[a:b], net[a:b]))[0])
+        for a, b in zip(pairs.ptr[:-1], pairs.ptr[1:], strict=True)
+    ]
     mode, length = pairs.mode[rows], pairs.duration[rows].astype(float)
     segment, pool, count = requirements(instance, mode)
-    sender, receiver = instance.modes.primary[mode[edges.source]], instance.modes.primary[mode[edges.target]]
+    sender, receiver = (
+        instance.modes.primary[mode[edges.source]],
+        instance.modes.primary[mode[edges.target]],
+    )
     lag = np.asarray(instance.lag(sender, receiver, edges.data_gb), dtype=float)
     if not np.isfinite(lag).all():
         return None

@@ -16,14 +16,22 @@ from optbench.model.timegrid import exceeds
 
 CONSTRAINTS = {
     "form": "columns of equal length, known tasks and modes, whole ticks",
-    "assignment": "every task is complete: its shares add up to 1 or more (of an open instance it may be cut off by the horizon)",
+    "assignment": (
+        "every task is complete: its shares add up to 1 or more (of an open instance "
+        "it may be cut off by the horizon)"
+    ),
     "single_segment": "one segment per task unless the instance is preemptive",
     "one_pool": "a task that sends or receives data keeps the primary pool of its first segment",
     "mode": "a task runs in a mode of its own kind",
     "memory": "the task fits the memory of the devices",
-    "duration": "a segment lasts what its task takes in its mode; preemptive, it is not empty unless the task takes no time",
+    "duration": (
+        "a segment lasts what its task takes in its mode; preemptive, it is not empty "
+        "unless the task takes no time"
+    ),
     "release": "no task starts before its release, nor before time 0",
-    "access": "a segment starts after the task's release and the latency from its ingress to the pool",
+    "access": (
+        "a segment starts after the task's release and the latency from its ingress to the pool"
+    ),
     "deadline": "hard deadlines hold",
     "horizon": "everything ends within a fixed horizon, and by tick 2^52",
     "precedence": "a task starts after its predecessors end",
@@ -131,25 +139,33 @@ class _Checks:
         room, need = instance.mode_memory_gb[s.mode], tasks.memory_gb[s.task]
         lack = need - np.where(np.isfinite(room), room, 0)
         self.add_segments(
-            "memory", need > room, lack,
+            "memory",
+            need > room,
+            lack,
             lambda r: f"needs {need[r]:g} GB, mode {s.mode[r]} has {room[r]:g} GB",
         )
         release = tasks.release[s.task]
         early = np.maximum(release, 0) - start
         self.add_segments(
-            "release", early > 0, early,
+            "release",
+            early > 0,
+            early,
             lambda r: f"starts at {clock(start[r])}, released at {clock(release[r])}",
         )
         deadline = tasks.deadline[s.task]
         hard = tasks.deadline_hard[s.task] & np.isfinite(deadline)
         late = np.where(hard, end - np.where(hard, deadline, 0.0), -1.0)
         self.add_segments(
-            "deadline", late > 0, late,
+            "deadline",
+            late > 0,
+            late,
             lambda r: f"ends at {clock(end[r])}, its deadline is {clock(deadline[r])}",
         )
         over, horizon = end - instance.end_of_time, clock(instance.end_of_time)
         self.add_segments(
-            "horizon", over > 0, over,
+            "horizon",
+            over > 0,
+            over,
             lambda r: f"ends at {clock(end[r])}, the horizon is {horizon}",
         )
 
@@ -211,7 +227,9 @@ class _Checks:
             return
         if not instance.preemptive:
             self.add(
-                "single_segment", segments > 1, segments.astype(float),
+                "single_segment",
+                segments > 1,
+                segments.astype(float),
                 lambda r: f"task {name(r)} has {segments[r]} segments",
             )
             return
@@ -220,7 +238,9 @@ class _Checks:
         same = task[1:] == task[:-1]
         over = np.where(same, end[:-1] - start[1:], -1)
         self.add(
-            "self_overlap", over > 0, over,
+            "self_overlap",
+            over > 0,
+            over,
             lambda r: f"task {name(task[r])} runs twice at {clock(start[r + 1])}",
         )
         pool, moves = instance.modes.primary[s.mode[order]], tasks_with_data(instance)
@@ -330,7 +350,9 @@ def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
     return table[:, 0].astype(np.int64), table[:, 1], table[:, 2], table[:, 3].astype(np.int64)
 
 
-def _peaks_by_pool(pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int) -> tuple[Floats, Floats]:
+def _peaks_by_pool(
+    pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int
+) -> tuple[Floats, Floats]:
     """The largest number of busy devices of each pool, and its first time, by one sweep."""
     t, change = np.concatenate((end, start)), np.concatenate((-count, count))
     order = np.argsort(t, kind="stable")  # An end is sorted before a start at the same time.

@@ -50,14 +50,21 @@ def _with_sorted_rows(name: str, part: Any) -> Any:
     if name not in SETS_OF_ROWS:
         return part
     order = np.lexsort([np.asarray(getattr(part, column)) for column in SETS_OF_ROWS[name]])
-    return replace(part, **{column: np.asarray(getattr(part, column))[order] for column in SETS_OF_ROWS[name]})
+    return replace(
+        part, **{column: np.asarray(getattr(part, column))[order] for column in SETS_OF_ROWS[name]}
+    )
 
 
 def _with_sorted_needs(modes: Any) -> Any:
     """The pools of each mode, with those after the primary one sorted by index."""
     ptr = np.asarray(modes.req_ptr, dtype=np.int64)
     row, first = np.arange(len(modes.req_pool)), ptr[:-1][np.diff(ptr) > 0]
-    # Invalid pointers must have a hash too, since an error about them may name the instance by its hash.
+    # Invalid pointers must have a hash too, since an error about them may name the instance by its
+    # hash.
     owner, later = np.searchsorted(ptr[1:], row, side="right"), ~np.isin(row, first)
     order = np.lexsort((modes.req_pool, later, owner))
-    return replace(modes, req_pool=np.asarray(modes.req_pool)[order], req_count=np.asarray(modes.req_count)[order])
+    return replace(
+        modes,
+        req_pool=np.asarray(modes.req_pool)[order],
+        req_count=np.asarray(modes.req_count)[order],
+    )

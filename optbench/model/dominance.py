@@ -31,7 +31,12 @@ def dominating_rows(instance: Instance) -> Ints:
     pairs = instance.pairs
     out = np.arange(len(pairs.task))
     wanted = instance.objective.metrics | set(instance.limits.metric_max)
-    if instance.preemptive or not wanted <= REGULAR or len(out) > MAX_ROWS or instance.num_modes * instance.num_pools > MAX_USES:
+    if (
+        instance.preemptive
+        or not wanted <= REGULAR
+        or len(out) > MAX_ROWS
+        or instance.num_modes * instance.num_pools > MAX_USES
+    ):
         return out
     uses, added_w = mode_uses(instance).astype(float), _added_w(instance)
     net_j = pairs.energy_j - instance.tick_s * pairs.duration * instance.mode_rest_w[pairs.mode]
@@ -43,7 +48,9 @@ def dominating_rows(instance: Instance) -> Ints:
         for pool in np.unique(primary[here]).tolist():
             rows = here[primary[here] == pool]
             mode = pairs.mode[rows]
-            costs = np.column_stack((pairs.duration[rows].astype(float), net_j[rows], uses[mode], added_w[mode]))
+            costs = np.column_stack(
+                (pairs.duration[rows].astype(float), net_j[rows], uses[mode], added_w[mode])
+            )
             better = _dominates(costs) & (added_w[mode] >= 0).all(axis=1)
             undominated = ~better.any(axis=0)
             for k in np.flatnonzero(~undominated).tolist():

@@ -1,13 +1,15 @@
 """The frozen, validated data of one scheduling problem.
 
-Times are whole ticks of ``tick_s`` seconds (``model.timegrid``). A task of u units lasts, in mode k,
+Times are whole ticks of ``tick_s`` seconds (``model.timegrid``). A task of u units lasts, in mode
+k,
 
     D = up(u · (time_per_unit_s[k] / tick_s)) ticks,        and takes  e = u · energy_per_unit_j[k] joules,
 
 whatever D was rounded to. Both are defined here and nowhere else.
 
-A mode occupies ``req_count`` devices of each pool it lists for its whole length; the first pool listed is its *primary*
-pool, which places its power, its tariff and its transfers. A device that is not busy draws its pool's resting power.
+A mode occupies ``req_count`` devices of each pool it lists for its whole length; the first pool
+listed is its *primary* pool, which places its power, its tariff and its transfers. A device that is
+not busy draws its pool's resting power.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ class Pools:
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """Ways to run a kind of task; the modes of kind q are rows ``kind_ptr[q]`` to ``kind_ptr[q + 1]``.
+    """Ways to run a kind of task; the modes of kind q are rows ``kind_ptr[q]`` to ``kind_ptr[q +
+    1]``.
 
     ``power_w`` is the highest power drawn while running, which counts for caps; ``clock`` is a
     fraction of the top clock, NaN where it has no meaning.
@@ -247,18 +250,24 @@ class Instance:
         """Latency from a task's ingress to a pool: 0 without a pool, inf without a route."""
         if self.stream is None:
             return np.zeros(np.shape(task))
-        way = np.where(np.asarray(pool) >= 0, self.stream.latency_s[self.stream.ingress[task], pool], 0.0)
+        way = np.where(
+            np.asarray(pool) >= 0, self.stream.latency_s[self.stream.ingress[task], pool], 0.0
+        )
         return grid_up(way / self.tick_s)
 
     def fits(self, task: Any, mode: Any) -> Any:
         """Whether the task may use the mode: kind, memory, route to the primary pool."""
-        suits = (self.modes.kind[mode] == self.tasks.kind[task]) & (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode])
+        suits = (self.modes.kind[mode] == self.tasks.kind[task]) & (
+            self.tasks.memory_gb[task] <= self.mode_memory_gb[mode]
+        )
         return suits & np.isfinite(self.access(task, self.modes.primary[mode]))
 
     @cached_property
     def mode_memory_gb(self) -> Floats:
         """Least memory of a device among the pools of each mode (inf where it uses none)."""
-        return reduce_by_mode(np.minimum, self.modes, self.pools.memory_gb[self.modes.req_pool], np.inf)
+        return reduce_by_mode(
+            np.minimum, self.modes, self.pools.memory_gb[self.modes.req_pool], np.inf
+        )
 
     @cached_property
     def mode_rest_w(self) -> Floats:
@@ -277,7 +286,9 @@ class Instance:
         way = np.asarray(self.access(task, self.modes.primary[mode]), dtype=float)
         keep = (self.tasks.memory_gb[task] <= self.mode_memory_gb[mode]) & np.isfinite(way)
         task, mode, ready = task[keep], mode[keep], to_ints((self.tasks.release[task] + way)[keep])
-        ptr = np.concatenate(([0], np.cumsum(np.bincount(task, minlength=self.num_tasks)))).astype(np.int64)
+        ptr = np.concatenate(([0], np.cumsum(np.bincount(task, minlength=self.num_tasks)))).astype(
+            np.int64
+        )
         units = self.tasks.units[task]
         return Pairs(ptr, task, mode, self.duration(mode, units), self.energy_j(mode, units), ready)
 
@@ -289,7 +300,10 @@ class Instance:
     @cached_property
     def under(self) -> Bools:
         """``under[place, pool]``: the pool stands at the place or below it."""
-        parent, out = self.places.parent, np.zeros((len(self.places.names), self.num_pools), dtype=bool)
+        parent, out = (
+            self.places.parent,
+            np.zeros((len(self.places.names), self.num_pools), dtype=bool),
+        )
         out[self.pools.place, np.arange(self.num_pools)] = True
         for place in range(len(parent) - 1, 0, -1):
             out[parent[place]] |= out[place]
@@ -305,7 +319,17 @@ class Instance:
         """Content hash of everything but the names and the objective."""
         digest = hashlib.sha256(repr((float(self.tick_s), bool(self.preemptive))).encode())
         add_to_digest(digest, "horizon", self.horizon)
-        for name in ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs", "stream"):
+        for name in (
+            "tasks",
+            "edges",
+            "places",
+            "pools",
+            "modes",
+            "links",
+            "limits",
+            "tariffs",
+            "stream",
+        ):
             add_to_digest(digest, name, getattr(self, name))
         return digest.hexdigest()
 

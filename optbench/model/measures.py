@@ -77,8 +77,12 @@ def shifted_geomean(values: Sequence[float], shift: float) -> float:
     return math.exp(float(np.mean(np.log(np.asarray(values, dtype=float) + shift)))) - shift
 
 
-def primal_integral(trajectory: Iterable[tuple[float, float]], best_known: float, end_s: float) -> float:
-    """∫ of the primal gap over [0, end]: 1 before the first incumbent, then |obj − best| / max(|obj|, |best|)."""
+def primal_integral(
+    trajectory: Iterable[tuple[float, float]], best_known: float, end_s: float
+) -> float:
+    """∫ of the primal gap over [0, end]: 1 before the first incumbent, then |obj − best| /
+    max(|obj|, |best|).
+    """
     total, last_t, last_gap = 0.0, 0.0, 1.0
     for t_s, objective in trajectory:
         t_s = min(t_s, end_s)
@@ -95,7 +99,9 @@ def contradicts(objective: float, bound: float) -> bool:
 def check_bound(objective: float, bound: float, source: str, where: str) -> None:
     """Raise an error if a bound exceeds a verified objective: one of the two must be wrong."""
     if contradicts(objective, bound):
-        raise ContradictionError(f"{where}: bound {bound!r} from {source} exceeds the verified objective {objective!r}")
+        raise ContradictionError(
+            f"{where}: bound {bound!r} from {source} exceeds the verified objective {objective!r}"
+        )
 
 
 def metric_scale(instance: Instance, name: str) -> float:

@@ -17,7 +17,9 @@ from optbench.model.timegrid import HALF_BITS, rounded_sum
 from optbench.units import J_PER_KWH
 
 
-def metrics_of(instance: Instance, schedule: Schedule, made: TaskProgress | None = None) -> dict[str, float]:
+def metrics_of(
+    instance: Instance, schedule: Schedule, made: TaskProgress | None = None
+) -> dict[str, float]:
     """All metrics of a schedule of valid form. Metrics that are sums have no negative terms."""
     tick_s, tasks = instance.tick_s, instance.tasks
     makespan = float(schedule.end.max(initial=0))
@@ -28,10 +30,16 @@ def metrics_of(instance: Instance, schedule: Schedule, made: TaskProgress | None
     horizon = int(makespan) if instance.horizon is None else int(instance.horizon)
     busy_j = rounded_sum(segment_energy_j(instance, schedule, made.part))
     transfer_j = rounded_sum(transfers(instance, schedule)[2])
-    rest_j = rounded_sum(instance.pools.rest_w * resting_ticks(instance, schedule, horizon)) * tick_s
+    rest_j = (
+        rounded_sum(instance.pools.rest_w * resting_ticks(instance, schedule, horizon)) * tick_s
+    )
     energy_j = busy_j + transfer_j + rest_j
     cost, carbon = tariff_totals(instance, schedule, float(horizon))
-    streamed = {} if instance.stream is None else stream_metrics(instance, schedule, made, finish, energy_j)
+    streamed = (
+        {}
+        if instance.stream is None
+        else stream_metrics(instance, schedule, made, finish, energy_j)
+    )
     return {
         "makespan": makespan,
         "makespan_s": makespan * tick_s,
@@ -63,7 +71,11 @@ def mode_uses(instance: Instance) -> Ints:
     """``uses[mode, pool]``: devices of the pool that the mode occupies."""
     modes = instance.modes
     uses = np.zeros((instance.num_modes, instance.num_pools), dtype=np.int64)
-    np.add.at(uses, (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool), modes.req_count)
+    np.add.at(
+        uses,
+        (np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr)), modes.req_pool),
+        modes.req_count,
+    )
     return uses
 
 
@@ -73,7 +85,9 @@ def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Float
     row, pool, count = requirements(instance, schedule.mode)
     last = max(horizon, opens)
     length = (np.clip(schedule.end, opens, last) - np.clip(schedule.start, opens, last))[row]
-    low = np.bincount(pool, weights=count * (length & ((1 << HALF_BITS) - 1)), minlength=pools).tolist()
+    low = np.bincount(
+        pool, weights=count * (length & ((1 << HALF_BITS) - 1)), minlength=pools
+    ).tolist()
     high = np.bincount(pool, weights=count * (length >> HALF_BITS), minlength=pools).tolist()
     whole = [int(devices) * (horizon - opens) for devices in instance.pools.count.tolist()]
     busy = [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
@@ -90,7 +104,9 @@ def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Flo
     primary = instance.modes.primary[schedule.mode]
     producer, consumer = last[edges.source[heavy]], first[edges.target[heavy]]
     sender = primary[producer]
-    energy = np.asarray(instance.transfer_j(sender, primary[consumer], edges.data_gb[heavy]), dtype=float)
+    energy = np.asarray(
+        instance.transfer_j(sender, primary[consumer], edges.data_gb[heavy]), dtype=float
+    )
     return sender, np.maximum(schedule.end[producer], 0).astype(float), energy
 
 
@@ -147,7 +163,9 @@ def _resting_total(instance: Instance, schedule: Schedule, horizon: int, rates: 
             if low >= high:
                 continue
             length = np.minimum(end, high) - np.maximum(start, low)
-            idle = int(pools.count[p]) * (high - low) - _device_ticks(devices, np.maximum(length, 0))
+            idle = int(pools.count[p]) * (high - low) - _device_ticks(
+                devices, np.maximum(length, 0)
+            )
             terms.append(float(rates[p, period]) * float(pools.rest_w[p]) * float(idle))
     return rounded_sum(terms) * instance.tick_s
 
@@ -166,7 +184,9 @@ def rate_at(times: Any, rates: Floats, t: Floats) -> Floats:
 def integral(times: Any, rates: Floats, t: Floats) -> Floats:
     """∫ of the rate over [0, t]."""
     period = np.searchsorted(times, t, side="right") - 1
-    return np.asarray(cumulated(times, rates)[period] + (t - times[period]) * rates[period], dtype=float)
+    return np.asarray(
+        cumulated(times, rates)[period] + (t - times[period]) * rates[period], dtype=float
+    )
 
 
 def cumulated(times: Any, rates: Floats) -> Floats:
@@ -196,7 +216,8 @@ def between(times: Any, rates: Floats, start: Floats, end: Floats) -> Floats:
 
 
 def peak_power(instance: Instance, schedule: Schedule, place: int) -> Peak:
-    """The highest power at a place and its first time: running modes plus idle devices of its pools.
+    """The highest power at a place and its first time: running modes plus idle devices of its
+    pools.
 
     A mode's power counts at the place of its primary pool; none of its devices is idle meanwhile.
     """
@@ -221,9 +242,11 @@ def profile_of(start: Floats, end: Floats, demand: Floats) -> tuple[Floats, Floa
 
 @dataclass(frozen=True, eq=False)
 class PowerTrace:
-    """Mean power per pool: ``busy_w[p, q]`` and ``rest_w[p, q]`` hold from ``t[q]`` to ``t[q + 1]`` (ticks).
+    """Mean power per pool: ``busy_w[p, q]`` and ``rest_w[p, q]`` hold from ``t[q]`` to ``t[q + 1]``
+    (ticks).
 
-    Its integral plus the transfers' energy (drawn in an instant, listed beside it) is the energy of the schedule.
+    Its integral plus the transfers' energy (drawn in an instant, listed beside it) is the energy of
+    the schedule.
     """
 
     t: Floats
@@ -251,13 +274,17 @@ def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
     busy_w = _accumulate(t, primary[long], start[long], end[long], power[long], instance.num_pools)
     row, pool, count = requirements(instance, schedule.mode)
     busy = _accumulate(t, pool, start[row], end[row], count.astype(float), instance.num_pools)
-    rest_w = np.where(watched, instance.pools.rest_w[:, None] * (instance.pools.count[:, None] - busy), 0.0)
+    rest_w = np.where(
+        watched, instance.pools.rest_w[:, None] * (instance.pools.count[:, None] - busy), 0.0
+    )
     _, sent_at, sent_j = transfers(instance, schedule)
     at = np.concatenate((sent_at, start[~long]))
     return PowerTrace(t, busy_w, rest_w, at, np.concatenate((sent_j, energy[~long])))
 
 
-def _accumulate(t: Floats, pool: Ints, start: Floats, end: Floats, value: Any, num_pools: int) -> Floats:
+def _accumulate(
+    t: Floats, pool: Ints, start: Floats, end: Floats, value: Any, num_pools: int
+) -> Floats:
     """Sum of values per pool and interval of t."""
     change = np.zeros((num_pools, len(t)))
     np.add.at(change, (pool, np.searchsorted(t, start)), value)

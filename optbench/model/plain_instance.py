@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from optbench.model.instance import Edges, Floats, Instance, Limits, Links, Modes, Places, Pools, Tasks
+from optbench.model.instance import (
+    Edges,
+    Floats,
+    Instance,
+    Limits,
+    Links,
+    Modes,
+    Places,
+    Pools,
+    Tasks,
+)
 from optbench.model.objective import Objective
 
 

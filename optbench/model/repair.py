@@ -1,4 +1,5 @@
-"""Repair of schedules that are infeasible by rounding alone; a repaired schedule is verified as usual.
+"""Repair of schedules that are infeasible by rounding alone; a repaired schedule is verified as
+usual.
 
 Float times are rounded to the nearest tick. Then starts and ends move by at most ``reach`` = 1 µs,
 or one tick if that is coarser: each segment gets the duration of its task, and starts when its
@@ -24,7 +25,18 @@ from optbench.model.verify import Verdict, verify
 
 REACH_S = 1e-6
 # Constraints whose violation is in ticks: beyond twice the reach it cannot be repaired.
-IN_TICKS = frozenset({"duration", "release", "access", "deadline", "horizon", "precedence", "transfer", "self_overlap"})
+IN_TICKS = frozenset(
+    {
+        "duration",
+        "release",
+        "access",
+        "deadline",
+        "horizon",
+        "precedence",
+        "transfer",
+        "self_overlap",
+    }
+)
 # Constraints that moves of starts and ends may repair, whatever the amount of the violation.
 MAY_BE_MENDED = frozenset({"assignment", "capacity", "power_cap"})
 
@@ -42,7 +54,10 @@ class Repaired:
         """The entry of a repair in results; None if there was none."""
         if not self.segments_moved:
             return None
-        return {"segments": self.segments_moved, "largest_move_s": self.largest_move * instance.tick_s}
+        return {
+            "segments": self.segments_moved,
+            "largest_move_s": self.largest_move * instance.tick_s,
+        }
 
 
 def reach_of(instance: Instance) -> int:
@@ -54,7 +69,8 @@ def is_repairable(instance: Instance, verdict: Verdict) -> bool:
     """Whether moves within reach could repair all violations."""
     most = 2 * reach_of(instance)
     return not verdict.feasible and all(
-        each.constraint in MAY_BE_MENDED or (each.constraint in IN_TICKS and each.amount <= most) for each in verdict.violations
+        each.constraint in MAY_BE_MENDED or (each.constraint in IN_TICKS and each.amount <= most)
+        for each in verdict.violations
     )
 
 
@@ -76,7 +92,9 @@ def verified_or_repaired(instance: Instance, schedule: Schedule) -> Repaired:
             continue
         better = verify(instance, tried)
         if better.feasible:
-            moves = np.maximum(np.abs(tried.start - schedule.start), np.abs(tried.end - schedule.end))
+            moves = np.maximum(
+                np.abs(tried.start - schedule.start), np.abs(tried.end - schedule.end)
+            )
             return Repaired(tried, better, int((moves > 0).sum()), int(moves.max(initial=0)))
     return Repaired(schedule, verdict)
 
@@ -107,10 +125,18 @@ def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | Non
             begins = max(begins, int(finish[source]) + int(lag))
         begins = devices.first_start(mode, begins, int(schedule.start[row]) + reach)
         ends = begins + int(length[row])
-        if abs(begins - int(schedule.start[row])) > reach or abs(ends - int(schedule.end[row])) > reach:
+        if (
+            abs(begins - int(schedule.start[row])) > reach
+            or abs(ends - int(schedule.end[row])) > reach
+        ):
             return None
         devices.take(mode, ends if ends > begins else begins)
-        start[row], end[row], finish[task], last_row[task] = begins, ends, max(int(finish[task]), ends), row
+        start[row], end[row], finish[task], last_row[task] = (
+            begins,
+            ends,
+            max(int(finish[task]), ends),
+            row,
+        )
     return Schedule(schedule.task, schedule.mode, start, end)
 
 
@@ -139,7 +165,9 @@ def _lengths(instance: Instance, schedule: Schedule, reach: int) -> Ints | None:
 
 def _ready_times(instance: Instance, schedule: Schedule) -> Floats:
     """The earliest start of each segment by release and ingress latency, at least 0."""
-    way = np.asarray(instance.access(schedule.task, instance.modes.primary[schedule.mode]), dtype=float)
+    way = np.asarray(
+        instance.access(schedule.task, instance.modes.primary[schedule.mode]), dtype=float
+    )
     there = instance.tasks.release[schedule.task] + np.where(np.isfinite(way), way, 0.0)
     return np.maximum(0.0, there)
 
@@ -152,7 +180,9 @@ def _edges_by_target(instance: Instance) -> Any:
     source, data_gb = edges.source[order].tolist(), edges.data_gb[order].tolist()
 
     def of(task: int) -> Iterator[tuple[int, float]]:
-        return zip(source[ptr[task] : ptr[task + 1]], data_gb[ptr[task] : ptr[task + 1]], strict=True)
+        return zip(
+            source[ptr[task] : ptr[task + 1]], data_gb[ptr[task] : ptr[task + 1]], strict=True
+        )
 
     return of
 
@@ -167,7 +197,9 @@ class _Devices:
 
     def _needs(self, mode: int) -> Iterator[tuple[int, int]]:
         rows = slice(int(self.modes.req_ptr[mode]), int(self.modes.req_ptr[mode + 1]))
-        return zip(self.modes.req_pool[rows].tolist(), self.modes.req_count[rows].tolist(), strict=True)
+        return zip(
+            self.modes.req_pool[rows].tolist(), self.modes.req_count[rows].tolist(), strict=True
+        )
 
     def first_start(self, mode: int, begins: int, latest: int) -> int:
         """The first time from ``begins`` on with a mode's devices; else after ``latest``."""

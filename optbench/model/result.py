@@ -10,7 +10,9 @@ from optbench.model.schedule import Schedule
 
 Proof = Literal["combinatorial", "exact-lp", "solver"]
 Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown", "error"]
-Termination = Literal["finished", "time_limit", "work_limit", "memory_limit", "interrupted", "crashed"]
+Termination = Literal[
+    "finished", "time_limit", "work_limit", "memory_limit", "interrupted", "crashed"
+]
 
 __all__ = ["OPTIMAL_GAP", "Bound", "Proof", "Result", "Status", "Termination", "TrajectoryPoint"]
 
@@ -59,7 +61,8 @@ class TrajectoryPoint:
 
 @dataclass(frozen=True)
 class Result:
-    """One solved instance. For a lexicographic objective, ``objective``, ``bound`` and ``gap`` are tuples.
+    """One solved instance. For a lexicographic objective, ``objective``, ``bound`` and ``gap`` are
+    tuples.
 
     ``repaired`` states how many segments of the solver's schedule were moved before it was
     verified, and the largest move.

@@ -45,5 +45,8 @@ def _whole(start: Any) -> Ints:
     out: Ints = start.astype(np.int64)
     if start.dtype.kind == "f" and (out != start).any():
         row = int(np.flatnonzero(out != start)[0])
-        raise ModelError(f"start[{row}] is {start[row]}; it must be whole ticks (Instance.to_ticks makes them of seconds)")
+        raise ModelError(
+            f"start[{row}] is {start[row]}; it must be whole ticks (Instance.to_ticks makes them "
+            "of seconds)"
+        )
     return out

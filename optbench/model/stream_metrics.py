@@ -1,10 +1,10 @@
 """Metrics of schedules of arriving work: work done, times in the system, queues.
 
-Of the N tasks released before the end H (the horizon of an open instance, else the last end), task j
-is in the system for D_j, from its release to its end; D_j is infinite if it does not end.
+Of the N tasks released before the end H (the horizon of an open instance, else the last end), task
+j is in the system for D_j, from its release to its end; D_j is infinite if it does not end.
 ``sojourn_censored_s`` is (1/N) Σ_j min(D_j, H − release_j), which cannot be reduced by leaving work
-undone; the other sojourn metrics are over completed tasks. ``queue_mean`` is the mean over [opens, H]
-of the number of tasks that were released and have not begun, or have been interrupted.
+undone; the other sojourn metrics are over completed tasks. ``queue_mean`` is the mean over [opens,
+H] of the number of tasks that were released and have not begun, or have been interrupted.
 """
 
 from __future__ import annotations
@@ -36,13 +36,19 @@ def stream_metrics(
     sojourn = (found.last - release)[completed_here]
     begun = np.isfinite(found.first)
     running = begun & ~found.complete & here & (found.last >= end)
-    arrivals, completed, in_progress = int(here.sum()), int(completed_here.sum()), int(running.sum())
+    arrivals, completed, in_progress = (
+        int(here.sum()),
+        int(completed_here.sum()),
+        int(running.sum()),
+    )
     units = float(found.units_done(instance).sum())
     times = sojourn if len(sojourn) else present if len(present) else np.zeros(1)
     percentiles = np.percentile(times, PERCENTILES) * tick_s
     due = np.isfinite(instance.tasks.deadline) & here
     late = finish[due] > instance.tasks.deadline[due]
-    logged = logged_units(instance, schedule, found) or units  # There is none if no task ran at the sampling times.
+    logged = (
+        logged_units(instance, schedule, found) or units
+    )  # There is none if no task ran at the sampling times.
     span = end - instance.opens
     return {
         "arrivals": float(arrivals),
@@ -54,7 +60,10 @@ def stream_metrics(
         "j_per_unit": energy_j / units if units > 0 else float("inf"),
         "j_per_unit_logged": energy_j / logged if logged > 0 else float("inf"),
         "sojourn_mean_s": float(times.mean()) * tick_s,
-        **{f"sojourn_p{p}_s": float(value) for p, value in zip(PERCENTILES, percentiles, strict=True)},
+        **{
+            f"sojourn_p{p}_s": float(value)
+            for p, value in zip(PERCENTILES, percentiles, strict=True)
+        },
         "sojourn_censored_s": float(present.sum()) / max(1, arrivals) * tick_s,
         "service_mean_s": float(found.work[completed_here].mean()) * tick_s if completed else 0.0,
         "queue_mean": _waiting_ticks(instance, schedule, finish, end) / span if span > 0 else 0.0,
@@ -63,10 +72,9 @@ def stream_metrics(
     }
 
 
-def routing_shares(
-    instance: Instance, schedule: Schedule, waits_at: Ints | None = None
-) -> Floats:
-    """By ingress and pool: the share of the tasks that came in at the ingress and began at the pool.
+def routing_shares(instance: Instance, schedule: Schedule, waits_at: Ints | None = None) -> Floats:
+    """By ingress and pool: the share of the tasks that came in at the ingress and began at the
+    pool.
 
     ``waits_at`` gives the pool in whose queue a task stands, or -1; such a task counts as well. Of
     an interrupted task its first part counts. Where nothing began, the shares are NaN.
@@ -90,7 +98,9 @@ def _waiting_ticks(instance: Instance, schedule: Schedule, finish: Floats, end: 
     last = max(begin, end)
     there = np.clip(np.asarray(instance.tasks.release, dtype=float), begin, last)
     gone = np.clip(finish, begin, last)
-    at_work = np.clip(schedule.end.astype(float), begin, last) - np.clip(schedule.start.astype(float), begin, last)
+    at_work = np.clip(schedule.end.astype(float), begin, last) - np.clip(
+        schedule.start.astype(float), begin, last
+    )
     return float(np.maximum(gone - there, 0.0).sum() - at_work.sum())
 
 
@@ -107,25 +117,36 @@ def _queue_by_day(instance: Instance, schedule: Schedule, found: TaskProgress) -
 
 
 def logged_units(
-    instance: Instance, schedule: Schedule, found: TaskProgress | None = None, every_s: float = LOG_EVERY_S
+    instance: Instance,
+    schedule: Schedule,
+    found: TaskProgress | None = None,
+    every_s: float = LOG_EVERY_S,
 ) -> float:
-    """Units as the simulator of CHSAC-AF logs them: each running task adds ``every_s`` / T at each sample, and each end adds
-    (end mod ``every_s``) / T.
+    """Units as the simulator of CHSAC-AF logs them: each running task adds ``every_s`` / T at each
+    sample, and each end adds (end mod ``every_s``) / T.
 
     This is slightly too much, since a task that began inside an interval counts the whole of it.
     Work in modes of zero duration is not counted.
     """
     time_s = instance.modes.time_per_unit_s[schedule.mode]
     long = time_s > 0
-    end, start, time_s = schedule.end[long].astype(float), schedule.start[long].astype(float), time_s[long]
+    end, start, time_s = (
+        schedule.end[long].astype(float),
+        schedule.start[long].astype(float),
+        time_s[long],
+    )
     every, tick_s = float(max(1.0, grid_up(every_s / instance.tick_s))), instance.tick_s
     done = (found or progress(instance, schedule)).complete[schedule.task[long]]
-    samples = np.where(done, np.ceil(end / every) - 1, np.floor(end / every)) - np.ceil(start / every) + 1
+    samples = (
+        np.where(done, np.ceil(end / every) - 1, np.floor(end / every)) - np.ceil(start / every) + 1
+    )
     after = np.where(done, end % every, 0.0)
     return float(((np.maximum(samples, 0) * every + after) * tick_s / time_s).sum())
 
 
-def queue_counts(instance: Instance, schedule: Schedule, times: Floats, found: TaskProgress | None = None) -> Ints:
+def queue_counts(
+    instance: Instance, schedule: Schedule, times: Floats, found: TaskProgress | None = None
+) -> Ints:
     """The number of tasks that wait at each time: released, and neither running nor completed."""
     release = np.sort(np.asarray(instance.tasks.release, dtype=float))
     found = found or progress(instance, schedule)

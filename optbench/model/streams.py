@@ -1,7 +1,7 @@
 """Streams of arriving work: ingresses with latencies, outages, and open instances.
 
-Task j reaches pool p at release_j + up(latency[ingress_j, p] / tick_s), and no segment of it begins there earlier. Devices
-that an outage takes cannot be used until they come back.
+Task j reaches pool p at release_j + up(latency[ingress_j, p] / tick_s), and no segment of it begins
+there earlier. Devices that an outage takes cannot be used until they come back.
 
 An *open* instance is observed from ``opens`` to the fixed horizon H. Everything stops at H: running
 tasks count with their progress, waiting tasks as undone. Idle power is paid over [opens, H].
@@ -99,7 +99,12 @@ def without_latencies(stream: Stream, task: Ints) -> Stream:
     """The stream without latencies and outages, in which all work has to be completed."""
     latency = np.where(np.isfinite(stream.latency_s), 0.0, np.inf)
     return replace(
-        stream, ingress=stream.ingress[task], latency_s=latency, sent_to=stream.sent_to[task], outages=Outages(), opens=None
+        stream,
+        ingress=stream.ingress[task],
+        latency_s=latency,
+        sent_to=stream.sent_to[task],
+        outages=Outages(),
+        opens=None,
     )
 
 
@@ -108,13 +113,21 @@ def check_stream(instance: Instance, stream: Stream) -> None:
     n, pools, names = instance.num_tasks, instance.pools.names, stream.ingress_names
     if stream.latency_s.shape != (len(names), len(pools)):
         shape, expected = stream.latency_s.shape, (len(names), len(pools))
-        raise ModelError(f"stream.latency_s has shape {shape}; it must be ingresses x pools, {expected}")
+        raise ModelError(
+            f"stream.latency_s has shape {shape}; it must be ingresses x pools, {expected}"
+        )
     bad = ~(stream.latency_s >= 0)
     if bad.any():
         g, p = np.argwhere(bad)[0]
         way = f"latency from {names[g]!r} to pool {pools[p]!r}"
-        raise ModelError(f"{way} is {stream.latency_s[g, p]}; it must be a non-negative number, or inf for no route")
-    for what, column, low, high in (("ingress", stream.ingress, 0, len(names)), ("sent_to", stream.sent_to, -1, len(pools))):
+        raise ModelError(
+            f"{way} is {stream.latency_s[g, p]}; it must be a non-negative number, or inf for no "
+            "route"
+        )
+    for what, column, low, high in (
+        ("ingress", stream.ingress, 0, len(names)),
+        ("sent_to", stream.sent_to, -1, len(pools)),
+    ):
         if len(column) != n:
             raise ModelError(f"stream.{what} has {len(column)} rows; it must have {n}")
         wrong = np.flatnonzero((column < low) | (column >= high))
@@ -130,19 +143,25 @@ def _check_reach(instance: Instance, stream: Stream) -> None:
     """Check that every task can reach a pool that runs it, and the pool to which it is sent."""
     modes, kinds, pools = instance.modes, len(instance.modes.kind_names), instance.pools.names
     way = np.isfinite(stream.latency_s)
-    # The largest memory of a mode by kind and pool (last column: modes without a pool), and by kind and
-# ingress.
+    # The largest memory of a mode by kind and pool (last column: modes without a pool), and by kind
+    # and ingress.
     room = np.full((kinds, len(pools) + 1), -np.inf)
     np.maximum.at(room, (modes.kind, modes.primary), instance.mode_memory_gb)
     ways = np.column_stack((way, np.ones(len(way), dtype=bool)))
     reached = np.where(ways[None], room[:, None, :], -np.inf).max(axis=2)
-    kind, ingress, need, name = instance.tasks.kind, stream.ingress, instance.tasks.memory_gb, instance.tasks.name
+    kind, ingress, need, name = (
+        instance.tasks.kind,
+        stream.ingress,
+        instance.tasks.memory_gb,
+        instance.tasks.name,
+    )
     lost = np.flatnonzero(need > reached[kind, ingress])
     if len(lost):
         task = int(lost[0])
         memory = f" in {need[task]:g} GB" if need[task] else ""
         raise ModelError(
-            f"task {name(task)!r} arrives at {stream.ingress_names[ingress[task]]!r}, from where no pool that runs "
+            f"task {name(task)!r} arrives at {stream.ingress_names[ingress[task]]!r}, from where "
+            "no pool that runs "
             f"{modes.kind_names[kind[task]]!r}{memory} can be reached; give a finite latency"
         )
     sent = np.flatnonzero(stream.sent_to >= 0)
@@ -151,13 +170,16 @@ def _check_reach(instance: Instance, stream: Stream) -> None:
     if len(lost):
         task, pool = int(lost[0]), pools[stream.sent_to[lost[0]]]
         raise ModelError(
-            f"task {name(task)!r} is sent to {pool!r}, which it cannot reach from {stream.ingress_names[ingress[task]]!r} "
+            f"task {name(task)!r} is sent to {pool!r}, which it cannot reach from "
+            f"{stream.ingress_names[ingress[task]]!r} "
             f"or which does not run {modes.kind_names[kind[task]]!r}"
         )
 
 
 def _check_window(instance: Instance, stream: Stream) -> None:
-    if stream.opens is not None and (instance.horizon is None or not 0 <= stream.opens < instance.horizon):
+    if stream.opens is not None and (
+        instance.horizon is None or not 0 <= stream.opens < instance.horizon
+    ):
         what = f"stream.opens is {stream.opens!r}, the horizon {instance.horizon!r}"
         raise ModelError(f"{what}; an open instance has a horizon after it")
     if stream.opens is not None and len(instance.edges.source):
@@ -170,11 +192,17 @@ def _check_outages(instance: Instance, outages: Outages) -> None:
     """Check that outages are in order of time and never take more devices than a pool has."""
     columns = (outages.time, outages.pool, outages.devices, outages.announced)
     if len({len(column) for column in columns}) != 1:
-        raise ModelError(f"stream.outages has columns of {', '.join(str(len(column)) for column in columns)} rows")
+        raise ModelError(
+            f"stream.outages has columns of {', '.join(str(len(column)) for column in columns)} "
+            "rows"
+        )
     if len(outages.time) == 0:
         return
     if not instance.preemptive:
-        raise ModelError("outages interrupt tasks, which continue in another segment; the instance must be preemptive")
+        raise ModelError(
+            "outages interrupt tasks, which continue in another segment; the instance must be "
+            "preemptive"
+        )
     whole = np.isfinite(outages.time) & (np.floor(outages.time) == outages.time)
     if not (whole.all() and (outages.time >= 0).all() and (np.diff(outages.time) >= 0).all()):
         raise ModelError("stream.outages.time must be whole ticks, not negative, and in order")
@@ -185,4 +213,7 @@ def _check_outages(instance: Instance, outages: Outages) -> None:
         count = int(instance.pools.count[pool])
         if ((gone < 0) | (gone > count)).any():
             wrong = int(gone[(gone < 0) | (gone > count)][0])
-            raise ModelError(f"outages: {wrong} of {count} devices of pool {instance.pools.names[pool]!r} would be gone")
+            raise ModelError(
+                f"outages: {wrong} of {count} devices of pool {instance.pools.names[pool]!r} "
+                "would be gone"
+            )

@@ -1,7 +1,8 @@
 """The progress of each task of a schedule, in rational numbers.
 
-A segment of length l in a mode in which its whole task takes D ticks is l / D of the task, an empty segment where D = 0 the whole
-of it. A task is complete when its shares add up to 1 or more; its work done is units · min(1, sum), its energy follows the sum.
+A segment of length l in a mode in which its whole task takes D ticks is l / D of the task, an empty
+segment where D = 0 the whole of it. A task is complete when its shares add up to 1 or more; its
+work done is units · min(1, sum), its energy follows the sum.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from optbench.model.schedule import Schedule
 
 @dataclass(frozen=True, eq=False)
 class TaskProgress:
-    """Per task: sum of its shares (rounded), whether it is complete (exact), first start and last end (inf and −inf without a
-    segment), running ticks. Per segment: D of its task in its mode, and its share of the task.
+    """Per task: sum of its shares (rounded), whether it is complete (exact), first start and last
+    end (inf and −inf without a segment), running ticks. Per segment: D of its task in its mode, and
+    its share of the task.
     """
 
     share: Floats
@@ -83,7 +85,9 @@ def segment_energy_j(instance: Instance, schedule: Schedule, part: Floats | None
 def complete_tasks(schedule: Schedule, share: Floats, whole: Ints, segments: Ints) -> Bools:
     """Whether the shares of each task add up to 1 or more, exactly."""
     # Each share and each sum has a relative rounding error of at most 2^-53.
-    unclear = (segments > 0) & (np.abs(share - 1.0) <= (segments + 4.0) * 2.0**-51 * np.maximum(1.0, share))
+    unclear = (segments > 0) & (
+        np.abs(share - 1.0) <= (segments + 4.0) * 2.0**-51 * np.maximum(1.0, share)
+    )
     complete = (share > 1.0) & ~unclear
     length = schedule.end - schedule.start
     one = unclear & (segments == 1)
@@ -108,13 +112,16 @@ def exact_progress(segments: Iterable[tuple[int, int]]) -> Fraction:
             total += 1
         else:
             ticks[duration] = ticks.get(duration, 0) + length
-    return total + sum((Fraction(length, duration) for duration, length in ticks.items()), Fraction(0))
+    return total + sum(
+        (Fraction(length, duration) for duration, length in ticks.items()), Fraction(0)
+    )
 
 
 def ticks_left(segments: Iterable[tuple[int, int]], duration: int) -> int:
     """Ticks until a task with these past (length, duration) is complete, in a mode of ``duration``.
 
-    The first whole number L with L / duration + progress ≥ 1; ``sim.kernel.remaining`` holds the compiled twin.
+    The first whole number L with L / duration + progress ≥ 1; ``sim.kernel.remaining`` holds the
+    compiled twin.
     """
     left = 1 - exact_progress(segments)
     if left <= 0:

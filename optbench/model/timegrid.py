@@ -6,8 +6,8 @@ A time x in ticks, computed in float64, is put on the grid by
     up(x)   = whole where |x − whole| ≤ min(8 ulp(x), ¼), else ceil(x)       durations, lags, latencies, releases
     down(x) = whole where |x − whole| ≤ min(8 ulp(x), ¼), else floor(x)      deadlines, horizons
 
-so that 3 × 0.1 s are 300,000,000 ns. The result is the data: x is not used again. ``sim.kernel.spans`` holds the
-compiled twin, which gives the same integer bit for bit.
+so that 3 × 0.1 s are 300,000,000 ns. The result is the data: x is not used again.
+``sim.kernel.spans`` holds the compiled twin, which gives the same integer bit for bit.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ Ints = NDArray[np.int64]
 
 # No instance has a later time: float64 holds every whole number up to here, and half as much again.
 HORIZON_TICKS = 2**52
-# Sums of energy, power, cost and weighted time are compared with this share of the sum of their terms, none of them negative.
+# Sums of energy, power, cost and weighted time are compared with this share of the sum of their
+# terms, none of them negative.
 RELATIVE_TOLERANCE = 2.0**-40
-# Whole ticks are summed in two halves of at most 2^28 each: sums of 5 · 10^8 of them fit into int64.
+# Whole ticks are summed in two halves of at most 2^28 each: sums of 5 · 10^8 of them fit into
+# int64.
 HALF_BITS = 24
-# The tick that ``tick_s="auto"`` chooses: 1 ns, or the next coarser power of ten that keeps the horizon below this.
+# The tick that ``tick_s="auto"`` chooses: 1 ns, or the next coarser power of ten that keeps the
+# horizon below this.
 FINEST_TICK_EXPONENT = -9
 AUTO_HORIZON_TICKS = 2**48
 
@@ -65,7 +68,8 @@ def _on_grid(ticks: Any, rounded: np.ufunc) -> Any:
 def _is_whole(ticks: Floats, whole: Floats) -> Any:
     with np.errstate(invalid="ignore"):
         off = np.abs(ticks - whole)
-        # An ulp is at most 2^-52 of the value; exact ulps are computed only where that does not decide.
+        # An ulp is at most 2^-52 of the value; exact ulps are computed only where that does not
+        # decide.
         near = np.asarray(off <= np.minimum(GUARD_ULPS * LARGEST_ULP * np.abs(ticks), GUARD_TICKS))
     if near.any():
         near[near] = off[near] <= GUARD_ULPS * ulp(np.asarray(ticks)[near])
@@ -95,7 +99,11 @@ def rounded_sum(terms: Iterable[float] | Floats) -> float:
     """The sum, rounded once; inf if it is too large, nan for differences of such sums."""
     if isinstance(terms, np.ndarray):
         numbers = np.asarray(terms[terms != 0.0], dtype=float)
-        if len(numbers) and np.abs(numbers).max() <= HORIZON_TICKS and (numbers == np.rint(numbers)).all():
+        if (
+            len(numbers)
+            and np.abs(numbers).max() <= HORIZON_TICKS
+            and (numbers == np.rint(numbers)).all()
+        ):
             return float(_whole_sum(numbers.astype(np.int64)))
         terms = numbers.tolist()
     try:
@@ -108,7 +116,9 @@ def rounded_sum(terms: Iterable[float] | Floats) -> float:
 
 def _whole_sum(terms: Ints) -> int:
     """The sum of whole numbers up to 2^52, exactly: their halves fit into int64."""
-    return (int((terms >> HALF_BITS).sum()) << HALF_BITS) + int((terms & ((1 << HALF_BITS) - 1)).sum())
+    return (int((terms >> HALF_BITS).sum()) << HALF_BITS) + int(
+        (terms & ((1 << HALF_BITS) - 1)).sum()
+    )
 
 
 def exceeds(value: float, limit: float) -> bool:

@@ -232,7 +232,9 @@ def _cycle(instance: Instance) -> list[int]:
     left = np.ones(instance.num_tasks, dtype=bool)
     left[instance.order] = False
     before: dict[int, int] = {}
-    for source, target in zip(instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True):
+    for source, target in zip(
+        instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True
+    ):
         if left[source] and left[target]:
             before[target] = source  # Every remaining task has a remaining predecessor.
     walk, seen = [next(iter(before))], {}
@@ -248,7 +250,12 @@ def _check_links(instance: Instance) -> None:
     for column in ("latency_s", "s_per_gb", "j_per_gb"):
         infinite = column == "latency_s"
         _check_matrix(
-            links, "links", column, shape, lambda a, b: f"link {pools[a]!r} to {pools[b]!r}", infinite
+            links,
+            "links",
+            column,
+            shape,
+            lambda a, b: f"link {pools[a]!r} to {pools[b]!r}",
+            infinite,
         )
     edges = instance.edges
     heavy = np.flatnonzero(edges.data_gb > 0)
@@ -287,13 +294,22 @@ def _check_limits(instance: Instance) -> None:
         if name not in METRICS:
             raise ModelError(f"limit on unknown metric {name!r}; {nearest(name, METRICS)}")
         if not (math.isfinite(value) and value >= 0):
-            raise ModelError(f"limit on {name} is {value!r}; it must be a non-negative finite number")
+            raise ModelError(
+                f"limit on {name} is {value!r}; it must be a non-negative finite number"
+            )
     for level in instance.objective.levels[:-1]:
         if len(level) > 1:
             names = " + ".join(name for name, _ in level)
-            raise ModelError(f"minimize_in_order: {names} is not the last level; only the last level may be a weighted sum")
+            raise ModelError(
+                f"minimize_in_order: {names} is not the last level; only the last level may be a "
+                "weighted sum"
+            )
     for ratio in sorted(instance.objective.metrics & set(RATIOS)):
-        if not instance.is_open or len(instance.objective.levels) > 1 or len(instance.objective.levels[0]) > 1:
+        if (
+            not instance.is_open
+            or len(instance.objective.levels) > 1
+            or len(instance.objective.levels[0]) > 1
+        ):
             raise ModelError(
                 f"{ratio} must be the only objective of an open instance; "
                 "if all work is completed, minimise energy_j"
@@ -301,7 +317,9 @@ def _check_limits(instance: Instance) -> None:
     wanted = instance.objective.metrics | set(limits.metric_max)
     for name in sorted(wanted & {"cost_usd", "carbon_g"}):
         if instance.tariffs is None:
-            raise ModelError(f"{name} is minimised or limited, but there is no tariff; add m.tariff(...)")
+            raise ModelError(
+                f"{name} is minimised or limited, but there is no tariff; add m.tariff(...)"
+            )
 
 
 def _check_tariffs(instance: Instance) -> None:
@@ -309,7 +327,12 @@ def _check_tariffs(instance: Instance) -> None:
     if tariffs is None:
         return
     times = tariffs.times
-    if len(times) == 0 or times[0] != 0 or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+    if (
+        len(times) == 0
+        or times[0] != 0
+        or not np.isfinite(times).all()
+        or (np.diff(times) <= 0).any()
+    ):
         raise ModelError("tariff times must start at 0 and rise strictly")
     if (np.floor(times) != times).any():
         raise ModelError("tariff times must be whole ticks; choose a tick_s that divides them")

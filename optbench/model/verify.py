@@ -1,13 +1,15 @@
 """The verifier: feasibility and every metric, from the instance and the schedule alone.
 
-A schedule is feasible when each of CONSTRAINTS holds; a violation names the constraint, the place and the amount.
-Energy is the sum of the energy of segments and transfers, and of idle power over the horizon:
+A schedule is feasible when each of CONSTRAINTS holds; a violation names the constraint, the place
+and the amount. Energy is the sum of the energy of segments and transfers, and of idle power over
+the horizon:
 
     E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j + Σ_pools rest_w (count (H − O) − Σ_s n_s |[start_s, end_s] ∩ [O, H]|)
 
-with share_s = (end_s − start_s) / D, O the opening (0 where none is given) and H the fixed horizon, or the makespan. Cost and
-carbon weigh the same power with the pool's tariff at the time: a segment draws its energy evenly over its length, a transfer
-draws at the sender the moment the producer ends.
+with share_s = (end_s − start_s) / D, O the opening (0 where none is given) and H the fixed horizon,
+or the makespan. Cost and carbon weigh the same power with the pool's tariff at the time: a segment
+draws its energy evenly over its length, a transfer draws at the sender the moment the producer
+ends.
 """
 
 from __future__ import annotations
@@ -51,13 +53,23 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     schedule = schedule.as_int64()
     made = progress(instance, schedule)
     violations = check(instance, schedule, made)
-    with np.errstate(over="ignore", invalid="ignore"):  # Values that are too large for a float are reported below.
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # Values that are too large for a float are reported below.
         values = metrics_of(instance, schedule, made)
     violations.extend(_broken_limits(instance, values))
     if instance.is_open and values["units_done"] <= 0:
-        violations.append(Violation("assignment", "no unit of work is done before the horizon: there is no energy per unit"))
+        violations.append(
+            Violation(
+                "assignment",
+                "no unit of work is done before the horizon: there is no energy per unit",
+            )
+        )
     elif not violations:
-        levels = {f"objective level {k}": value for k, value in enumerate(instance.objective.values(values))}
+        levels = {
+            f"objective level {k}": value
+            for k, value in enumerate(instance.objective.values(values))
+        }
         violations.extend(_not_finite(values | levels))
     feasible = not violations
     objectives = instance.objective.values(values) if feasible else ()
@@ -83,4 +95,7 @@ def _broken_limits(instance: Instance, values: dict[str, float]) -> list[Violati
 def _not_finite(values: dict[str, float]) -> list[Violation]:
     """Metrics that overflow, so that they cannot be compared."""
     names = [name for name, value in values.items() if not np.isfinite(value)]
-    return [Violation("finite", f"{name} is {values[name]}: its terms are too large to add up") for name in names[:1]]
+    return [
+        Violation("finite", f"{name} is {values[name]}: its terms are too large to add up")
+        for name in names[:1]
+    ]

@@ -88,8 +88,12 @@ def _extreme_lags(instance: Instance, longest: bool) -> Floats:
     group, pools = task_groups(instance)
     ends = group[edges.source[heavy]] * len(pools) + group[edges.target[heavy]]
     keys, which = np.unique(ends, return_inverse=True)
-    for key, edges_here in zip(keys.tolist(), np.split(heavy[np.argsort(which, kind="stable")], _cuts(which)), strict=True):
-        senders, receivers = different_links(instance, pools[key // len(pools)], pools[key % len(pools)])
+    for key, edges_here in zip(
+        keys.tolist(), np.split(heavy[np.argsort(which, kind="stable")], _cuts(which)), strict=True
+    ):
+        senders, receivers = different_links(
+            instance, pools[key // len(pools)], pools[key % len(pools)]
+        )
         lag = instance.lag(senders[:, None], receivers[:, None], edges.data_gb[edges_here][None, :])
         if longest:
             lag = np.where(np.isfinite(lag), lag, 0.0)
@@ -122,7 +126,11 @@ def task_groups(instance: Instance) -> tuple[Ints, list[Ints]]:
     A group are the tasks of one kind and one class of memory."""
     levels = np.unique(instance.mode_memory_gb)
     memory_class = np.searchsorted(levels, instance.tasks.memory_gb)
-    _, first, group = np.unique(instance.tasks.kind * (len(levels) + 1) + memory_class, return_index=True, return_inverse=True)
+    _, first, group = np.unique(
+        instance.tasks.kind * (len(levels) + 1) + memory_class,
+        return_index=True,
+        return_inverse=True,
+    )
     primary, ptr, memory = instance.modes.primary, instance.modes.kind_ptr, instance.mode_memory_gb
     pools = []
     for i in first.tolist():  # ``instance.pairs`` is not used, because it is by far the largest table for a million tasks.
@@ -138,7 +146,8 @@ def task_pools(instance: Instance) -> list[Ints]:
 
 
 def latest_ends(instance: Instance, known: Windows, end: float = np.inf) -> Floats:
-    """latest_i = min(end, horizon, limits on the makespan, hard deadline_i, min_j latest_j − p_j − l_ij), in whole ticks.
+    """latest_i = min(end, horizon, limits on the makespan, hard deadline_i, min_j latest_j − p_j −
+    l_ij), in whole ticks.
 
     It is inf if none of these is declared; the horizon of every instance, tick 2^52, is not used.
     """
@@ -158,7 +167,9 @@ def makespan_limit(instance: Instance) -> float:
     """The least limit on the makespan in whole ticks, as in the verifier; inf without one."""
     limits = instance.limits.metric_max
     ticks = [float(np.floor(limits["makespan"]))] if "makespan" in limits else []
-    ticks += [float(grid_down(limits["makespan_s"] / instance.tick_s))] if "makespan_s" in limits else []
+    ticks += (
+        [float(grid_down(limits["makespan_s"] / instance.tick_s))] if "makespan_s" in limits else []
+    )
     return min(ticks, default=np.inf)
 
 
@@ -168,7 +179,9 @@ def time_horizon(instance: Instance) -> float:
     It allows all tasks one after another, after the last arrival and the last change of tariffs."""
     bounds = windows(instance)
     lags = longest_lags(instance)
-    last = float(instance.pairs.ready.max(initial=float(np.asarray(instance.tasks.release).max(initial=0))))
+    last = float(
+        instance.pairs.ready.max(initial=float(np.asarray(instance.tasks.release).max(initial=0)))
+    )
     if "tariffs" in instance.features and instance.tariffs is not None:
         last = max(last, float(instance.tariffs.times[-1]))
     serial = last + float(bounds.longest.sum()) + float(lags.sum())

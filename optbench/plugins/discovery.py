@@ -1,7 +1,8 @@
 """Discovery of plug-ins: listing them without importing any, and loading one by its spec.
 
-A plug-in is a module of ``optbench.plugins.problems`` or ``.solvers`` with exactly one public subclass of Problem or Solver,
-or a ``.toml`` of ``optbench.plugins.studies``. Its name is the file's stem; names that begin with ``_`` are helpers.
+A plug-in is a module of ``optbench.plugins.problems`` or ``.solvers`` with exactly one public
+subclass of Problem or Solver, or a ``.toml`` of ``optbench.plugins.studies``. Its name is the
+file's stem; names that begin with ``_`` are helpers.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ def names(kind: Kind) -> list[str]:
 def catalogue(kind: Kind | None = None) -> list[Entry]:
     """Every plug-in with summary and parameters, also one that cannot be imported."""
     kinds = KINDS if kind is None else (kind,)
-    return [_entry(each, name, paths) for each in kinds for name, paths in files_by_name(each).items()]
+    return [
+        _entry(each, name, paths) for each in kinds for name, paths in files_by_name(each).items()
+    ]
 
 
 def load_class(kind: Kind, name: str) -> type:
@@ -132,8 +135,13 @@ def _inside(kind: Kind, folder: Path) -> list[tuple[str, Path]]:
     """Names and files of one folder."""
     if kind == "study":
         return [(path.stem, path) for path in folder.glob("*.toml")]
-    modules = (module for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_"))
-    return [(m.name, folder / m.name / "__init__.py" if m.ispkg else folder / f"{m.name}.py") for m in modules]
+    modules = (
+        module for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_")
+    )
+    return [
+        (m.name, folder / m.name / "__init__.py" if m.ispkg else folder / f"{m.name}.py")
+        for m in modules
+    ]
 
 
 def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
@@ -186,7 +194,11 @@ def _place(error: BaseException, path: Path) -> str:
     """File and line of the plug-in where its import failed."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
-    inside = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).is_relative_to(path.parent)]
+    inside = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename).is_relative_to(path.parent)
+    ]
     return f"{inside[-1].filename}:{inside[-1].lineno}" if inside else str(path)
 
 
@@ -220,7 +232,9 @@ def _stray_annotations(cls: type) -> list[str]:
     """Annotated names of the class that have no effect, because it is not a dataclass."""
     known = {entry.name for entry in fields(cls)} if is_dataclass(cls) else set()
     declared = vars(cls).get("__annotations__", {})
-    return [name for name, hint in declared.items() if name not in known and not _is_class_var(hint)]
+    return [
+        name for name, hint in declared.items() if name not in known and not _is_class_var(hint)
+    ]
 
 
 def _is_class_var(hint: Any) -> bool:

@@ -22,6 +22,7 @@ from optbench.workspace import activate
 # Reserved among the parameters of every solver and problem.
 PARAMS = "params"
 
+
 @dataclass(frozen=True)
 class ParameterFile:
     """The content of a parameter file; None where a part is missing."""

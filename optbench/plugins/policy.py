@@ -16,11 +16,28 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
 
 # Features that the kernel handles for every policy. It respects caps and waits for data. Deadlines,
-# limits and a fixed horizon are left to the policy; the verifier refuses a schedule that breaks one.
-CARRIED_OUT = frozenset({
-    "precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled", "power_cap",
-    "limits", "tariffs", "fixed_horizon", "energy", "due_dates", "access", "open_end", "per_unit",
-})  # fmt: skip
+# limits and a fixed horizon are left to the policy; the verifier refuses a schedule that breaks
+# one.
+CARRIED_OUT = frozenset(
+    {
+        "precedence",
+        "transfers",
+        "releases",
+        "deadlines",
+        "modes",
+        "multi_resource",
+        "pooled",
+        "power_cap",
+        "limits",
+        "tariffs",
+        "fixed_horizon",
+        "energy",
+        "due_dates",
+        "access",
+        "open_end",
+        "per_unit",
+    }
+)
 
 
 class Policy(Solver):
@@ -28,7 +45,8 @@ class Policy(Solver):
 
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset({"deadline", "horizon", "limit"})
-    # True if it uses jobs before they arrive: a reference for comparisons that could not be deployed.
+    # True if it uses jobs before they arrive: a reference for comparisons that could not be
+    # deployed.
     clairvoyant: ClassVar[bool] = False
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules"})
 
@@ -44,19 +62,25 @@ class Policy(Solver):
 
 
 def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule | None:
-    """Report and return a policy's schedule; where it is not feasible, state the reason and remedy."""
+    """Report and return a policy's schedule; where it is not feasible, state the reason and
+    remedy.
+    """
     if schedule is None:
         run.report_message(
-            f"{instance.name}: some tasks never ran: power caps allow none of their modes, or their data "
-            "cannot reach a pool on which they can run; raise the cap, add the link (m.link), or use "
+            f"{instance.name}: some tasks never ran: power caps allow none of their modes, or "
+            "their data "
+            "cannot reach a pool on which they can run; raise the cap, add the link (m.link), or "
+            "use "
             "-s cpsat to find out whether any schedule exists"
         )
         return None
     verdict = run.report(schedule)
     if not verdict.feasible:
         run.report_message(
-            f"its schedule is not feasible: {verdict.violations[0]}. Rules decide online and guarantee "
-            "neither deadlines nor limits: -s edf orders tasks by deadline, -s random_rules tries many "
+            f"its schedule is not feasible: {verdict.violations[0]}. Rules decide online and "
+            "guarantee "
+            "neither deadlines nor limits: -s edf orders tasks by deadline, -s random_rules "
+            "tries many "
             "rules, -s cpsat and -s highs respect both"
         )
         return None

@@ -63,7 +63,9 @@ class Solver:
         return self.needs
 
     def warm_up(self, instance: Instance) -> None:
-        """Load and compile the plug-in's own code before the clock starts, outside of any budget."""
+        """Load and compile the plug-in's own code before the clock starts, outside of any
+        budget.
+        """
 
     def refuse(self, instance: Instance) -> str | None:
         """The reason to refuse this instance (its size, for example) with a remedy, or None."""
@@ -115,17 +117,27 @@ class Run:
 
     def elapsed_s(self) -> float:
         """Seconds of solving so far; constant once the run is closed."""
-        return (time.perf_counter() if self._closed is None else self._closed) - self._began - self._paused
+        return (
+            (time.perf_counter() if self._closed is None else self._closed)
+            - self._began
+            - self._paused
+        )
 
     def close(self) -> None:
         """Stop the clock."""
         self._closed = time.perf_counter()
 
     def time_left(self) -> float:
-        """Seconds left of the budget: inf without one, 0 once it is spent or the user interrupts."""
+        """Seconds left of the budget: inf without one, 0 once it is spent or the user
+        interrupts.
+        """
         if self.stop_requested.is_set():
             return 0.0
-        return float("inf") if self.time_limit_s is None else max(0.0, self.time_limit_s - self.elapsed_s())
+        return (
+            float("inf")
+            if self.time_limit_s is None
+            else max(0.0, self.time_limit_s - self.elapsed_s())
+        )
 
     @property
     def objective(self) -> float | None:
@@ -161,14 +173,19 @@ class Run:
             if not verdict.feasible:
                 self.rejected.append(verdict)
             elif self.objective is None or verdict.objectives[0] < self.objective:
-                self.best, self.verdict, self.repaired = made.schedule, verdict, made.to_dict(self.instance)
+                self.best, self.verdict, self.repaired = (
+                    made.schedule,
+                    verdict,
+                    made.to_dict(self.instance),
+                )
                 self._check()
                 self._record(now)
             self._paused += time.perf_counter() - began
         return verdict
 
     def report_bound(self, value: float, source: str, proof: Proof = "solver") -> None:
-        """Take the solver's own lower bound on this run's objective; one that improves nothing is dropped.
+        """Take the solver's own lower bound on this run's objective; one that improves nothing is
+        dropped.
 
         Its label is ``solver`` whatever ``proof`` says: certified bounds come from ``prove_bounds``
         and ``report_certificate`` only.
@@ -227,8 +244,11 @@ class Run:
         bound = replace(bound, value=max(float(bound.value), 0.0), level=self.level)
         with self._lock:
             before = self.bound
-            # A certified bound is kept beside a better uncertified one: other runs of a study use it.
-            rivals = [each for each in self._bounds if bound.proof == "solver" or each.proof != "solver"]
+            # A certified bound is kept beside a better uncertified one: other runs of a study use
+            # it.
+            rivals = [
+                each for each in self._bounds if bound.proof == "solver" or each.proof != "solver"
+            ]
             if any(each.value >= bound.value for each in rivals):
                 return
             insort(self._bounds, bound, key=lambda each: (each.value, each.proof != "solver"))
@@ -271,7 +291,9 @@ class Run:
             top = max(self.bounds, key=lambda bound: bound.value)
             try:
                 check_bound(self.objective, top.value, top.source, self.instance.name)
-            except ContradictionError as error:  # It may be raised in a solver's own thread, where it would be lost.
+            except (
+                ContradictionError
+            ) as error:  # It may be raised in a solver's own thread, where it would be lost.
                 self.contradiction = error
                 self.stop_requested.set()
                 raise
@@ -289,7 +311,10 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
     if unknown:
         first = sorted(unknown)[0]
         if unknown <= {"ticks", "seconds"}:
-            raise UnsupportedError(f"solver {name!r} declares support for {first!r}: time is always whole ticks; leave it out")
+            raise UnsupportedError(
+                f"solver {name!r} declares support for {first!r}: time is always whole ticks; "
+                "leave it out"
+            )
         raise UnsupportedError(
             f"solver {name!r} declares support for {first!r}, which is not a feature; "
             f"{nearest(first, FEATURES)}"
@@ -298,7 +323,8 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
     if missing:
         needs = "; ".join(f"{feature}: {FEATURES[feature]}" for feature in missing)
         raise UnsupportedError(
-            f"solver {name!r} cannot run {instance.name!r} ({needs}). `optbench list` shows which solvers support what."
+            f"solver {name!r} cannot run {instance.name!r} ({needs}). `optbench list` shows "
+            "which solvers support what."
         )
     reason = solver.refuse(instance)
     if reason:

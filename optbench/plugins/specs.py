@@ -1,7 +1,9 @@
-"""Plug-in specs as text, ``name:key=value,...`` or ``name[key=value,...]``, and their values by the fields they fill.
+"""Plug-in specs as text, ``name:key=value,...`` or ``name[key=value,...]``, and their values by the
+fields they fill.
 
-A value is read by the type of its field: ``10s``, ``5m``, ``2h``, ``7d`` or ``100ms`` where the field's name ends in
-``_s``, ``[a,b]`` for lists and tuples, ``yes``/``no``/``true``/``false``, ``none`` where the field allows it.
+A value is read by the type of its field: ``10s``, ``5m``, ``2h``, ``7d`` or ``100ms`` where the
+field's name ends in ``_s``, ``[a,b]`` for lists and tuples, ``yes``/``no``/``true``/``false``,
+``none`` where the field allows it.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ def parse(text: str) -> tuple[str, dict[str, str]]:
     """``gpu_dag:tasks=20,gpus=[2,4]`` as ``("gpu_dag", {"tasks": "20", "gpus": "[2,4]"})``."""
     match = _SPEC.fullmatch(text.strip())
     if match is None:
-        raise ParameterError(f"spec {text!r} is not of the form 'name', 'name:key=value,...' or 'name[key=value,...]'")
+        raise ParameterError(
+            f"spec {text!r} is not of the form 'name', 'name:key=value,...' or "
+            "'name[key=value,...]'"
+        )
     params: dict[str, str] = {}
     for part in split(match["inner"] or match["tail"] or "", text):
         key, equals, value = part.partition("=")
@@ -81,12 +86,16 @@ def duration_s(text: str) -> float:
     try:
         return float(match[1]) * SECONDS_PER[match[2]] if match else float(text)
     except ValueError:
-        raise ParameterError(f"{text!r} is no duration; write 10s, 5m, 2h, 7d, 100ms or a number of seconds") from None
+        raise ParameterError(
+            f"{text!r} is no duration; write 10s, 5m, 2h, 7d, 100ms or a number of seconds"
+        ) from None
 
 
 def parameters(cls: type) -> tuple[Parameter, ...]:
     """The fields a plug-in class takes."""
-    return tuple(Parameter(entry.name, _type_text(entry), _default_text(entry)) for entry in _fields(cls))
+    return tuple(
+        Parameter(entry.name, _type_text(entry), _default_text(entry)) for entry in _fields(cls)
+    )
 
 
 def values_of(plugin: Any) -> dict[str, Any]:
@@ -106,7 +115,11 @@ def build(cls: type, what: str, given: Mapping[str, Any]) -> Any:
         if name in values:
             raise ParameterError(f"{what}: {key} is given twice")
         values[name] = convert(value, hints[name], name, what)
-    missing = [entry.name for entry in known.values() if entry.name not in values and _default_text(entry) is None]
+    missing = [
+        entry.name
+        for entry in known.values()
+        if entry.name not in values and _default_text(entry) is None
+    ]
     if missing:
         raise ParameterError(f"{what} needs {', '.join(missing)}; give it as {missing[0]}=VALUE")
     try:
@@ -119,7 +132,9 @@ def hints_of(cls: type, what: str) -> dict[str, Any]:
     try:
         return typing.get_type_hints(cls)
     except NameError as error:
-        raise ParameterError(f"{what}: an annotation of {cls.__name__} cannot be read at run time: {error}") from error
+        raise ParameterError(
+            f"{what}: an annotation of {cls.__name__} cannot be read at run time: {error}"
+        ) from error
 
 
 def convert(value: Any, hint: Any, name: str, what: str) -> Any:
@@ -127,7 +142,9 @@ def convert(value: Any, hint: Any, name: str, what: str) -> Any:
     found, converted = _read_any(value, hint, name)
     if found:
         return converted
-    raise ParameterError(f"{what}: {name} is {value!r}; it must be {' or '.join(map(_describe, _options(hint)))}")
+    raise ParameterError(
+        f"{what}: {name} is {value!r}; it must be {' or '.join(map(_describe, _options(hint)))}"
+    )
 
 
 def _read_any(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
@@ -162,7 +179,12 @@ def _read(value: Any, hint: Any, name: str) -> tuple[bool, Any]:
 def _read_number(value: Any, hint: type[int] | type[float], name: str) -> tuple[bool, Any]:
     if isinstance(value, str):
         try:
-            if hint is int and "." not in value and "e" not in value.lower() and not _DURATION.fullmatch(value.strip()):
+            if (
+                hint is int
+                and "." not in value
+                and "e" not in value.lower()
+                and not _DURATION.fullmatch(value.strip())
+            ):
                 return True, int(value)
             value = duration_s(value) if name.endswith("_s") else float(value)
         except (ValueError, ParameterError):
@@ -207,7 +229,13 @@ def _describe(hint: Any) -> str:
         return "none"
     if typing.get_origin(hint) is Literal:
         return "one of " + ", ".join(map(str, typing.get_args(hint)))
-    names = {int: "an integer", float: "a number", bool: "true or false", str: "text", Path: "a path"}
+    names = {
+        int: "an integer",
+        float: "a number",
+        bool: "true or false",
+        str: "text",
+        Path: "a path",
+    }
     if typing.get_origin(hint) in (list, tuple, set, frozenset):
         inner = typing.get_args(hint)[:1]
         return "a list [a,b,...]" + (f" of {_describe(inner[0])} each" if inner else "")
@@ -219,7 +247,11 @@ def _fields(cls: type) -> list[Field[Any]]:
 
 
 def _type_text(entry: Field[Any]) -> str:
-    return entry.type if isinstance(entry.type, str) else getattr(entry.type, "__name__", str(entry.type))
+    return (
+        entry.type
+        if isinstance(entry.type, str)
+        else getattr(entry.type, "__name__", str(entry.type))
+    )
 
 
 def _default_text(entry: Field[Any]) -> str | None:

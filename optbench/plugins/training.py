@@ -49,7 +49,8 @@ class Trainable(Solver):
     """A solver that can be trained; ``settings`` is the dataclass of its ``-p key=value``."""
 
     settings: ClassVar[type]
-    # Names of ``compiling.kernel_table.KERNELS`` that training runs, where these are others than in solving.
+    # Names of ``compiling.kernel_table.KERNELS`` that training runs, where these are others than in
+    # solving.
     needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset()
 
     def train(self, run: TrainingRun) -> TrainingResult:

@@ -44,7 +44,8 @@ def _group(report: StudyReport, kind: str, found: list[Record], href: Callable[[
     more = note(f"{left:,} more are not shown.") if left > 0 else ""
     what = f"{counted(len(found), 'cell')}: {REASONS.get(kind, '')}"
     return (
-        f'<h3><span class="bad">✗ {escape(kind.replace("_", " "))}</span> <small>{escape(what)}</small></h3>'
+        f'<h3><span class="bad">✗ {escape(kind.replace("_", " "))}</span> '
+        f"<small>{escape(what)}</small></h3>"
         f"{note(who)}{items}{more}"
     )
 
@@ -68,7 +69,8 @@ def _failure(report: StudyReport, record: Record, href: Callable[[str], str]) ->
     folder = href(record.key)
     link = f'<p><a href="{escape(folder)}">its files</a></p>' if folder else ""
     return (
-        f'<details class="failure"><summary><b>{escape(record.cell.title)}</b> <span>{escape(message)}</span></summary>'
+        f'<details class="failure"><summary><b>{escape(record.cell.title)}</b> '
+        f"<span>{escape(message)}</span></summary>"
         f"{shown}<p>Again: <code>{escape(command)}</code></p>{link}</details>"
     )
 

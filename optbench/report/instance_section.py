@@ -42,19 +42,31 @@ class CellDetails:
         if record.reason is not None:
             lines.append(f"{record.reason.kind}: {record.reason.message[:MESSAGE]}")
         if row.objective is not None:
-            lines.append(f"objective {number(row.objective)}, {percent(row.rpd)} above the best known")
+            lines.append(
+                f"objective {number(row.objective)}, {percent(row.rpd)} above the best known"
+            )
         if record.bound is not None and best is not None:
-            lines.append(f"bound of this run {number(record.bound)} ({best['source']}, {best['proof']}), gap {percent(row.gap)}")
+            lines.append(
+                f"bound of this run {number(record.bound)} ({best['source']}, {best['proof']}), "
+                f"gap {percent(row.gap)}"
+            )
         if row.low is not None and row.objective is not None:
-            lines.append(f"best bound of the study {number(row.low)}, study gap {percent(row.study_gap)}")
+            lines.append(
+                f"best bound of the study {number(row.low)}, study gap {percent(row.study_gap)}"
+            )
         if record.infeasibility is not None:
             lines.append("no schedule exists: " + infeasible_words(record.infeasibility))
-        lines.append(f"solving {seconds(record.wall_s)}, cell {seconds(record.total_s)}, memory {record.peak_memory_mb:,.0f} MB")
+        lines.append(
+            f"solving {seconds(record.wall_s)}, cell {seconds(record.total_s)}, memory "
+            f"{record.peak_memory_mb:,.0f} MB"
+        )
         lines.append(f"key {row.cell.key}")
         if row.cell.label not in self.given:
             self.given[row.cell.label] = non_default_params(row.cell)
         command = failure_command(row.cell, record.reason, self.study, self.given[row.cell.label])
-        self.entries.append({"t": row.cell.title, "l": lines, "f": self.href(row.cell.key), "c": command})
+        self.entries.append(
+            {"t": row.cell.title, "l": lines, "f": self.href(row.cell.key), "c": command}
+        )
         return len(self.entries) - 1
 
     def script(self) -> str:
@@ -83,9 +95,17 @@ def instances(report: StudyReport, href: Href) -> str:
         kept = sorted(kept, key=lambda column: _hardness(ran[column]), reverse=True)[:most]
     details = CellDetails(report.target, href)
     lines = [_line(report, ran[column], labels, details) for column in kept]
-    notes = ["Press a figure for its bound, its files and the command that repeats it; a column's head sorts."]
+    notes = [
+        (
+            "Press a figure for its bound, its files and the command that repeats it; a column's "
+            "head sorts."
+        )
+    ]
     if len(kept) < len(ran):
-        notes.append(f"{len(kept):,} of {len(ran):,} instances are shown: those with failures, then those with the widest gaps.")
+        notes.append(
+            f"{len(kept):,} of {len(ran):,} instances are shown: those with failures, then those "
+            "with the widest gaps."
+        )
     if left > 0:
         notes.append(f"{left} solvers at the end of the ranking have no column.")
     heads = ["instance", "seed", "best known", "best bound", *labels]
@@ -94,10 +114,14 @@ def instances(report: StudyReport, href: Href) -> str:
 
 
 def _hardness(found: dict[str, Row]) -> tuple[bool, float]:
-    return any(row.failed for row in found.values()), max(row.counted_study_gap for row in found.values())
+    return any(row.failed for row in found.values()), max(
+        row.counted_study_gap for row in found.values()
+    )
 
 
-def _line(report: StudyReport, found: dict[str, Row], labels: list[str], details: CellDetails) -> str:
+def _line(
+    report: StudyReport, found: dict[str, Row], labels: list[str], details: CellDetails
+) -> str:
     first = next(iter(found.values())).cell
     known = report.table.best.get(first.instance_hash)
     target = f"<small>{escape(first.target)}</small>" if first.target != first.instance else ""
@@ -123,4 +147,7 @@ def _cell(row: Row | None, details: CellDetails) -> str:
     else:
         gap = '<span class="good">✓ optimal</span>' if row.optimal else percent(row.study_gap)
         words = f"{number(row.objective)}<small>{gap}</small>"
-    return f'<td data-v="{row.counted_study_gap:.6g}"><button type="button" data-k="{k}">{words}</button></td>'
+    return (
+        f'<td data-v="{row.counted_study_gap:.6g}"><button type="button" '
+        f'data-k="{k}">{words}</button></td>'
+    )

@@ -36,18 +36,24 @@ class FrontierPoint:
 
 
 def frontier(points: Sequence[FrontierPoint], number: dict[str, int]) -> str:
-    """J per unit against mean time in the system by solver, with a line through certified floors."""
+    """J per unit against mean time in the system by solver, with a line through certified
+    floors.
+    """
     if len(points) < 2:
         return ""
     low_s, high_s = min(p.sojourn_s for p in points) / 1.3, max(p.sojourn_s for p in points) * 1.3
     values = [value for p in points for value in (p.j_per_unit, p.floor) if value is not None]
-    x = axes.clock_times(LEFT, svg.WIDTH - LEFT - FRONT_NAMES, low_s, high_s, "mean time in the system")
+    x = axes.clock_times(
+        LEFT, svg.WIDTH - LEFT - FRONT_NAMES, low_s, high_s, "mean time in the system"
+    )
     y = axes.linear(TOP + FRONT_HEIGHT, -FRONT_HEIGHT, *axes.padded(values, 0.06), 6)
     floors = sorted((x.at(p.sojourn_s), y.at(p.floor)) for p in points if p.floor is not None)
     parts = _floors(floors)
     ranked = sorted(points, key=lambda each: -each.j_per_unit)
     for p in ranked:
-        above = "" if p.floor is None else f", {percent(1 - p.floor / p.j_per_unit)} above its floor"
+        above = (
+            "" if p.floor is None else f", {percent(1 - p.floor / p.j_per_unit)} above its floor"
+        )
         cost = f"{plain(float(f'{p.j_per_unit:.5g}'))} J per unit{above}"
         words = [p.label, cost, f"{seconds(p.sojourn_s)} in the system"]
         parts.append(mark(number[p.label], x.at(p.sojourn_s), y.at(p.j_per_unit), 5.5, words))
@@ -143,7 +149,9 @@ def _panel(
     for p, name in enumerate(pools):
         x = left + side * (p + 0.5)
         turned = f"translate({svg.num(x)} {svg.num(top - 6)}) rotate(-45)"
-        parts.append(svg.tag("text", svg.escape(name[:LETTERS]), transform=turned, class_="tick-turned"))
+        parts.append(
+            svg.tag("text", svg.escape(name[:LETTERS]), transform=turned, class_="tick-turned")
+        )
     for g, ingress in enumerate(ingresses):
         y = top + row * g
         parts.append(svg.text(left - 6, y + row / 2 + 4, ingress[:LETTERS], class_="watts"))

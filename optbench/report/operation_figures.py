@@ -39,5 +39,11 @@ def operation(instance: Instance, schedule: Schedule, bins: int = BINS) -> Opera
     found = progress(instance, schedule)
     release = np.asarray(instance.tasks.release, dtype=float)
     sojourn = np.sort((found.last - release)[found.complete]) * instance.tick_s
-    arrivals = int((release < instance.horizon).sum()) if instance.is_open and instance.horizon is not None else len(release)
-    return Operation(edges * instance.tick_s, watts, sojourn, arrivals, routing_shares(instance, schedule))
+    arrivals = (
+        int((release < instance.horizon).sum())
+        if instance.is_open and instance.horizon is not None
+        else len(release)
+    )
+    return Operation(
+        edges * instance.tick_s, watts, sojourn, arrivals, routing_shares(instance, schedule)
+    )

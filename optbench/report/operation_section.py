@@ -24,14 +24,18 @@ MOST_DRAWN, MOST_CURVES = 3, 9
 # Least share of the offered units that a solver on the frontier has done.
 MOST_DONE = 0.98
 NOTES = (
-    "Means over instances, small: 95 % intervals. Above floor: J per unit against the certified least J per unit of anybody who "
-    "does as many units (own), all units offered (offered), or as many at the same mean time in the system (frontier). "
-    "Where solvers leave different work undone, J per unit itself does not compare them: rest is paid whatever is done. "
+    "Means over instances, small: 95 % intervals. Above floor: J per unit against the certified "
+    "least J per unit of anybody who "
+    "does as many units (own), all units offered (offered), or as many at the same mean time in "
+    "the system (frontier). "
+    "Where solvers leave different work undone, J per unit itself does not compare them: rest is "
+    "paid whatever is done. "
     "In system: mean over all arrivals, of what is undone up to the end."
 )
 FRONTIER = (
     "Means over instances. "
-    "The dots are the certified least of anybody with a solver's units and its time; the line between is only drawn."
+    "The dots are the certified least of anybody with a solver's units and its time; the line "
+    "between is only drawn."
 )
 POWER = f"Means over 1/{BINS} of the time watched each, an hour of a week."
 TIMES = (
@@ -127,7 +131,9 @@ COLUMNS: tuple[Column, ...] = (
 
 
 # Tasks that wait at the end of each day.
-DAYS: tuple[Column, ...] = tuple((f"day {k}", _value(f"queue_day{k}"), _waiting) for k in range(1, 15))
+DAYS: tuple[Column, ...] = tuple(
+    (f"day {k}", _value(f"queue_day{k}"), _waiting) for k in range(1, 15)
+)
 
 
 def _table(

@@ -62,14 +62,20 @@ def last_ran(report: StudyReport) -> str:
     return max((record.began_at for record in report.records), default="")
 
 
-def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path: Path | None = None) -> Path:
+def write_index(
+    reports: Sequence[tuple[StudyReport, Path]], store: Store, path: Path | None = None
+) -> Path:
     """Write a page that lists studies, the one that ran last first, and return its path."""
     target = path or store.folder / STUDIES / INDEX
     rows = []
     for report, file in sorted(reports, key=lambda pair: last_ran(pair[0]), reverse=True):
         link = Path(os.path.relpath(file.absolute(), target.absolute().parent)).as_posix()
-        failed = f'<small class="bad">{len(report.failures):,} failed</small>' if report.failures else ""
-        answer = f"{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small>"
+        failed = (
+            f'<small class="bad">{len(report.failures):,} failed</small>' if report.failures else ""
+        )
+        answer = (
+            f"{escape(report.plan.study.question)}<small>{unbroken(verdict(report)[0])}</small>"
+        )
         cells = f"{len(report.records):,} of {len(report.plan.cells):,}{failed}"
         ran = escape(last_ran(report)[:16].replace("T", " "))
         name = f'<a href="{escape(link)}">{escape(report.name)}</a>'
@@ -77,5 +83,7 @@ def write_index(reports: Sequence[tuple[StudyReport, Path]], store: Store, path:
     what = "study" if len(reports) == 1 else "studies"
     shown = table(HEADS, rows, "report-table gates", words=(0, 1))
     body = [header("Studies", f"{len(reports):,} {what} run here"), f"<section>{shown}</section>"]
-    write_whole(target, page("Studies", body, __package__, ("report.css",)).encode("utf-8", "replace"))
+    write_whole(
+        target, page("Studies", body, __package__, ("report.css",)).encode("utf-8", "replace")
+    )
     return target

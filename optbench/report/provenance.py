@@ -17,35 +17,49 @@ from optbench.study.declared import SolverEntry
 MEANINGS = (
     (
         "study gap",
-        "|objective − bound| / the larger of both, with the best bound of the instance that the core has certified, whoever "
-        "reported it, that a solver named in `trust` gave, or that the run itself gave: as far as those bounds are right, a "
-        "schedule is at most so far from the optimum. A cell that failed or found nothing counts as 100 %. Of lexicographic "
+        "|objective − bound| / the larger of both, with the best bound of the instance that the "
+        "core has certified, whoever "
+        "reported it, that a solver named in `trust` gave, or that the run itself gave: as far "
+        "as those bounds are right, a "
+        "schedule is at most so far from the optimum. A cell that failed or found nothing counts "
+        "as 100 %. Of lexicographic "
         "objectives the widest gap counts. Gates and claims call it study_gap.",
     ),
     (
         "behind first",
-        f"its gap minus that of the first, instance by instance; an interval that holds 0 may be chance, as may any of fewer "
+        "its gap minus that of the first, instance by instance; an interval that holds 0 may be "
+        "chance, as may any of fewer "
         f"than {stats.FEWEST} instances.",
     ),
     (
         "gap of its own run",
-        "the gap to the best bound of the very same run, certified or the solver's own; 100 % of a solver that gives none (gap).",
+        (
+            "the gap to the best bound of the very same run, certified or the solver's own; 100 "
+            "% of "
+            "a solver that gives none (gap)."
+        ),
     ),
     (
         "above best known",
-        "(objective − best known) / best known (rpd), over the instances that it solved; of objectives in order, of the first. "
+        "(objective − best known) / best known (rpd), over the instances that it solved; of "
+        "objectives in order, of the first. "
         "Of public instances the published best known counts too. It proves nothing.",
     ),
     ("optimum", "cells whose study gap is closed."),
     (
         "time",
-        f"solving time, without verification: geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s; a failure counts as the "
+        "solving time, without verification: geometric mean, shifted by "
+        f"{stats.GEOMEAN_SHIFT_S:g} s; a failure counts as the "
         "whole time limit, and not at all where there is none.",
     ),
-    ("rank, wins", "by objective on each instance and seed; level results share their ranks and win together."),
+    (
+        "rank, wins",
+        "by objective on each instance and seed; level results share their ranks and win together.",
+    ),
     (
         "intervals",
-        f"{100 * stats.LEVEL:g} %, bootstrap over instances within each problem (repetitions of an instance are averaged first); "
+        f"{100 * stats.LEVEL:g} %, bootstrap over instances within each problem (repetitions of "
+        "an instance are averaged first); "
         "where every problem has one instance only, the problems are drawn.",
     ),
 )
@@ -54,7 +68,10 @@ MEANINGS = (
 def meanings() -> str:
     """The meaning of every column."""
     items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(words)}</dd>" for name, words in MEANINGS)
-    return f'<details class="meanings"><summary>What the columns mean</summary><dl>{items}</dl></details>'
+    return (
+        '<details class="meanings"><summary>What the columns '
+        f"mean</summary><dl>{items}</dl></details>"
+    )
 
 
 def provenance(report: StudyReport) -> str:
@@ -113,7 +130,15 @@ def _objective(report: StudyReport, instance_hash: str) -> str:
     """The objective of an instance, if the store still has it."""
     try:
         return report.store.instance(instance_hash).objective.label
-    except (OSError, OptbenchError, pickle.PickleError, AttributeError, ImportError, EOFError, TypeError):
+    except (
+        OSError,
+        OptbenchError,
+        pickle.PickleError,
+        AttributeError,
+        ImportError,
+        EOFError,
+        TypeError,
+    ):
         return NONE
 
 
@@ -166,4 +191,6 @@ def _file(report: StudyReport) -> str:
             text, name = study.path.read_text(encoding="utf-8"), study.path.name
     if not text:
         text, name = json.dumps(study.to_dict(), indent=2, default=str), "as it was recorded"
-    return f"<details><summary>The study: {escape(name)}</summary><pre>{escape(text)}</pre></details>"
+    return (
+        f"<details><summary>The study: {escape(name)}</summary><pre>{escape(text)}</pre></details>"
+    )

@@ -65,7 +65,9 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
 
 
 def _study_gap(each: Summary) -> str:
-    return _stacked(with_interval(each.study_gap)) + gap_bar(1.0 if each.study_gap is None else each.study_gap.value)
+    return _stacked(with_interval(each.study_gap)) + gap_bar(
+        1.0 if each.study_gap is None else each.study_gap.value
+    )
 
 
 def _optimum(each: Summary) -> str:
@@ -98,7 +100,9 @@ def gates_section(gates: Sequence[GateResult]) -> str:
         cells = (required, escape(values), _verdict(gate.verdict))
         rows.append(row(escape(gate.name), cells, words=range(4)))
     held = sum(gate.holds for gate in gates)
-    shown = table(("gate", "requires", "found", "verdict"), rows, "report-table gates", words=range(4))
+    shown = table(
+        ("gate", "requires", "found", "verdict"), rows, "report-table gates", words=range(4)
+    )
     return section("Gates", shown, id="gates", aside=hint(f"{held} of {len(gates)} hold"))
 
 
@@ -126,7 +130,9 @@ def _small(remarks: Sequence[str | None]) -> str:
 
 
 def _verdict(verdict: str) -> str:
-    return f'<span class="{SHADES.get(verdict, "unsure")}">{MARKS[verdict]} {escape(verdict)}</span>'
+    return (
+        f'<span class="{SHADES.get(verdict, "unsure")}">{MARKS[verdict]} {escape(verdict)}</span>'
+    )
 
 
 def figure(value: float | bool | None) -> str:

@@ -16,7 +16,8 @@ from optbench.report.study_report import StudyReport
 
 LEFT, NAMES, FIGURES = 210.0, 190.0, 100.0
 ROW, TOP, HEIGHT = 34.0, 8.0, 340.0
-# Dots drawn of one solver; of more, an evenly spaced selection in order of size, which keeps their shape.
+# Dots drawn of one solver; of more, an evenly spaced selection in order of size, which keeps their
+# shape.
 MOST_DOTS = 150
 # Lines of a profile and names in a plot that can be told apart.
 MOST_LINES = 10
@@ -112,7 +113,9 @@ def time_against_gap(report: StudyReport) -> str:
     for summary, time_s, gap in sorted(found, key=lambda each: y.at(each[2].value)):
         across, up = x.at(time_s), y.at(gap.value)
         if gap.known:
-            parts.append(svg.line(across, y.at(gap.low), across, y.at(gap.high), class_="whisker-of"))
+            parts.append(
+                svg.line(across, y.at(gap.low), across, y.at(gap.high), class_="whisker-of")
+            )
         lines = [summary.label, f"gap {with_interval(gap)}", f"time {seconds(time_s)}"]
         parts.append(mark(report.number[summary.label], across, up, 6.0, lines))
         if len(found) <= 2 * MOST_LINES:

@@ -28,17 +28,21 @@ REPORT = "report.html"
 # Most caveats shown before the verdict.
 MOST_CAVEATS = 12
 DOTS = (
-    f"A dot is an instance, the large mark the mean, the bar its 95 % interval; a cross has no gap and counts as 100 %. Of more "
+    "A dot is an instance, the large mark the mean, the bar its 95 % interval; a cross has no "
+    "gap and counts as 100 %. Of more "
     f"than {solver_charts.MOST_DOTS} instances an evenly spaced selection is drawn."
 )
 CURVES = (
-    "Share of the instances on which a solver is within an excess of the best objective: the higher and the further left, the "
+    "Share of the instances on which a solver is within an excess of the best objective: the "
+    "higher and the further left, the "
     f"better. At most the first {solver_charts.MOST_LINES} of the ranking."
 )
 PLACES = "Lower and further left is better."
 
 
-def write_report(plan: Plan, store: Store | None = None, path: Path | None = None, linked: bool = True) -> Path:
+def write_report(
+    plan: Plan, store: Store | None = None, path: Path | None = None, linked: bool = True
+) -> Path:
     """Write the report of a study, by default beside its plans; returns where it went.
 
     ``linked``: with links to the cells' files, which break when the page leaves the store.
@@ -80,7 +84,9 @@ def render(report: StudyReport, path: Path | None) -> str:
     return page(f"{report.name}: report", body, __package__, ("report.css", "report.js"))
 
 
-def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]) -> str:
+def _header(
+    report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[ClaimResult, ...]
+) -> str:
     """The question, the answer, and the caveats."""
     first, *rest = verdict(report)
     also = "".join(f"<li>{unbroken(words)}</li>" for words in rest)
@@ -90,9 +96,11 @@ def _header(report: StudyReport, gates: tuple[GateResult, ...], claims: tuple[Cl
     hidden = f'<p class="caveat">and {more:,} more caveats</p>' if more > 0 else ""
     facts = SEPARATOR.join(_facts(report, gates, claims))
     return (
-        f'<header><h1>{escape(report.name)}</h1><p class="question">{escape(report.plan.study.question)}</p>'
+        f"<header><h1>{escape(report.name)}</h1><p "
+        f'class="question">{escape(report.plan.study.question)}</p>'
         f'<p class="facts">{escape(facts)}</p></header>{banners}{hidden}'
-        f'<section id="verdict"><p class="verdict">{unbroken(first)}</p>{f"<ul>{also}</ul>" if also else ""}</section>'
+        '<section id="verdict"><p '
+        f'class="verdict">{unbroken(first)}</p>{f"<ul>{also}</ul>" if also else ""}</section>'
     )
 
 

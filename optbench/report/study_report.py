@@ -193,7 +193,9 @@ def _machines(records: Sequence[Record]) -> list[str]:
     every = [fixed(record.machine) for record in records]
     keys = dict.fromkeys(key for machine in every for key in machine)
     differing = [key for key in keys if len({str(machine.get(key)) for machine in every}) > 1]
-    return [", ".join(f"{key} {machine.get(key, 'unknown')}" for key in differing) for machine in every]
+    return [
+        ", ".join(f"{key} {machine.get(key, 'unknown')}" for key in differing) for machine in every
+    ]
 
 
 def fixed(machine: Mapping[str, Any]) -> dict[str, Any]:

@@ -44,10 +44,15 @@ def _best(report: StudyReport) -> str:
         return f"{first.label}: its schedules are {within}."
     if first.study_gap.count == 1:
         named = [(each.label, each.study_gap) for each in report.ranked[:MOST_NAMED]]
-        gaps = ", ".join(f"{label} {percent(None if gap is None else gap.value)}" for label, gap in named)
+        gaps = ", ".join(
+            f"{label} {percent(None if gap is None else gap.value)}" for label, gap in named
+        )
         return f"One instance alone, which says nothing of others: gaps of {gaps}."
     if len(level) > 1:
-        return f"{_named(level)} cannot be told apart: the schedules of {first.label}, first by mean, are {within}."
+        return (
+            f"{_named(level)} cannot be told apart: the schedules of {first.label}, first by "
+            f"mean, are {within}."
+        )
     return f"{first.label} is best: its schedules are {within}."
 
 
@@ -101,7 +106,9 @@ def _behind(report: StudyReport) -> Iterator[str]:
         yield f"Clearly behind {first.label} are {_distances(report, worse)}{last}."
     unscored = [each for each in report.ranked if each.unscored]
     if unscored and report.score is not None:
-        yield f"Placed last, for cells without a value of {report.score.source}: {_named(unscored)}."
+        yield (
+            f"Placed last, for cells without a value of {report.score.source}: {_named(unscored)}."
+        )
     without = [each for each in report.ranked if each.rpd is None]
     if without:
         yield f"Without any schedule: {_named(without)}."
@@ -113,7 +120,9 @@ def _write(report: StudyReport) -> Callable[[Estimate | None], str]:
 
 
 def _distances(report: StudyReport, found: list[Summary]) -> str:
-    return ", ".join(f"{each.label} by {_write(report)(each.behind)}" for each in found[:MOST_NAMED])
+    return ", ".join(
+        f"{each.label} by {_write(report)(each.behind)}" for each in found[:MOST_NAMED]
+    )
 
 
 def _proven(report: StudyReport) -> Iterator[str]:
@@ -130,7 +139,10 @@ def _proven(report: StudyReport) -> Iterator[str]:
         yield "No optimum is proven: the gaps are the most that may be lost, not what is."
     if proven and first.optimal < first.compared:
         by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
-        yield f"{first.label} ends at a proven optimum in {first.optimal:,} of {counted(first.compared, 'cell')}{by_itself}."
+        yield (
+            f"{first.label} ends at a proven optimum in {first.optimal:,} of "
+            f"{counted(first.compared, 'cell')}{by_itself}."
+        )
 
 
 def _trusted(report: StudyReport) -> Iterator[str]:
@@ -138,7 +150,10 @@ def _trusted(report: StudyReport) -> Iterator[str]:
     trust = report.plan.study.trust
     if trust:
         what = "whose bounds count" if len(trust) == 1 else "each of whose bounds counts"
-        yield f"The study trusts {listed(list(trust))}, {what} for every solver without a certificate."
+        yield (
+            f"The study trusts {listed(list(trust))}, {what} for every solver without a "
+            "certificate."
+        )
 
 
 def _failures(report: StudyReport) -> Iterator[str]:
@@ -146,10 +161,16 @@ def _failures(report: StudyReport) -> Iterator[str]:
     unsolved = sum(each.unsolved for each in report.ranked)
     for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
         if count:
-            yield f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as a gap of 100 %."
+            yield (
+                f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as "
+                "a gap of 100 %."
+            )
     unbounded = sum(record.failed for record in report.bounding)
     if unbounded:
-        yield f"The bounding of {counted(unbounded, 'instance')} failed: gaps there rest on what solvers proved."
+        yield (
+            f"The bounding of {counted(unbounded, 'instance')} failed: gaps there rest on what "
+            "solvers proved."
+        )
     yield from _infeasible(report)
 
 
@@ -167,7 +188,10 @@ def _infeasible(report: StudyReport) -> Iterator[str]:
         yield f"{counted(len(certain), 'instance')} {have} no schedule: that is certified."
     if said:
         who = _named(list(dict.fromkeys(said.values())))
-        yield f"No schedule refutes that {counted(len(said), 'instance')} cannot be solved, as {who} says without a certificate."
+        yield (
+            f"No schedule refutes that {counted(len(said), 'instance')} cannot be solved, as "
+            f"{who} says without a certificate."
+        )
 
 
 def _rules(report: StudyReport) -> Iterator[str]:
@@ -195,7 +219,9 @@ def _beaten(report: StudyReport, rule: str, other: str) -> bool:
 
 def _unbounded(report: StudyReport) -> str:
     """The answer where no instance has a bound, so that only ranks and objectives compare."""
-    ranked = sorted(report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf"))
+    ranked = sorted(
+        report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf")
+    )
     first = ranked[0]
     words = "No instance has a lower bound, so nothing is proven and every gap counts as 100 %"
     if len(ranked) == 1 or first.rank is None:

@@ -32,7 +32,9 @@ class BestKnown:
     def proven(self) -> bool:
         """Whether no schedule is better on the first level."""
         reached = gap(self.first, self.low)
-        return reached is not None and (reached <= OPTIMAL_GAP or (self.low is not None and self.first <= self.low))
+        return reached is not None and (
+            reached <= OPTIMAL_GAP or (self.low is not None and self.first <= self.low)
+        )
 
 
 def levels_of(value: Value) -> tuple[float, ...]:
@@ -72,7 +74,9 @@ def best_known(
     for instance in dict.fromkeys([*reached, *public]):
         found = min(reached.get(instance, ()), key=lambda each: levels_of(each[0]), default=None)
         upper = public[instance][1] if instance in public else None
-        if upper is not None and (found is None or (not isinstance(found[0], tuple) and upper < found[0])):
+        if upper is not None and (
+            found is None or (not isinstance(found[0], tuple) and upper < found[0])
+        ):
             found = (upper, PUBLISHED)
         if found is not None:
             out[instance] = BestKnown(*found, lows.get(instance))

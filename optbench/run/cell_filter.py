@@ -19,7 +19,10 @@ FIELDS: dict[str, Callable[[Cell], tuple[str, ...]]] = {
     "solver": lambda cell: (cell.label, cell.solver),
     "target": lambda cell: (cell.target, re.split(r"[:\[]", cell.target)[0]),
     "instance": lambda cell: (cell.instance,),
-    "seed": lambda cell: (str(cell.instance_seed), *([str(cell.seed)] if cell.kind == "solve" else [])),
+    "seed": lambda cell: (
+        str(cell.instance_seed),
+        *([str(cell.seed)] if cell.kind == "solve" else []),
+    ),
     "repetition": lambda cell: (str(cell.repetition),),
 }
 TEXT = "text"
@@ -40,9 +43,16 @@ def select(cells: Sequence[Cell], filters: Sequence[str]) -> tuple[Cell, ...]:
         groups.setdefault(field, set()).update(found)
     keys = set.intersection(*groups.values())
     if not keys:
-        raise SelectionError(f"--only: each of {', '.join(map(repr, filters))} matches cells, but no cell matches all of them")
+        raise SelectionError(
+            f"--only: each of {', '.join(map(repr, filters))} matches cells, but no cell matches "
+            "all of them"
+        )
     instances = {cell.instance_hash for cell in cells if cell.key in keys}
-    return tuple(cell for cell in cells if cell.key in keys or (cell.kind == "bound" and cell.instance_hash in instances))
+    return tuple(
+        cell
+        for cell in cells
+        if cell.key in keys or (cell.kind == "bound" and cell.instance_hash in instances)
+    )
 
 
 def _answers(word: str, value: str) -> bool:
@@ -54,10 +64,14 @@ def _matches(cells: Sequence[Cell], words: str) -> tuple[str, set[str]]:
     """Return the field of a filter and the keys of the cells that it matches."""
     field, equals, value = (part.strip() for part in words.partition("="))
     if equals and field in FIELDS:
-        found = {cell.key for cell in cells if any(_answers(word, value) for word in FIELDS[field](cell))}
+        found = {
+            cell.key for cell in cells if any(_answers(word, value) for word in FIELDS[field](cell))
+        }
         if not found:
             known = {word for cell in cells for word in FIELDS[field](cell)}
-            raise SelectionError(f"--only {words!r}: no cell has {field} {value!r}; {nearest(value, known)}")
+            raise SelectionError(
+                f"--only {words!r}: no cell has {field} {value!r}; {nearest(value, known)}"
+            )
         return field, found
     text = words.strip()
     found = {cell.key for cell in cells if text and text in cell.title}

@@ -20,7 +20,12 @@ OnMade = Callable[[MadeInstance, int], None]
 
 
 def make_instances(
-    study: Study, store: Store, executor: Executor, folder: Path, stop: threading.Event, on_made: OnMade | None = None
+    study: Study,
+    store: Store,
+    executor: Executor,
+    folder: Path,
+    stop: threading.Event,
+    on_made: OnMade | None = None,
 ) -> list[MadeInstance]:
     """Return every instance of the study, in the study's order; instances that were made before are
     read from the store.
@@ -30,10 +35,18 @@ def make_instances(
     """
     notes = store.folder / INSTANCES
     keys = source_keys(study.problems, study.seeds, study.sources)
-    made = {key: found for key in set(keys.values()) if (found := read_note(notes, key)) is not None}
+    made = {
+        key: found for key in set(keys.values()) if (found := read_note(notes, key)) is not None
+    }
     missing = {key: pair for pair, key in keys.items() if key not in made}
     jobs = [
-        Job(key, "instance", {"target": target, "seed": seed}, CellBudget(), folder / f"instance-{k}")
+        Job(
+            key,
+            "instance",
+            {"target": target, "seed": seed},
+            CellBudget(),
+            folder / f"instance-{k}",
+        )
         for k, (key, (target, seed)) in enumerate(missing.items())
     ]
     folders = {job.key: job.folder for job in jobs}
@@ -45,13 +58,23 @@ def make_instances(
             write_note(notes, key, made[key])
         if on_made is not None:
             on_made(made[key], len(jobs))
-    return [replace(made[keys[pair]], target=pair[0], seed=pair[1]) for pair in keys if keys[pair] in made]
+    return [
+        replace(made[keys[pair]], target=pair[0], seed=pair[1])
+        for pair in keys
+        if keys[pair] in made
+    ]
 
 
 def _made(target: str, seed: int, outcome: JobOutcome, folder: Path, store: Store) -> MadeInstance:
     answer = outcome.answer or {}
     if outcome.reason is not None or "refusal" in answer:
-        return MadeInstance(target, seed, target, None, error=clean(str(outcome.reason or answer.get("message", "refused"))))
+        return MadeInstance(
+            target,
+            seed,
+            target,
+            None,
+            error=clean(str(outcome.reason or answer.get("message", "refused"))),
+        )
     try:
         instance = read_foreign_instance(folder / INSTANCE)
     except (OptbenchError, OSError, ValueError) as error:

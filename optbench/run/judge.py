@@ -36,10 +36,22 @@ from optbench.outcome import level_of, outcome_of
 from optbench.store.records import Reason, Record, code_version, machine
 from optbench.study.cells import Cell
 
-TERMINATIONS = {"time_limit": "time_limit", "cpu_limit": "time_limit", "memory_limit": "memory_limit"}
+TERMINATIONS = {
+    "time_limit": "time_limit",
+    "cpu_limit": "time_limit",
+    "memory_limit": "memory_limit",
+}
 # Exceptions of numpy and Python on invalid numbers, and of the parser on data that is not a
 # schedule.
-UNREADABLE = (FileFormatError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+UNREADABLE = (
+    FileFormatError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 SHOWN_VIOLATIONS = 3
 # At most this many certificates per level, best first, are proved again; an honest solver has two
 # or three.
@@ -79,7 +91,9 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
 
 def as_failed(record: Record, reason: Reason) -> Record:
     """Return the record of a cell whose result does not count, for a reason found afterwards."""
-    return replace(record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={})
+    return replace(
+        record, status="error", reason=reason, objective=None, gap=None, verified=False, metrics={}
+    )
 
 
 def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
@@ -90,7 +104,10 @@ def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
     answer = outcome.answer if isinstance(outcome.answer, Mapping) else {}
     kept: dict[str, Any] = {}
     if isinstance(answer.get("result"), Mapping) and "refusal" not in answer:
-        kept = {"schedule.json": answer.get("schedule"), "trajectory.json": _trajectory(answer["result"], outcome.total_s)}
+        kept = {
+            "schedule.json": answer.get("schedule"),
+            "trajectory.json": _trajectory(answer["result"], outcome.total_s),
+        }
     if record.reason is not None and record.reason.kind == "nonsense":
         kept = {"answer.json": outcome.answer}
     for name, value in kept.items():
@@ -126,7 +143,9 @@ def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
         # This process runs the core alone and no plug-in, so that a bound that it labels certified
         # was proved there.
         claimed, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
-        bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in claimed)
+        bounds = tuple(
+            Bound(row["value"], row["source"], row["proof"], row["level"]) for row in claimed
+        )
         record = replace(base, status="unknown", termination="finished")
         return replace(_bounded(record, bounds, instance), wall_s=min(wall_s, base.total_s))
     return _judge_solve(base, read_solve(answer, levels, base.total_s), instance)
@@ -135,7 +154,9 @@ def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
 def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:
     schedule = None if claimed.status == "error" else claimed.schedule
     verdict = None if schedule is None else _verdict_of(schedule, instance)
-    bounds = labelled_bounds(claimed.bounds, instance, () if verdict is None else verdict.objectives)
+    bounds = labelled_bounds(
+        claimed.bounds, instance, () if verdict is None else verdict.objectives
+    )
     record = replace(
         _bounded(base, bounds, instance),
         status=claimed.status,
@@ -148,7 +169,9 @@ def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Reco
         info=claimed.info,
     )
     if claimed.status == "error":
-        return replace(record, reason=Reason("crashed", claimed.message or "the solver raised an exception"))
+        return replace(
+            record, reason=Reason("crashed", claimed.message or "the solver raised an exception")
+        )
     if verdict is None:
         return _without_schedule(record, claimed)
     if not verdict.feasible:
@@ -221,7 +244,9 @@ def _without_schedule(record: Record, claimed: SolveAnswer) -> Record:
 
 
 def _infeasible_reason(violations: tuple[str, ...]) -> Reason:
-    return Reason("infeasible", "; ".join(violations[:SHOWN_VIOLATIONS]) or "it violates a constraint")
+    return Reason(
+        "infeasible", "; ".join(violations[:SHOWN_VIOLATIONS]) or "it violates a constraint"
+    )
 
 
 def _verdict_of(schedule: Any, instance: Instance) -> Verdict:
@@ -240,7 +265,11 @@ def _compare(claimed: SolveAnswer, verdict: Verdict) -> None:
     if claimed.status in ("infeasible", "unbounded"):
         raise FileFormatError(f"status is {claimed.status!r}, but the schedule is feasible")
     last = len(verdict.objectives) - 1
-    values = [row["objective"] for row in claimed.trajectory if row["level"] == last and row["objective"] is not None]
+    values = [
+        row["objective"]
+        for row in claimed.trajectory
+        if row["level"] == last and row["objective"] is not None
+    ]
     if values and min(values) < verdict.objectives[last]:
         found = f"the verifier computes {verdict.objectives[last]!r}"
         raise FileFormatError(f"the trajectory has an objective of {min(values)!r}, but {found}")

@@ -39,16 +39,33 @@ def load_study_in_subprocess(name: str | Path) -> Study:
         with naming(path):
             return read(table, path)
     with tempfile.TemporaryDirectory(prefix="optbench-study-") as folder:
-        words = [sys.executable, "-P", "-c", READ, json.dumps(sys.path), str(path), folder, str(os.getpid())]
+        words = [
+            sys.executable,
+            "-P",
+            "-c",
+            READ,
+            json.dumps(sys.path),
+            str(path),
+            folder,
+            str(os.getpid()),
+        ]
         try:
-            subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False)
+            subprocess.run(
+                words,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PATIENCE_S,
+                check=False,
+            )
             told = json.loads(read_bounded_file(Path(folder) / ANSWER))
             if "error" in told:
                 raise FileFormatError(str(told["error"]))
             sources = {str(target): str(digest) for target, digest in told["sources"].items()}
             return replace(Study.from_dict(told["study"]), sources=sources)
         except subprocess.TimeoutExpired:
-            raise FileFormatError(f"{path}: importing its plug-ins takes more than {PATIENCE_S:g} s") from None
+            raise FileFormatError(
+                f"{path}: importing its plug-ins takes more than {PATIENCE_S:g} s"
+            ) from None
         except (UnreadableFileError, ValueError, KeyError, TypeError, AttributeError) as error:
             with naming(path):
                 try_imports(table)
@@ -68,7 +85,10 @@ def read_in_child(name: str, folder: str, parent: int) -> None:
         with naming(path):
             study = read(table, path)
         generated = [target for target in study.problems if problem_named_by(target) is not None]
-        answer = {"study": study.to_dict(), "sources": {target: source_digest(target) for target in generated}}
+        answer = {
+            "study": study.to_dict(),
+            "sources": {target: source_digest(target) for target in generated},
+        }
     except OptbenchError as error:
         answer = {"error": str(error)}
     (Path(folder) / ANSWER).write_text(json.dumps(answer), encoding="utf-8")

@@ -59,8 +59,12 @@ def command_of(cell: Cell, given: Mapping[str, Any] | None = None) -> str:
     """
     budget = cell.budget
     if cell.kind == "bound":
-        limit = [] if budget.time_limit_s is None else ["--time-limit", f"{budget.time_limit_s:.15g}s"]
-        return shlex.join(["optbench", "bound", cell.target, "--seed", str(cell.instance_seed), *limit])
+        limit = (
+            [] if budget.time_limit_s is None else ["--time-limit", f"{budget.time_limit_s:.15g}s"]
+        )
+        return shlex.join(
+            ["optbench", "bound", cell.target, "--seed", str(cell.instance_seed), *limit]
+        )
     return solve_command(
         cell.target,
         cell.solver,
@@ -85,7 +89,9 @@ def study_argument(study: Study) -> str:
     return study.name if named else str(study.path)
 
 
-def failure_command(cell: Cell, reason: Reason | None, study: str, given: Mapping[str, Any] | None = None) -> str:
+def failure_command(
+    cell: Cell, reason: Reason | None, study: str, given: Mapping[str, Any] | None = None
+) -> str:
     """Return the command that repeats a failure, within the study where a limit caused it."""
     limited = cell.budget.memory_limit_mb is not None or cell.budget.cpu_limit_s is not None
     if reason is not None and (reason.kind in UNDER_LIMITS or limited):
@@ -100,4 +106,8 @@ def non_default_params(cell: Cell) -> Mapping[str, Any]:
     except OptbenchError:
         return cell.params
     defaults = {entry.name: entry.default for entry in specs.parameters(cls)}
-    return {name: value for name, value in cell.params.items() if specs.as_text(value) != defaults.get(name)}
+    return {
+        name: value
+        for name, value in cell.params.items()
+        if specs.as_text(value) != defaults.get(name)
+    }

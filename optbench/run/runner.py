@@ -114,7 +114,11 @@ def run_study(
             return StudyRun(planned, (), {}, 0, interrupted=True)
         keep_plan(planned, store)
         wanted = tuple(only(planned.cells))
-        known = {cell.key: record for cell in wanted if (record := store.records().get(cell.key)) is not None}
+        known = {
+            cell.key: record
+            for cell in wanted
+            if (record := store.records().get(cell.key)) is not None
+        }
         missing = tuple(cell for cell in wanted if _is_missing(known.get(cell.key), force, retry))
         done, elsewhere = len(wanted) - len(missing), set[str]()
         replaced = {cell.key: known.pop(cell.key) for cell in missing if cell.key in known}

@@ -92,8 +92,14 @@ class StudyWatch:
             denier = self._denied.pop(instance)
             reached = f"{title} reached {value!r} and the verifier confirmed it"
             return f"false claim: {denier} says that it is infeasible, but {reached}"
-        lows = {record.cell.title: record.bound, "the instance's bounding": self._bounds.get(instance)}
+        lows = {
+            record.cell.title: record.bound,
+            "the instance's bounding": self._bounds.get(instance),
+        }
         for who, low in lows.items():
             if isinstance(low, float) and exceeds(low, value):
-                return f"false bound: {who} says {low!r}, but {title} reached {value!r} and the verifier confirmed it"
+                return (
+                    f"false bound: {who} says {low!r}, but {title} reached {value!r} and the "
+                    "verifier confirmed it"
+                )
         return None

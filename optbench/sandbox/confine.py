@@ -41,7 +41,11 @@ class Confinement:
 
 def enforced_protections(with_landlock: bool = True) -> dict[str, Any]:
     """Return which protections this machine enforces, for the record of a cell."""
-    return {"landlock": landlock.landlock_version() if with_landlock else 0, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
+    return {
+        "landlock": landlock.landlock_version() if with_landlock else 0,
+        "seccomp": seccomp.is_available(),
+        "tree": IS_LINUX,
+    }
 
 
 def confine(confinement: Confinement, parent: int) -> None:
@@ -51,7 +55,10 @@ def confine(confinement: Confinement, parent: int) -> None:
     if os.getppid() != parent:  # the parent ended before the death signal was set
         os._exit(1)
     os.setsid()
-    for name, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+    for name, default in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGTERM, signal.SIG_DFL),
+    ):
         signal.signal(name, default)
     _limit(confinement)
     if IS_LINUX:
@@ -66,7 +73,9 @@ def confine(confinement: Confinement, parent: int) -> None:
 
 
 def _limit(confinement: Confinement) -> None:
-    data = process_tree.data_size_mb(os.getpid()) + max(DATA_SHARE * confinement.memory_mb, confinement.memory_mb + DATA_MB)
+    data = process_tree.data_size_mb(os.getpid()) + max(
+        DATA_SHARE * confinement.memory_mb, confinement.memory_mb + DATA_MB
+    )
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, MAX_FILE_MB * BYTES_PER_MB)
     _lower(resource.RLIMIT_CPU, int(confinement.cpu_s) + CPU_GRACE_S)
@@ -111,7 +120,10 @@ def environment(folder: Path, threads: int) -> Mapping[str, str]:
     """Return a job's environment: temporary files in its folder, the number of its threads."""
     temporary = str(folder / "tmp")
     out = dict.fromkeys(("TMPDIR", "TEMP", "TMP", "MPLCONFIGDIR", "JOBLIB_TEMP_FOLDER"), temporary)
-    out |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads))
+    out |= dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"),
+        str(threads),
+    )
     return out
 
 

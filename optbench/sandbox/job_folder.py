@@ -30,7 +30,9 @@ def read_bounded_file(path: Path, max_mb: int = MAX_FILE_MB) -> bytes:
         if not stat.S_ISREG(facts.st_mode):
             raise UnreadableFileError(f"{path.name} is not a regular file")
         if facts.st_size > max_mb << 20:
-            raise UnreadableFileError(f"{path.name} has {facts.st_size >> 20} MB; {max_mb} MB are allowed")
+            raise UnreadableFileError(
+                f"{path.name} has {facts.st_size >> 20} MB; {max_mb} MB are allowed"
+            )
         return stream.read()
 
 

@@ -31,11 +31,23 @@ LEFT_OPEN = (
 )
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS, SCOPES_SINCE = 1, 2, 6
 # Devices that any program may write, and device files of GPUs.
-DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/kfd", "/dev/dri")
+DEVICES = (
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/kfd",
+    "/dev/dri",
+)
 
 
 class _Ruleset(ctypes.Structure):
-    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+    _fields_ = (
+        ("files", ctypes.c_uint64),
+        ("network", ctypes.c_uint64),
+        ("scoped", ctypes.c_uint64),
+    )
 
 
 class _Beneath(ctypes.Structure):
@@ -63,7 +75,9 @@ def write_only_beneath(folders: Iterable[Path]) -> None:
     asked = _Ruleset(rights, 0, scopes)
     # An older kernel rejects unknown rights, and even a longer structure.
     size = 8 if known < 4 else 16 if known < SCOPES_SINCE else 24
-    ruleset = syscall(CREATE_RULESET, ctypes.byref(asked), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    ruleset = syscall(
+        CREATE_RULESET, ctypes.byref(asked), ctypes.c_size_t(size), ctypes.c_uint32(0)
+    )
     try:
         for path in [*map(str, folders), *DEVICES, *_graphics()]:
             _allow(ruleset, path, rights)
@@ -81,7 +95,13 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         allowed = rights if stat.S_ISDIR(os.fstat(parent).st_mode) else rights & ON_A_FILE
         rule = _Beneath(allowed, parent)
-        syscall(ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(RULE_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0))
+        syscall(
+            ADD_RULE,
+            ctypes.c_int(ruleset),
+            ctypes.c_int(RULE_PATH_BENEATH),
+            ctypes.byref(rule),
+            ctypes.c_uint32(0),
+        )
     finally:
         os.close(parent)
 

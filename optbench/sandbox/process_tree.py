@@ -4,9 +4,10 @@ With this process a subreaper, every process that a child starts remains its des
 new session or orphaned.
 
 On Linux psutil is no substitute: measuring a cell of four processes takes 1.5 ms with it and 0.12
-ms here, and it neither distinguishes private memory from files nor ends a tree that forks meanwhile.
-Elsewhere psutil lists and measures the processes. There is no subreaper either: a process that left
-its parent is found by its group only, and one that also started a new session is not found.
+ms here, and it neither distinguishes private memory from files nor ends a tree that forks
+meanwhile. Elsewhere psutil lists and measures the processes. There is no subreaper either: a
+process that left its parent is found by its group only, and one that also started a new session is
+not found.
 """
 
 from __future__ import annotations
@@ -81,11 +82,15 @@ def descendants_by_table(root: int) -> list[int]:
         with suppress(OSError):  # it has ended
             groups[pid] = os.getpgid(pid)
     found: set[int] = set()
-    while new := {
-        pid
-        for pid, parent in parents.items()
-        if parent == root or parent in found or groups.get(pid) in found
-    } - found - {root}:
+    while (
+        new := {
+            pid
+            for pid, parent in parents.items()
+            if parent == root or parent in found or groups.get(pid) in found
+        }
+        - found
+        - {root}
+    ):
         found |= new
     return list(found)
 

@@ -24,7 +24,13 @@ MACHINES = {
         (90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235, 260, 261, 268, 280, 452),
         (29, 64, 68),
     ),
-    "aarch64": (0xC00000B7, 277, 261, (5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, 452), (186, 190, 194)),
+    "aarch64": (
+        0xC00000B7,
+        277,
+        261,
+        (5, 6, 7, 14, 15, 16, 52, 53, 54, 55, 88, 452),
+        (186, 190, 194),
+    ),
 }
 X32_BIT = 0x40000000
 SET_MODE_FILTER = 1
@@ -57,11 +63,16 @@ def install_filter() -> None:
     syscall(number, ctypes.c_uint(SET_MODE_FILTER), ctypes.c_uint(0), ctypes.byref(program))
 
 
-def _instructions(architecture: int, prlimit: int, idle: tuple[int, ...], refused: tuple[int, ...]) -> list[bytes]:
+def _instructions(
+    architecture: int, prlimit: int, idle: tuple[int, ...], refused: tuple[int, ...]
+) -> list[bytes]:
     """Return the filter program, in which jumps are relative to the next instruction."""
     calls = (*refused, *idle)
     to_refusal, to_nothing = len(calls) + 4, len(calls) + 5
-    filtered = [_op(EQUAL, call, (to_refusal if call in refused else to_nothing) - k - 1, 0) for k, call in enumerate(calls)]
+    filtered = [
+        _op(EQUAL, call, (to_refusal if call in refused else to_nothing) - k - 1, 0)
+        for k, call in enumerate(calls)
+    ]
     return [
         _op(LOAD, ARCHITECTURE),
         _op(EQUAL, architecture, 1, 0),

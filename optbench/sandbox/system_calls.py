@@ -14,7 +14,16 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 def prctl(option: int, argument: int) -> None:
     """Set a property of this process; Linux only."""
-    if LIBC.prctl(option, ctypes.c_ulong(argument), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0)) != 0:
+    if (
+        LIBC.prctl(
+            option,
+            ctypes.c_ulong(argument),
+            ctypes.c_ulong(0),
+            ctypes.c_ulong(0),
+            ctypes.c_ulong(0),
+        )
+        != 0
+    ):
         raise last_error()
 
 

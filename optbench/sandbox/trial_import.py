@@ -24,7 +24,10 @@ from optbench.sandbox.trial_import import import_all; import_all(json.loads(sys.
 # Seconds for all plug-ins together: the libraries that they import take seconds, on a busy machine
 # tens of seconds.
 PATIENCE_S = 120.0
-FIELDS: tuple[tuple[Kind, str, str], ...] = (("problem", "problems", ""), ("solver", "solvers", "solver"))
+FIELDS: tuple[tuple[Kind, str, str], ...] = (
+    ("problem", "problems", ""),
+    ("solver", "solvers", "solver"),
+)
 
 
 def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> None:
@@ -36,9 +39,19 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     ]
     if not wanted:
         return
-    words = [sys.executable, "-P", "-c", TRIAL, json.dumps(sys.path), json.dumps(wanted), str(os.getpid())]
+    words = [
+        sys.executable,
+        "-P",
+        "-c",
+        TRIAL,
+        json.dumps(sys.path),
+        json.dumps(wanted),
+        str(os.getpid()),
+    ]
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False)
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, timeout=patience_s, check=False
+        )
         output = done.stdout
         manner = f"importing it ends the process ({exit_words(done.returncode)})"
     except subprocess.TimeoutExpired as error:
@@ -46,7 +59,9 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     finished = output.splitlines()
     for kind, name in wanted:
         if _progress_line(kind, name) not in finished:
-            raise PluginError(f"{kind} {name!r} is unavailable: {files_by_name(kind)[name][0]}: {manner}")
+            raise PluginError(
+                f"{kind} {name!r} is unavailable: {files_by_name(kind)[name][0]}: {manner}"
+            )
 
 
 def import_all(wanted: Iterable[tuple[Kind, str]], parent: int) -> None:
@@ -70,7 +85,9 @@ def end_with_parent(parent: int) -> None:
 def is_part_of_optbench(path: Path) -> bool:
     """Whether a plug-in is part of optbench: of the package, or of the source tree."""
     root = checkout()
-    return path.is_relative_to(Path(__file__).parents[1]) or (root is not None and path.is_relative_to(root / path.parent.name))
+    return path.is_relative_to(Path(__file__).parents[1]) or (
+        root is not None and path.is_relative_to(root / path.parent.name)
+    )
 
 
 def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
@@ -78,7 +95,11 @@ def users_plugins(table: Mapping[str, Any]) -> Iterator[tuple[Kind, str]]:
     tune = table.get("tune")
     search = tune if isinstance(tune, Mapping) else {}
     for kind, field, key in FIELDS:
-        entries = [*_listed(table.get(field)), *_listed(search.get(field)), *_listed([search[key]] if key in search else [])]
+        entries = [
+            *_listed(table.get(field)),
+            *_listed(search.get(field)),
+            *_listed([search[key]] if key in search else []),
+        ]
         for entry in entries:
             spec = entry.get(key) if isinstance(entry, Mapping) else entry
             name = name_of(str(spec))

@@ -41,7 +41,8 @@ def study_lock(study: str, path: Path) -> Iterator[None]:
             lock.seek(0)
             holder = lock.read(100).strip() or "another process"
             raise StudyBusyError(
-                f"study {study!r} is being run by {holder}; wait for it to end, or stop it: its finished cells are kept"
+                f"study {study!r} is being run by {holder}; wait for it to end, or stop it: its "
+                "finished cells are kept"
             )
         lock.truncate(0)
         lock.write(f"process {os.getpid()} since {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC")

@@ -41,7 +41,16 @@ from optbench.study.code_version import code_hash, contents_of
 MARKER, FORMAT = "format", "2"
 OLD_RECORDS, OLD_CELLS = "results.version1.jsonl", "cells.version1"
 # Exceptions when reading a damaged or foreign file.
-UNREADABLE = (OptbenchError, OSError, ValueError, TypeError, LookupError, AttributeError, pickle.UnpicklingError, EOFError)
+UNREADABLE = (
+    OptbenchError,
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    pickle.UnpicklingError,
+    EOFError,
+)
 
 
 @dataclass
@@ -58,11 +67,17 @@ class Migrated:
     def lines(self) -> list[str]:
         """For people."""
         head = (
-            f"{self.instances:,} instances hashed anew, {self.kept:,} results kept, {len(self.changed):,} of them with another "
-            f"value; {len(self.dropped):,} results no longer verify and {self.bounds_dropped:,} bounds have no certificate: "
+            f"{self.instances:,} instances hashed anew, {self.kept:,} results kept, "
+            f"{len(self.changed):,} of them with another "
+            f"value; {len(self.dropped):,} results no longer verify and {self.bounds_dropped:,} "
+            "bounds have no certificate: "
             "`optbench run` makes them again"
         )
-        return [head, *(f"  changed: {line}" for line in self.changed), *(f"  dropped: {line}" for line in self.dropped)]
+        return [
+            head,
+            *(f"  changed: {line}" for line in self.changed),
+            *(f"  dropped: {line}" for line in self.dropped),
+        ]
 
 
 def is_current(folder: Path) -> bool:
@@ -118,7 +133,11 @@ def current_instance(old: Instance) -> Instance:
 def _as_version1(old: Instance, domain: str) -> dict[str, Any]:
     """Return the JSON object that version 1 would have written."""
     data = instance_to_dict(replace(_without_domain(old), stream=None, tariffs=None, horizon=None))
-    data |= {"version": 1, "domain": domain, "horizon": None if old.horizon is None else float(old.horizon)}
+    data |= {
+        "version": 1,
+        "domain": domain,
+        "horizon": None if old.horizon is None else float(old.horizon),
+    }
     data["tasks"] |= {
         "release": old.tasks.release.tolist(),
         "deadline": [t if t != float("inf") else None for t in old.tasks.deadline.tolist()],
@@ -132,8 +151,13 @@ def _as_version1(old: Instance, domain: str) -> dict[str, Any]:
 
 
 def _stream(stream: Any) -> dict[str, Any]:
-    ways = [[way if way != float("inf") else None for way in row] for row in stream.latency_s.tolist()]
-    outages = {name: getattr(stream.outages, name).tolist() for name in ("time", "pool", "devices", "announced")}
+    ways = [
+        [way if way != float("inf") else None for way in row] for row in stream.latency_s.tolist()
+    ]
+    outages = {
+        name: getattr(stream.outages, name).tolist()
+        for name in ("time", "pool", "devices", "announced")
+    }
     return {
         "ingress_names": list(stream.ingress_names),
         "latency_s": ways,
@@ -159,7 +183,9 @@ def _instances(folder: Path, done: Migrated) -> Iterator[tuple[str, Instance]]:
         except UNREADABLE:  # its results are listed as dropped, with this as the reason
             continue
         done.instances += 1
-        write_whole(folder / "instances" / f"{instance.hash}.pickle", pickle.dumps(instance, protocol=5))
+        write_whole(
+            folder / "instances" / f"{instance.hash}.pickle", pickle.dumps(instance, protocol=5)
+        )
         yield path.stem, instance
 
 
@@ -175,7 +201,9 @@ def _records(path: Path) -> dict[str, Record]:
     return out
 
 
-def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: Migrated) -> Record | None:
+def _record(
+    folder: Path, old: Record, instances: Mapping[str, Instance], done: Migrated
+) -> Record | None:
     """Return a record under its new key; None where the cell has to be run again."""
     instance = instances.get(old.cell.instance_hash)
     if old.cell.kind == "bound":
@@ -200,11 +228,15 @@ def _record(folder: Path, old: Record, instances: Mapping[str, Instance], done: 
         shutil.copytree(folder / "cells" / old.key, target, dirs_exist_ok=True)
     record = replace(old, cell=cell)
     if made is not None:
-        write_whole(target / "schedule.json", json.dumps(schedule_to_dict(made.schedule, instance)).encode())
+        write_whole(
+            target / "schedule.json", json.dumps(schedule_to_dict(made.schedule, instance)).encode()
+        )
         record = _scored(record, instance, made)
         values = np.array(old.objective), np.array(record.objective)
         if not np.allclose(*values, rtol=RELATIVE_TOLERANCE, atol=0.0):
-            done.changed.append(f"{cell.title}: objective {old.objective} is now {record.objective}")
+            done.changed.append(
+                f"{cell.title}: objective {old.objective} is now {record.objective}"
+            )
     done.kept += 1
     done.moved.add(old.key)
     return record
@@ -252,7 +284,10 @@ def current_cell(old: Cell, instance: Instance) -> Cell:
     if old.kind == "solve":
         try:
             code = code_hash("solver", old.solver) + contents_of(old.params)
-        except (OptbenchError, LookupError):  # a plug-in that no longer exists keeps its old code hash
+        except (
+            OptbenchError,
+            LookupError,
+        ):  # a plug-in that no longer exists keeps its old code hash
             code = old.code
     data = {**old.to_dict(), "instance_hash": instance.hash, "code": code}
     return Cell.from_dict({name: value for name, value in data.items() if name != "key"})
@@ -268,7 +303,11 @@ def _plan(path: Path, instances: Mapping[str, Instance]) -> None:
         cells = [Cell.from_dict(each) for each in data["cells"]]
     except UNREADABLE:  # `optbench run` writes it again
         return
-    known = [current_cell(each, instances[each.instance_hash]) for each in cells if each.instance_hash in instances]
+    known = [
+        current_cell(each, instances[each.instance_hash])
+        for each in cells
+        if each.instance_hash in instances
+    ]
     data["cells"] = [json.loads(json.dumps(each.to_dict(), default=str)) for each in known]
     write_whole(path, json.dumps(data).encode())
 

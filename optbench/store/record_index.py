@@ -101,5 +101,8 @@ class Records(Mapping[str, Record]):
     def _warn(self, line: bytes, offset: int, error: Exception) -> None:
         with self.file.open("rb") as file:
             number = file.read(offset).count(b"\n") + 1
-        what = f"{self.file}, line {number}: not a record, skipped ({type(error).__name__}: {error}): {line[:60]!r}"
+        what = (
+            f"{self.file}, line {number}: not a record, skipped ({type(error).__name__}: "
+            f"{error}): {line[:60]!r}"
+        )
         warnings.warn(DamagedRecordWarning(what), stacklevel=2)

@@ -102,18 +102,24 @@ class Record:
         out: dict[str, Any] = {"format": FORMAT, "version": VERSION, "key": self.key}
         for entry in fields(self):
             value = getattr(self, entry.name)
-            out[entry.name] = jsonable(asdict(value) if isinstance(value, (Cell, Reason)) else value)
+            out[entry.name] = jsonable(
+                asdict(value) if isinstance(value, (Cell, Reason)) else value
+            )
         return out
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Record:
         if data.get("format") != FORMAT or data.get("version") != VERSION:
-            raise FileFormatError(f"not a record: format {data.get('format')!r}, version {data.get('version')!r}")
+            raise FileFormatError(
+                f"not a record: format {data.get('format')!r}, version {data.get('version')!r}"
+            )
         known = {entry.name: data[entry.name] for entry in fields(cls) if entry.name in data}
         known["cell"] = Cell.from_dict(data["cell"])
         known["reason"] = Reason(**data["reason"]) if data.get("reason") else None
         for name in ("objective", "bound", "gap"):
-            known[name] = tuple(known[name]) if isinstance(known.get(name), list) else known.get(name)
+            known[name] = (
+                tuple(known[name]) if isinstance(known.get(name), list) else known.get(name)
+            )
         for name in ("violations", "bounds"):
             known[name] = tuple(known.get(name, ()))
         return cls(**known)
@@ -147,9 +153,21 @@ def code_version() -> str:
     root = checkout()
     if root is None:
         return __version__
-    words = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    words = [
+        "git",
+        "-C",
+        str(root),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+        "--exclude=*",
+    ]
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):  # no git, or the source tree is not a repository
+    except (
+        OSError,
+        subprocess.CalledProcessError,
+    ):  # no git, or the source tree is not a repository
         return __version__
     return f"{__version__}+{done.stdout.strip()}"

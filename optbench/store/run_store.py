@@ -33,8 +33,23 @@ from optbench.store.records import Record
 from optbench.workspace import store
 
 # Exceptions when loading damaged pickles.
-UNLOADABLE = (EOFError, pickle.UnpicklingError, ValueError, TypeError, LookupError, AttributeError, ImportError)
-RECORDS, CELLS, INSTANCES, STUDIES, WORK, ASIDE = "results.jsonl", "cells", "instances", "studies", "work", "aside"
+UNLOADABLE = (
+    EOFError,
+    pickle.UnpicklingError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ImportError,
+)
+RECORDS, CELLS, INSTANCES, STUDIES, WORK, ASIDE = (
+    "results.jsonl",
+    "cells",
+    "instances",
+    "studies",
+    "work",
+    "aside",
+)
 
 
 class StoreError(OptbenchError):
@@ -76,11 +91,16 @@ class Store:
         if not is_current(self.folder):
             with self.writing(), exclusive_lock(self._lock):
                 if not is_current(self.folder):
-                    print(f"{self.folder}: written by an earlier optbench; migrating it", file=sys.stderr)
+                    print(
+                        f"{self.folder}: written by an earlier optbench; migrating it",
+                        file=sys.stderr,
+                    )
                     print("\n".join(migrate(self.folder).lines()), file=sys.stderr)
         self._is_current = True
 
-    def add(self, record: Record, files: Mapping[str, bytes], replaces: Record | None = None) -> Record:
+    def add(
+        self, record: Record, files: Mapping[str, bytes], replaces: Record | None = None
+    ) -> Record:
         """Store a cell's record and files. The record is on disk when this returns; the files
         survive a crash of any process.
 
@@ -139,7 +159,9 @@ class Store:
             return _load_instance(path)
         except UNLOADABLE as error:  # a power cut, or another version of a library
             what = f"{path}: the instance cannot be loaded ({type(error).__name__}: {error})"
-            raise StoreError(f"{what}; remove this file, and the same command makes it again") from None
+            raise StoreError(
+                f"{what}; remove this file, and the same command makes it again"
+            ) from None
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -149,8 +171,10 @@ class Store:
         except OSError as error:
             where = error.filename or self.folder
             raise StoreError(
-                f"{where}: cannot be written: {error.strerror or error}. Every record so far is kept; "
-                "correct this (free space, permissions, or another $OPTBENCH_WORKSPACE) and run the same command again"
+                f"{where}: cannot be written: {error.strerror or error}. Every record so far is "
+                "kept; "
+                "correct this (free space, permissions, or another $OPTBENCH_WORKSPACE) and run "
+                "the same command again"
             ) from None
 
     def _place(self, key: str, files: Mapping[str, bytes], known: Record | None) -> Path:

@@ -67,7 +67,10 @@ def read_plan(path: Path) -> Plan:
             raise FileFormatError(f"format {data.get('format')!r}, version {data.get('version')!r}")
         return Plan.from_dict(data)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, FileFormatError) as error:
-        message = f"{path}: the plan cannot be read ({type(error).__name__}: {error}); `optbench run` writes it again"
+        message = (
+            f"{path}: the plan cannot be read ({type(error).__name__}: {error}); `optbench "
+            "run` writes it again"
+        )
         raise FileFormatError(message) from None
 
 
@@ -84,7 +87,10 @@ def _never_run(study: str | Path, name: str, folder: Path) -> OptbenchError:
         what = f"study {name!r} has not been run here: {folder.parent} has no results of it"
         return OptbenchError(f"{what}; `optbench run {study}`")
     if str(study).endswith(".toml"):
-        return FileFormatError(f"{study}: no such file, and no study {name!r} was run here; see `optbench list studies`")
+        return FileFormatError(
+            f"{study}: no such file, and no study {name!r} was run here; see `optbench list "
+            "studies`"
+        )
     return UnknownNameError("study", str(study), {*known, *run})
 
 
@@ -110,4 +116,7 @@ def _describe_study_change(then: Study, now: Study) -> str:
     before, after = then.configuration, now.configuration
     parts = [FIELDS.get(name, name) for name in before if before[name] != after[name]]
     where = now.path or now.name
-    return f"{where} has changed since the last run ({', '.join(parts)}); `optbench run {now.name}` runs what is new"
+    return (
+        f"{where} has changed since the last run ({', '.join(parts)}); `optbench run "
+        f"{now.name}` runs what is new"
+    )

@@ -13,7 +13,9 @@ from typing import Any
 
 def canonical(value: Any) -> str:
     """Return text with sorted keys; a tuple counts as a list, 1.0 as 1, a path as its text."""
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True)
+    return json.dumps(
+        _plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
+    )
 
 
 def digest(value: Any) -> str:
@@ -41,4 +43,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy's scalars and arrays
         return _plain(value.tolist())
     kind = type(value).__name__
-    raise TypeError(f"{kind} {value!r} has no canonical text; parameters are numbers, text, paths and lists of them")
+    raise TypeError(
+        f"{kind} {value!r} has no canonical text; parameters are numbers, text, paths and lists "
+        "of them"
+    )

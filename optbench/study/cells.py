@@ -50,7 +50,10 @@ class Cell:
             "kind": self.kind,
             "instance": self.instance_hash,
             "solver": self.solver,
-            "params": {name: value.name if isinstance(value, PurePath) else value for name, value in self.params.items()},
+            "params": {
+                name: value.name if isinstance(value, PurePath) else value
+                for name, value in self.params.items()
+            },
             "code": self.code,
             "seed": self.seed,
             "budget": asdict(self.budget),
@@ -76,4 +79,8 @@ class Cell:
 
 def derived_seed(seed: int, repetition: int) -> int:
     """Return the solver's seed: the instance's for the first repetition, else drawn from both."""
-    return seed if repetition == 0 else int(np.random.SeedSequence((seed, repetition)).generate_state(1)[0])
+    return (
+        seed
+        if repetition == 0
+        else int(np.random.SeedSequence((seed, repetition)).generate_state(1)[0])
+    )

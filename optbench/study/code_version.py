@@ -24,8 +24,13 @@ def code_hash(kind: Kind, name: str) -> str:
         if file not in seen and file.is_file():
             seen[file] = file.read_bytes()
             waiting += _relative_imports(file, seen[file]) if file.suffix == ".py" else ()
-    places = {Path(os.path.relpath(file, path.parent)).as_posix(): content for file, content in seen.items()}
-    return digest([[place, hashlib.sha256(places[place]).hexdigest()] for place in sorted(places)])[:32]
+    places = {
+        Path(os.path.relpath(file, path.parent)).as_posix(): content
+        for file, content in seen.items()
+    }
+    return digest([[place, hashlib.sha256(places[place]).hexdigest()] for place in sorted(places)])[
+        :32
+    ]
 
 
 def _of_package(folder: Path) -> Iterator[Path]:
@@ -38,7 +43,11 @@ def _of_package(folder: Path) -> Iterator[Path]:
 
 def contents_of(params: Mapping[str, Any]) -> str:
     """Return a hash of the files that parameters name; empty if there are none."""
-    found = {name: contents for name, value in params.items() if (contents := [_content(path) for path in _paths(value)])}
+    found = {
+        name: contents
+        for name, value in params.items()
+        if (contents := [_content(path) for path in _paths(value)])
+    }
     return digest(found)[:32] if found else ""
 
 
@@ -79,4 +88,6 @@ def _imports(source: bytes) -> tuple[tuple[int, str, tuple[str, ...]], ...]:
     except (SyntaxError, ValueError):  # importing it fails too, and its cells report that
         return ()
     found = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.level]
-    return tuple((node.level, node.module or "", tuple(alias.name for alias in node.names)) for node in found)
+    return tuple(
+        (node.level, node.module or "", tuple(alias.name for alias in node.names)) for node in found
+    )

@@ -44,7 +44,11 @@ class CellBudget:
         """Seconds after which the cell is killed."""
         if self.wall_limit_s is not None:
             return self.wall_limit_s
-        return LONGEST_S if self.time_limit_s is None else self.time_limit_s * (1 + GRACE_SHARE) + GRACE_S
+        return (
+            LONGEST_S
+            if self.time_limit_s is None
+            else self.time_limit_s * (1 + GRACE_SHARE) + GRACE_S
+        )
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CellBudget:
@@ -137,7 +141,10 @@ class Study:
         return Path(os.path.relpath(target, self.path.absolute().parent)).as_posix()
 
     def _portable_entry(self, entry: SolverEntry) -> dict[str, Any]:
-        params = {name: self._portable(str(v)) if isinstance(v, (str, Path)) else v for name, v in entry.params.items()}
+        params = {
+            name: self._portable(str(v)) if isinstance(v, (str, Path)) else v
+            for name, v in entry.params.items()
+        }
         return {**entry.content, "params": params}
 
     def to_dict(self) -> dict[str, Any]:

@@ -54,7 +54,9 @@ class Token:
 def tokens(source: str) -> list[Token]:
     """Return the tokens, with an end marker after the last."""
     if len(source) > MAX_LENGTH:
-        raise FormulaError(f"{len(source):,} characters; a formula has at most {MAX_LENGTH:,}", source, MAX_LENGTH)
+        raise FormulaError(
+            f"{len(source):,} characters; a formula has at most {MAX_LENGTH:,}", source, MAX_LENGTH
+        )
     return [*_tokens(source), Token("end", "", len(source), len(source))]
 
 

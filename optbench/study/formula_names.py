@@ -18,9 +18,15 @@ CONDITIONS = {
 # Numbers of a cell that every family has; a failed cell only has what was measured of its process.
 MEASURES = {
     "objective": "verified objective (none for lexicographic objectives)",
-    "bound": "best certified or trusted bound of the instance in the study (none for lexicographic objectives)",
+    "bound": (
+        "best certified or trusted bound of the instance in the study (none for "
+        "lexicographic objectives)"
+    ),
     "gap": "between the objective and the best bound of the same run; 1 where either is missing",
-    "study_gap": "to the best certified or trusted bound of the instance, or the run's own; 1 where there is none",
+    "study_gap": (
+        "to the best certified or trusted bound of the instance, or the run's own; 1 "
+        "where there is none"
+    ),
     "rpd": "(objective - best known) / best known",
     "regret": "(objective - that of the reference) / that of the reference",
     "wall_s": "solving time",
@@ -36,15 +42,33 @@ RENAMED = {"own_gap": "gap"}
 OF_SCHEDULES = METRICS
 # Metrics of instances with arrivals, as the verifier recomputes them.
 OF_STREAMS = (
-    "arrivals", "completed", "in_progress", "queue_end", "queue_mean", "units_offered", "units_done", "j_per_unit",
-    "j_per_unit_logged", "slo_violation", "sojourn_mean_s", "sojourn_p50_s", "sojourn_p95_s", "sojourn_p99_s",
-    "sojourn_censored_s", "service_mean_s",
-)  # fmt: skip
+    "arrivals",
+    "completed",
+    "in_progress",
+    "queue_end",
+    "queue_mean",
+    "units_offered",
+    "units_done",
+    "j_per_unit",
+    "j_per_unit_logged",
+    "slo_violation",
+    "sojourn_mean_s",
+    "sojourn_p50_s",
+    "sojourn_p95_s",
+    "sojourn_p99_s",
+    "sojourn_censored_s",
+    "service_mean_s",
+)
 # Their distance from certified floors: at their own units, at all units offered, at their own mean
 # sojourn time.
 OF_FLOORS = (
-    "floor_own_j_per_unit", "gap_own", "floor_offered_j_per_unit", "gap_offered", "floor_frontier_j_per_unit", "gap_frontier",
-)  # fmt: skip
+    "floor_own_j_per_unit",
+    "gap_own",
+    "floor_offered_j_per_unit",
+    "gap_offered",
+    "floor_frontier_j_per_unit",
+    "gap_frontier",
+)
 KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_STREAMS, *OF_FLOORS)
 # An unknown metric this similar to a known one is a misspelling and not a metric of another family.
 SLIP = 0.8

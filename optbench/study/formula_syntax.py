@@ -1,13 +1,13 @@
 """Parse tokens to a syntax tree. The grammar, from the lowest precedence:
 
-    formula = conjunction { "or" conjunction }
-    conjunction = negation { "and" negation }
-    negation = "not" negation | comparison
-    comparison = sum [ ("<" | "<=" | ">" | ">=" | "==" | "!=") sum ]
-    sum = product { ("+" | "-") product }
-    product = unary { ("*" | "/") unary }
-    unary = "-" unary | atom
-    atom = number | name | string | name "(" [ formula { "," formula } ] ")" | "(" formula ")"
+formula = conjunction { "or" conjunction }
+conjunction = negation { "and" negation }
+negation = "not" negation | comparison
+comparison = sum [ ("<" | "<=" | ">" | ">=" | "==" | "!=") sum ]
+sum = product { ("+" | "-") product }
+product = unary { ("*" | "/") unary }
+unary = "-" unary | atom
+atom = number | name | string | name "(" [ formula { "," formula } ] ")" | "(" formula ")"
 """
 
 from __future__ import annotations
@@ -219,7 +219,9 @@ class _Parser:
     def deeper(self, at: int, *nodes: Node) -> int:
         depth = 1 + max((node.depth for node in nodes), default=0)
         if depth > MAX_DEPTH:
-            raise self.error(f"more than {MAX_DEPTH} nested levels; split it into several formulas", at)
+            raise self.error(
+                f"more than {MAX_DEPTH} nested levels; split it into several formulas", at
+            )
         return depth
 
     def atom(self) -> Node:
@@ -255,7 +257,9 @@ class _Parser:
         if self.take(")") is None:
             if self.here.kind == "end":
                 raise self.error("this parenthesis is never closed", opening.at)
-            raise self.error(f"{_shown(self.here)} is here, but an operator, a comma or ')' is expected")
+            raise self.error(
+                f"{_shown(self.here)} is here, but an operator, a comma or ')' is expected"
+            )
 
 
 def _shown(token: Token) -> str:

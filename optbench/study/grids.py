@@ -24,10 +24,16 @@ def expand_grid(name: str, params: Mapping[str, str], cls: type | None) -> list[
     for key, text in params.items():
         values = _values(text, _takes_lists(hints.get(key, hints.get(f"{key}_s"))))
         if not all(values) or not values:
-            raise ParameterError(f"{name}: {key} is {text!r}; a list needs at least one value, and no value may be empty")
+            raise ParameterError(
+                f"{name}: {key} is {text!r}; a list needs at least one value, and no value may "
+                "be empty"
+            )
         axes.append([(key, value) for value in values])
     if math.prod(map(len, axes)) > MOST:
-        raise ParameterError(f"{name}: its lists make {math.prod(map(len, axes)):,} combinations; at most {MOST:,} are allowed")
+        raise ParameterError(
+            f"{name}: its lists make {math.prod(map(len, axes)):,} combinations; at most "
+            f"{MOST:,} are allowed"
+        )
     return [dict(combination) for combination in itertools.product(*axes)]
 
 
@@ -54,5 +60,12 @@ def _inside(text: str) -> str | None:
 
 
 def _takes_lists(hint: object) -> bool:
-    options = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
-    return any(typing.get_origin(option) in (list, tuple, set, frozenset) or option in (list, tuple) for option in options)
+    options = (
+        typing.get_args(hint)
+        if typing.get_origin(hint) in (typing.Union, types.UnionType)
+        else (hint,)
+    )
+    return any(
+        typing.get_origin(option) in (list, tuple, set, frozenset) or option in (list, tuple)
+        for option in options
+    )

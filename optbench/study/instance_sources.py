@@ -66,7 +66,12 @@ def source_digest(target: str) -> str:
 
 def _of_problem(target: str, name: str) -> dict[str, Any]:
     params = specs.values_of(load_problem(target))
-    return {"problem": name, "params": params, "code": code_hash("problem", name), "files": contents_of(params)}
+    return {
+        "problem": name,
+        "params": params,
+        "code": code_hash("problem", name),
+        "files": contents_of(params),
+    }
 
 
 def _of_file(target: str) -> dict[str, Any]:
@@ -82,8 +87,14 @@ def is_public(target: str) -> bool:
 def read_note(folder: Path, key: str) -> MadeInstance | None:
     """Return the instance noted for a source; None where it is missing or empty."""
     try:
-        made = known_fields(MadeInstance, json.loads(_note_file(folder, key).read_text(encoding="utf-8")))
-        return made if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size else None
+        made = known_fields(
+            MadeInstance, json.loads(_note_file(folder, key).read_text(encoding="utf-8"))
+        )
+        return (
+            made
+            if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size
+            else None
+        )
     except (OSError, ValueError, TypeError, AttributeError):
         return None
 

@@ -47,7 +47,10 @@ def read_targets(value: Any, folder: Path) -> tuple[str, ...]:
                 found[what] = (target, k, globbed)
             elif not (globbed or found[what][2]):
                 other, at, _ = found[what]
-                raise FileFormatError(f"{field} is {target!r}, the same as problems[{at}] ({other!r}); each problem counts once")
+                raise FileFormatError(
+                    f"{field} is {target!r}, the same as problems[{at}] ({other!r}); each "
+                    "problem counts once"
+                )
     return tuple(target for target, _, _ in found.values())
 
 
@@ -97,7 +100,9 @@ def _public(spec: str, folder: Path) -> bool:
 
 def _specs(spec: str, name: str) -> list[str]:
     _, params = specs.parse(spec)
-    found = [spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))]
+    found = [
+        spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))
+    ]
     for each in found:
         load_problem(each)  # invalid values are found here, before anything is run
     return found
@@ -108,10 +113,17 @@ def _expand_public_glob(spec: str) -> list[str]:
     (``la2`` before ``la10``); the pattern is compared with path, stem and short name.
     """
     entry = data_sets()[spec.partition("/")[0]]
-    files = [file for file in entry.files if Path(file.path).name not in NO_INSTANCES and _matches(file, spec)]
+    files = [
+        file
+        for file in entry.files
+        if Path(file.path).name not in NO_INSTANCES and _matches(file, spec)
+    ]
     if not files:
         known = [file.name for file in entry.files]
-        raise DataError(f"no instance of the public data set matches {spec!r}; {nearest(spec.strip('*'), known)}")
+        raise DataError(
+            f"no instance of the public data set matches {spec!r}; "
+            f"{nearest(spec.strip('*'), known)}"
+        )
     absent = [file for file in files if locate(file)[0] not in ("data", "cache")]
     if absent:
         what = f"{len(absent)} of {len(files)} instances are not here, such as {absent[0].path}"
@@ -120,24 +132,35 @@ def _expand_public_glob(spec: str) -> list[str]:
 
 
 def _matches(file: DataFile, spec: str) -> bool:
-    return any(fnmatchcase(name, spec) for name in (file.path, file.path.rsplit(".", 1)[0], file.name))
+    return any(
+        fnmatchcase(name, spec) for name in (file.path, file.path.rsplit(".", 1)[0], file.name)
+    )
 
 
 def _file_glob(spec: str, folder: Path) -> list[str]:
     pattern = _expanded(spec)
-    root, inner = (Path(pattern.anchor), pattern.relative_to(pattern.anchor)) if pattern.is_absolute() else (folder, pattern)
+    root, inner = (
+        (Path(pattern.anchor), pattern.relative_to(pattern.anchor))
+        if pattern.is_absolute()
+        else (folder, pattern)
+    )
     try:
         found = [path for path in root.glob(str(inner)) if path.is_file()]
     except (ValueError, NotImplementedError) as error:
         raise FileFormatError(f"{spec!r} is not a valid file pattern: {error}") from None
     if not found:
-        raise FileFormatError(f"no file matches {spec!r} in {root.absolute()}; paths are relative to the study file")
+        raise FileFormatError(
+            f"no file matches {spec!r} in {root.absolute()}; paths are relative to the study file"
+        )
     return sorted((str(path.absolute()) for path in found), key=natural)
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:
     """Return a sort key by which numbers within names are ordered as numbers."""
-    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
+    return [
+        (not part.isdigit(), int(part) if part.isdigit() else 0, part)
+        for part in re.split(r"(\d+)", name)
+    ]
 
 
 def _no_target(spec: str, path: Path) -> OptbenchError:
@@ -147,7 +170,9 @@ def _no_target(spec: str, path: Path) -> OptbenchError:
         words = f"no such file: {path.absolute()}; paths are relative to the study file"
         folder = spec.partition("/")[0]
         close = _set_like(folder, data_sets())
-        return FileFormatError(f"{words}, and there is no public data set {folder!r}{close}" if "/" in spec else words)
+        return FileFormatError(
+            f"{words}, and there is no public data set {folder!r}{close}" if "/" in spec else words
+        )
     return UnknownNameError("problem", name, names("problem"))
 
 

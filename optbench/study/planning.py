@@ -49,14 +49,22 @@ class Plan:
             "declared": self.study.to_dict(),
             "made": [asdict(each) for each in self.made],
             "cells": [jsonable(cell.to_dict()) for cell in self.cells],
-            "errors": [{"target": each.target, "seed": each.seed, "message": each.error} for each in self.made if each.error],
+            "errors": [
+                {"target": each.target, "seed": each.seed, "message": each.error}
+                for each in self.made
+                if each.error
+            ],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """Read a plan; no plug-in is loaded."""
         made = tuple(known_fields(MadeInstance, each) for each in data["made"])
-        return cls(Study.from_dict(data["declared"]), made, tuple(Cell.from_dict(each) for each in data["cells"]))
+        return cls(
+            Study.from_dict(data["declared"]),
+            made,
+            tuple(Cell.from_dict(each) for each in data["cells"]),
+        )
 
 
 def plan(study: Study, made: tuple[MadeInstance, ...]) -> Plan:

@@ -116,9 +116,7 @@ def read_tune(
     for key in ("solver", "space", "seeds"):
         if key not in table:
             raise FileFormatError(f"tune.{key} is missing")
-    given = {
-        key: read(table[key], f"tune.{key}") for key, read in READERS.items() if key in table
-    }
+    given = {key: read(table[key], f"tune.{key}") for key, read in READERS.items() if key in table}
     solver = specs.name_of(given["solver"])
     with naming("tune.solver"):
         load_class("solver", solver)
@@ -276,9 +274,7 @@ def _range(where: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(log, bool):
         refuse(f"{where}.log", log, "true or false")
     if log and bounds[0] <= 0:
-        raise FileFormatError(
-            f"{where} is logarithmic from {bounds[0]!r}; it must begin above 0"
-        )
+        raise FileFormatError(f"{where} is logarithmic from {bounds[0]!r}; it must begin above 0")
     if step is not None and not (_is_finite(step) and 0 < step <= span):
         refuse(f"{where}.step", step, f"above 0 and at most {span:g}")
     if kind == "int" and step is not None and not isinstance(step, int):

@@ -12,7 +12,10 @@ future arrivals.
 import pytest
 
 pytest.register_assert_rewrite(
-    "optbench.testing.problem_suite", "optbench.testing.solver_suite", "optbench.testing.policy_suite", "optbench.testing.gaps"
+    "optbench.testing.problem_suite",
+    "optbench.testing.solver_suite",
+    "optbench.testing.policy_suite",
+    "optbench.testing.gaps",
 )
 
 from optbench.testing.cases import CASES, Case  # noqa: E402
@@ -21,4 +24,11 @@ from optbench.testing.policy_suite import PolicyConformance  # noqa: E402
 from optbench.testing.problem_suite import ProblemConformance  # noqa: E402
 from optbench.testing.solver_suite import SolverConformance  # noqa: E402
 
-__all__ = ["CASES", "Case", "PolicyConformance", "ProblemConformance", "SolverConformance", "assert_gap"]
+__all__ = [
+    "CASES",
+    "Case",
+    "PolicyConformance",
+    "ProblemConformance",
+    "SolverConformance",
+    "assert_gap",
+]

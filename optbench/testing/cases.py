@@ -1,4 +1,6 @@
-"""Small instances with an optimum derived by hand, one or two features each, to test every solver."""
+"""Small instances with an optimum derived by hand, one or two features each, to test every
+solver.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def two_modes(m: Model) -> None:
 
 
 def weighted(m: Model) -> None:
-    """Fast: 100 J + 30 · 2 s = 160. Slow: 60 J + 30 · 4 s = 180. The device is never idle before the end."""
+    """Fast: 100 J + 30 · 2 s = 160. Slow: 60 J + 30 · 4 s = 180. The device is never idle before
+    the end.
+    """
     two_modes(m)
     m.minimize(energy_j=1.0, makespan_s=30.0)
 
@@ -91,7 +95,10 @@ def energy_budget(m: Model) -> None:
 def deadline(m: Model) -> None:
     """Done by 3: only the fast mode is left, 100 J."""
     gpu = m.pool("gpu")
-    m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)], deadline_s=3)
+    m.task(
+        modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)],
+        deadline_s=3,
+    )
     m.minimize(energy_j=1.0)
 
 
@@ -105,7 +112,9 @@ def several_pools(m: Model) -> None:
 
 
 def transfer(m: Model) -> None:
-    """The consumer stays for 2 + 5 = 7, or goes after 1 s of latency and 1 GB at 8 Gbit/s: 2 + 2 + 1 = 5."""
+    """The consumer stays for 2 + 5 = 7, or goes after 1 s of latency and 1 GB at 8 Gbit/s: 2 + 2 +
+    1 = 5.
+    """
     x, y = m.pool("x"), m.pool("y")
     m.link(x, y, bandwidth_gbit_s=8, latency_ms=1000)
     producer = m.task("producer", modes=[m.mode(x, time_s=2)])
@@ -122,7 +131,9 @@ def flow_time(m: Model) -> None:
 
 
 def power_cap(m: Model) -> None:
-    """Two tasks of 100 W under a cap of 150 W, an idle device draws 10 W: one after the other, 2 + 2 = 4."""
+    """Two tasks of 100 W under a cap of 150 W, an idle device draws 10 W: one after the other, 2 +
+    2 = 4.
+    """
     for name in ("x", "y"):
         m.task(modes=[m.mode(m.pool(name, idle_w=10), time_s=2, energy_j=200)])
     m.limit(power_w=150)
@@ -151,7 +162,9 @@ def in_seconds(m: Model) -> None:
 
 
 def interrupted(m: Model) -> None:
-    """a runs 0–1 and 2–5, b arrives at 1 and runs 1–2: flow 5 + 1 = 6; uninterrupted it is 7 (b first) or 8."""
+    """a runs 0–1 and 2–5, b arrives at 1 and runs 1–2: flow 5 + 1 = 6; uninterrupted it is 7 (b
+    first) or 8.
+    """
     gpu = m.pool("gpu")
     m.task("a", modes=[m.mode(gpu, time_s=4)])
     m.task("b", modes=[m.mode(gpu, time_s=1)], release_s=1)
@@ -195,11 +208,15 @@ def too_tight(m: Model) -> None:
 
 
 def crowd(tasks: int) -> Model:
-    """Tasks on three pools, many of them equal: twelve have ties, eighty take longer than a limit."""
+    """Tasks on three pools, many of them equal: twelve have ties, eighty take longer than a
+    limit.
+    """
     m = Model("crowd")
     pools = [m.pool(name, count=2) for name in ("x", "y", "z")]
     for i in range(tasks):
-        m.task(modes=[m.mode(pool, time_s=3 + (7 * i + 5 * k) % 11) for k, pool in enumerate(pools)])
+        m.task(
+            modes=[m.mode(pool, time_s=3 + (7 * i + 5 * k) % 11) for k, pool in enumerate(pools)]
+        )
     m.minimize(makespan=1.0)
     return m
 

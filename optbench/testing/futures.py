@@ -55,7 +55,9 @@ def of_other_kinds(instance: Instance, later: np.ndarray) -> Instance:
 
 
 def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
-    """Later jobs arrive within half of the time; the last one arrives half an hour later than before."""
+    """Later jobs arrive within half of the time; the last one arrives half an hour later than
+    before.
+    """
     release, deadline = instance.tasks.release, instance.tasks.deadline
     begin, end = release[later].min(), release.max()
     moved = np.where(later, begin + np.floor(0.5 * (release - begin)), release)
@@ -72,8 +74,11 @@ def all_changes(instance: Instance, later: np.ndarray) -> Instance:
 
 
 FUTURES: dict[str, Callable[[Instance, np.ndarray], Instance]] = {
-    "larger": larger, "other kinds": of_other_kinds, "other times": at_other_times, "all of it": all_changes,
-}  # fmt: skip
+    "larger": larger,
+    "other kinds": of_other_kinds,
+    "other times": at_other_times,
+    "all of it": all_changes,
+}
 
 
 def other_future(instance: Instance, moment: float, change: str) -> Instance:
@@ -123,9 +128,12 @@ def _sites(
         m.limit(power_w=cap_w)
     built = m.build()
     made = with_stream(
-        built, ingress=rng.integers(0, 2, JOBS), latency_s=[[0.0, 3.0, 9.0], [5.0, 0.0, 2.0]], opens=0 if open_end else None,
+        built,
+        ingress=rng.integers(0, 2, JOBS),
+        latency_s=[[0.0, 3.0, 9.0], [5.0, 0.0, 2.0]],
+        opens=0 if open_end else None,
         ingress_names=("east", "coast"),
-    )  # fmt: skip
+    )
     return made.with_objective(Objective.weighted({"j_per_unit": 1.0})) if open_end else made
 
 

@@ -126,7 +126,8 @@ def assert_gap(
     threads: int = 1,
     params: Mapping[str, Any] | None = None,
 ) -> GapCheck | None:
-    """Assert that a result, or a solver on targets × seeds, is verified and has a gap of at most ``at_most``.
+    """Assert that a result, or a solver on targets × seeds, is verified and has a gap of at most
+    ``at_most``.
 
     With a ``confidence`` the upper confidence limit of the mean gap must be within ``at_most``
     (one-sided, ``upper_mean``); with None every single gap must be. The mean is over instances:
@@ -139,21 +140,31 @@ def assert_gap(
     if isinstance(subject, Result):
         within = at_most if at_most is not None else over
         if within is None:
-            raise ParameterError("assert_gap(result, at_most) takes the largest gap allowed; at_most is None")
+            raise ParameterError(
+                "assert_gap(result, at_most) takes the largest gap allowed; at_most is None"
+            )
         _assert_result(subject, _share(within))
         return None
     if at_most is None or over is None:
-        raise ParameterError("assert_gap(solver, targets, at_most=...) needs both: what to solve, and the largest gap allowed")
+        raise ParameterError(
+            "assert_gap(solver, targets, at_most=...) needs both: what to solve, and the largest "
+            "gap allowed"
+        )
     at_most = _share(at_most)
     if confidence is not None and not 0.5 <= confidence < 1:
-        raise ParameterError(f"confidence is {confidence!r}; it must be at least 0.5 and below 1, or None: every cell")
+        raise ParameterError(
+            f"confidence is {confidence!r}; it must be at least 0.5 and below 1, or None: every "
+            "cell"
+        )
     limit_s = TIME_LIMIT_S if time_limit_s is None and work_limit is None else time_limit_s
     limits = {"time_limit_s": limit_s, "work_limit": work_limit}
     gate = _Gate(subject, dict(params or {}), limits, threads)
     pairs = _pairs(_targets(over), _seeds(seeds))
     units = len({instance.hash for _, instance, _ in pairs})
     if confidence is not None and max(units, len(pairs) if units == 1 else 0) < 2:
-        raise ParameterError("one cell gives no confidence limit; give more seeds or instances, or confidence=None")
+        raise ParameterError(
+            "one cell gives no confidence limit; give more seeds or instances, or confidence=None"
+        )
     cells = tuple(gate.cell(target, instance, seed) for target, instance, seed in pairs)
     values = _units(cells)
     upper = None if confidence is None else upper_mean(values, confidence, most=MISSING_GAP)
@@ -183,14 +194,18 @@ class _Gate:
             result = api.solve(instance, self.solver, **options, **self.params)
         except ContradictionError as error:
             return GapCell(instance, seed, None, f"contradiction: {error}", command)
-        if result.termination == "interrupted":  # ob.solve would return its incumbent, but a test must end.
+        if (
+            result.termination == "interrupted"
+        ):  # ob.solve would return its incumbent, but a test must end.
             raise KeyboardInterrupt
         broken = "; ".join(result.violations[:3])
         message = result.info.get("traceback") or result.message or broken or None
         return GapCell(instance, seed, result, message, command)
 
     def _command(self, target: Target, instance: Instance, options: dict[str, Any]) -> str:
-        """The shell command that repeats the cell; a failure writes instances without spec or file."""
+        """The shell command that repeats the cell; a failure writes instances without spec
+        or file.
+        """
         where = str(target) if isinstance(target, (str, Path)) else str(_file(instance))
         where = str(Path(where).resolve()) if Path(where).is_file() else where
         if not isinstance(self.solver, str):
@@ -215,7 +230,9 @@ def _assert_result(result: Result, at_most: float) -> None:
 
 
 def _worst(result: Result) -> float:
-    """The largest gap of any level; 0 for one that is optimal (scaled integers leave a gap of 1e-8)."""
+    """The largest gap of any level; 0 for one that is optimal (scaled integers leave a gap of
+    1e-8).
+    """
     gaps = result.gap if isinstance(result.gap, tuple) else (result.gap,)
     largest = max(MISSING_GAP if gap is None else gap for gap in gaps)
     return 0.0 if largest <= OPTIMAL_GAP else largest
@@ -223,8 +240,14 @@ def _worst(result: Result) -> float:
 
 def _share(at_most: Any) -> float:
     """Check ``at_most``: gaps never exceed 1, so that 5 was meant as 5 %."""
-    if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not at_most <= MISSING_GAP:
-        raise ParameterError(f"at_most is {at_most!r}; it must be a share of at most 1, such as 0.05 for 5 %")
+    if (
+        isinstance(at_most, bool)
+        or not isinstance(at_most, (int, float))
+        or not at_most <= MISSING_GAP
+    ):
+        raise ParameterError(
+            f"at_most is {at_most!r}; it must be a share of at most 1, such as 0.05 for 5 %"
+        )
     return float(at_most)
 
 
@@ -272,12 +295,20 @@ def _report(check: GapCheck) -> str:
     lines = [f"{check.solver} on {len(check.cells)} cells: mean gap {_percent(check.mean)}{missed}"]
     if check.upper is None:
         outside = sum(cell.gap > check.at_most for cell in check.cells)
-        lines.append(f"{outside} of them above {_percent(check.at_most)}, which every one must be within")
+        lines.append(
+            f"{outside} of them above {_percent(check.at_most)}, which every one must be within"
+        )
     else:
         level = f"{100 * (check.confidence or 0):g} %"
-        lines.append(f"with {level} confidence it is at most {_percent(check.upper)}; {_percent(check.at_most)} was asked for")
+        lines.append(
+            f"with {level} confidence it is at most {_percent(check.upper)}; "
+            f"{_percent(check.at_most)} was asked for"
+        )
     if broken:
-        lines.append(f"{broken} crashed or contradicted the verifier, which fails the check whatever the mean")
+        lines.append(
+            f"{broken} crashed or contradicted the verifier, which fails the check whatever the "
+            "mean"
+        )
     for cell in check.worst[:SHOWN]:
         lines += ["", *_describe(cell)]
     if len(check.cells) > SHOWN:
@@ -293,7 +324,10 @@ def _describe(cell: GapCell) -> list[str]:
     else:
         found = cell.result
         gap = "no gap" if cell.missing else f"gap {_percent(cell.gap)}"
-        head += f"{gap}, objective {found.objective}, bound {found.bound}, {found.status} ({found.termination})"
+        head += (
+            f"{gap}, objective {found.objective}, bound {found.bound}, {found.status} "
+            f"({found.termination})"
+        )
     told = [f"    {line}" for line in (cell.message or "").strip().splitlines()]
     return [head, *told, f"    {cell.command}"]
 

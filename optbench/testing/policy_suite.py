@@ -38,7 +38,9 @@ class PolicyConformance(SolverConformance):
             assert not found, f"{name} reads the future: {found[0]}; {say}"
 
     def differences(self) -> list[str]:
-        """Decisions that change before the streams differ: at most one line per stream and change."""
+        """Decisions that change before the streams differ: at most one line per stream and
+        change.
+        """
         name, policy = self.load() if self.quick is None else load_solver(self.quick)
         assert isinstance(policy, Policy)
         streams, found = [stream for stream in STREAMS if _runs(policy, name, stream)], []

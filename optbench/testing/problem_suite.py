@@ -1,4 +1,6 @@
-"""Conformance suite of problems: seeded, valid, solvable, bounded, equal after a file round trip."""
+"""Conformance suite of problems: seeded, valid, solvable, bounded, equal after a file round
+trip.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from optbench.testing.documented import check_documented
 
 
 class ProblemConformance:
-    """Inherit, name your class ``Test...`` and set ``problem`` to a spec, small enough to be solved within seconds."""
+    """Inherit, name your class ``Test...`` and set ``problem`` to a spec, small enough to be solved
+    within seconds.
+    """
 
     problem: ClassVar[str]
     # False for a family without randomness: every seed makes the same instance.
@@ -61,9 +65,13 @@ class ProblemConformance:
         instance = self.instance()
         solver = first_solver_for(instance)
         result = api.solve(instance, solver, time_limit_s=self.time_limit_s)
-        assert result.verified, f"{solver} found no schedule of {instance.name} within {self.time_limit_s} s: {result.status}"
+        assert result.verified, (
+            f"{solver} found no schedule of {instance.name} within {self.time_limit_s} s: "
+            f"{result.status}"
+        )
         assert result.bound is not None, f"no bound for {instance.name}"
-        # ob.solve raises a ContradictionError if a bound exceeds the objective; a gap implies both exist.
+        # ob.solve raises a ContradictionError if a bound exceeds the objective; a gap implies both
+        # exist.
         assert result.gap is not None
 
     def test_its_default_instance_has_a_bound(self) -> None:
@@ -72,7 +80,9 @@ class ProblemConformance:
 
 def first_solver_for(instance: Instance) -> str:
     """The first solver, exact ones first, that supports the instance."""
-    names = sorted(discovery.names("solver"), key=lambda name: (name not in ("cpsat", "highs"), name))
+    names = sorted(
+        discovery.names("solver"), key=lambda name: (name not in ("cpsat", "highs"), name)
+    )
     refusals = []
     for name in names:
         try:

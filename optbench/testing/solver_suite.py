@@ -26,12 +26,15 @@ BREAKABLE = {"deadlines", "limits", "fixed_horizon"}
 
 
 class SolverConformance:
-    """Inherit, name your class ``Test...`` and set ``solver`` to a spec. ``exact`` solvers must prove every optimum."""
+    """Inherit, name your class ``Test...`` and set ``solver`` to a spec. ``exact`` solvers must
+    prove every optimum.
+    """
 
     solver: ClassVar[str]
     exact: ClassVar[bool] = False
     time_limit_s: ClassVar[float] = 20.0
-    # Work limit in the solver's own units: enough for the small cases, and it ends soon on a large one.
+    # Work limit in the solver's own units: enough for the small cases, and it ends soon on a large
+    # one.
     work_limit: ClassVar[float] = 1.0
 
     @classmethod
@@ -59,7 +62,9 @@ class SolverConformance:
         return True
 
     def solve(self, instance: Instance, **options: Any) -> Result:
-        return api.solve(instance, self.solver, **({"time_limit_s": self.time_limit_s, "seed": 7} | options))
+        return api.solve(
+            instance, self.solver, **({"time_limit_s": self.time_limit_s, "seed": 7} | options)
+        )
 
     def test_it_is_documented(self) -> None:
         name, solver = self.load()
@@ -70,7 +75,9 @@ class SolverConformance:
 
     def test_it_runs_on_something(self) -> None:
         supports = sorted(self.load()[1].supports)
-        assert self.supported(), f"{self.solver} supports none of the hand-solved cases; it declares {supports}"
+        assert self.supported(), (
+            f"{self.solver} supports none of the hand-solved cases; it declares {supports}"
+        )
 
     def test_it_refuses_what_it_does_not_support(self) -> None:
         supports = self.load()[1].supports
@@ -84,9 +91,13 @@ class SolverConformance:
         result = self.solve(case.instance)
         if not result.verified and self.only_breaks_what_it_may(result):
             return
-        assert result.verified, f"{result.status}: {result.message}; violations: {result.violations}"
+        assert result.verified, (
+            f"{result.status}: {result.message}; violations: {result.violations}"
+        )
         assert case.optimum is not None
-        objectives, optima, bounds = (_levels(value) for value in (result.objective, case.optimum, result.bound))
+        objectives, optima, bounds = (
+            _levels(value) for value in (result.objective, case.optimum, result.bound)
+        )
         # Levels compare lexicographically: a later one counts where those before it are equal.
         pairs = zip(objectives, optima, strict=True)
         ours, best = next(((a, b) for a, b in pairs if abs(a - b) > _slack(b)), (0.0, 0.0))
@@ -96,10 +107,14 @@ class SolverConformance:
             assert result.status == "optimal" and objectives == pytest.approx(optima, rel=TOLERANCE)
 
     def only_breaks_what_it_may(self, result: Result) -> bool:
-        """Check a result without a schedule: the solver declares every violated constraint (``may_break``)."""
+        """Check a result without a schedule: the solver declares every violated constraint
+        (``may_break``).
+        """
         broken = {violation.partition(":")[0] for violation in result.violations}
         declared = broken and broken <= set(self.load()[1].may_break)
-        return bool(declared and result.status == "unknown" and result.schedule is None and result.message)
+        return bool(
+            declared and result.status == "unknown" and result.schedule is None and result.message
+        )
 
     def test_it_keeps_its_promises_on_most_cases(self) -> None:
         """Its schedules are feasible on all cases without constraints that it may break."""

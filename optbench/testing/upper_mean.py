@@ -19,7 +19,9 @@ import numpy as np
 
 
 def upper_mean(values: Sequence[float], confidence: float, most: float = math.inf) -> float:
-    """The one-sided upper confidence limit, at most ``most``; ``most`` for fewer than two values."""
+    """The one-sided upper confidence limit, at most ``most``; ``most`` for fewer than two
+    values.
+    """
     from scipy.special import stdtrit
 
     n = len(values)
@@ -32,4 +34,7 @@ def upper_mean(values: Sequence[float], confidence: float, most: float = math.in
         return min(mean, most)
     third = float((deviation**3).sum()) * n / ((n - 1) * (n - 2)) if n > 2 else 0.0
     q = float(stdtrit(n - 1, confidence))
-    return min(most, mean + q * math.sqrt(variance / n) + max(0.0, third) / (variance * n) * (1 / 6 + q * q / 3))
+    return min(
+        most,
+        mean + q * math.sqrt(variance / n) + max(0.0, third) / (variance * n) * (1 / 6 + q * q / 3),
+    )

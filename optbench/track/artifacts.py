@@ -23,8 +23,17 @@ MOST_TASKS = 3000
 KEPT = ("schedule.json", "trajectory.json", "output.txt")
 # Columns of solvers.csv.
 HEADS = (
-    "solver", "cells", "ran", "failed", "optimal_share", "mean_study_gap", "study_gap_low", "study_gap_high", "mean_gap", "rank",
-)  # fmt: skip
+    "solver",
+    "cells",
+    "ran",
+    "failed",
+    "optimal_share",
+    "mean_study_gap",
+    "study_gap_low",
+    "study_gap_high",
+    "mean_gap",
+    "rank",
+)
 
 
 def cell_files(record: Record, store: Store, folder: Path) -> None:
@@ -75,7 +84,11 @@ def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result
     known = {field.name for field in fields(TrajectoryPoint)}
     trajectory = folder / "trajectory.json"
     points = json.loads(trajectory.read_text()) if trajectory.is_file() else []
-    values: dict[str, Any] = {field.name: getattr(record, field.name) for field in fields(Result) if hasattr(record, field.name)}
+    values: dict[str, Any] = {
+        field.name: getattr(record, field.name)
+        for field in fields(Result)
+        if hasattr(record, field.name)
+    }
     values["infeasibility"] = None
     values |= {
         "instance": cell.instance,
@@ -87,7 +100,9 @@ def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result
         "bounds": tuple(Bound(**each) for each in record.bounds),
         "metrics": dict(record.metrics),
         "wall_s": record.wall_s or 0.0,
-        "trajectory": tuple(TrajectoryPoint(**{key: row[key] for key in row if key in known}) for row in points),
+        "trajectory": tuple(
+            TrajectoryPoint(**{key: row[key] for key in row if key in known}) for row in points
+        ),
         "schedule": schedule,
     }
     return Result(**values)

@@ -53,7 +53,11 @@ OnWait = Callable[[FollowerState], None]
 
 @contextmanager
 def following(
-    study: Study, store: Store, enabled: bool = True, wait_s: float = WAIT_S, on_wait: OnWait | None = None
+    study: Study,
+    store: Store,
+    enabled: bool = True,
+    wait_s: float = WAIT_S,
+    on_wait: OnWait | None = None,
 ) -> Iterator[FollowerState]:
     """Send the study's cells while the body runs them, and at its end wait at most ``wait_s`` for
     the rest.
@@ -65,18 +69,36 @@ def following(
     if not enabled:
         yield state
         return
-    words = [sys.executable, "-m", "optbench.track.follower", study.name, study.config_hash, str(store.folder)]
+    words = [
+        sys.executable,
+        "-m",
+        "optbench.track.follower",
+        study.name,
+        study.config_hash,
+        str(store.folder),
+    ]
     pipe = subprocess.PIPE
     # The runner handles Ctrl-C and signals the end of the study.
     with subprocess.Popen(
-        words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, bufsize=1, start_new_session=True
+        words,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        bufsize=1,
+        start_new_session=True,
     ) as child:
         listener = threading.Thread(target=_listen, args=(child, state), daemon=True)
         listener.start()
         try:
             yield state
             quick = min(wait_s, HURRIED_S)
-            _wait(child, state, *((quick, quick) if state.hurry else (wait_s, max(wait_s, MOST_S))), on_wait)
+            _wait(
+                child,
+                state,
+                *((quick, quick) if state.hurry else (wait_s, max(wait_s, MOST_S))),
+                on_wait,
+            )
         finally:
             child.kill()
             child.wait()
@@ -91,7 +113,13 @@ def _listen(child: subprocess.Popen[str], state: FollowerState) -> None:
                 state.read_line(line)
 
 
-def _wait(child: subprocess.Popen[str], state: FollowerState, wait_s: float, most_s: float, on_wait: OnWait | None) -> None:
+def _wait(
+    child: subprocess.Popen[str],
+    state: FollowerState,
+    wait_s: float,
+    most_s: float,
+    on_wait: OnWait | None,
+) -> None:
     assert child.stdin is not None
     began, seen = time.monotonic(), state.done
     deadline = began + wait_s
@@ -111,4 +139,6 @@ def _wait(child: subprocess.Popen[str], state: FollowerState, wait_s: float, mos
         time.sleep(LOOK_S)
     if child.returncode != 0:
         state.gave_up = True
-        state.trouble = state.trouble or f"the process that sends ended with exit code {child.returncode}"
+        state.trouble = (
+            state.trouble or f"the process that sends ended with exit code {child.returncode}"
+        )

@@ -29,7 +29,11 @@ class KnownRun:
 
     @classmethod
     def of(cls, run: Run) -> KnownRun:
-        tags = {key: value for key, value in run.data.tags.items() if key.startswith(PREFIX) or key == PARENT}
+        tags = {
+            key: value
+            for key, value in run.data.tags.items()
+            if key.startswith(PREFIX) or key == PARENT
+        }
         info = run.info
         return cls(
             info.run_id,
@@ -64,7 +68,11 @@ class KnownRun:
 
     def holds(self, run: TrackedRun, parent_run_id: str | None) -> bool:
         """Whether everything of ``run`` has arrived."""
-        return self.content == run.content and self.status == run.status and self.tags.get(PARENT) == parent_run_id
+        return (
+            self.content == run.content
+            and self.status == run.status
+            and self.tags.get(PARENT) == parent_run_id
+        )
 
     def contradicts(self, run: TrackedRun) -> bool:
         """Whether a new run must replace this one: MLflow keeps parameters and metrics."""
@@ -78,7 +86,9 @@ def without_duplicates(runs: Iterable[KnownRun]) -> tuple[dict[str, KnownRun], l
     """Return, by cell, the run that stays (complete and lowest id first), and the others."""
     kept: dict[str, KnownRun] = {}
     doubles = []
-    for seen in sorted(runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)):
+    for seen in sorted(
+        runs, key=lambda each: (each.gone, not each.content, each.status == "RUNNING", each.run_id)
+    ):
         if seen.superseded or seen.cell in kept:
             doubles += [] if seen.gone else [seen]
         else:

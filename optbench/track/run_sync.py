@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 # Limits of one request.
 MAX_METRICS, MAX_PARAMS, MAX_TAGS, PAGE = 800, 100, 100, 5000
 # Status codes for which a repeated request would fail again.
-FINAL = ("INVALID_PARAMETER_VALUE", "PERMISSION_DENIED", "UNAUTHENTICATED", "CUSTOMER_UNAUTHORIZED", "ENDPOINT_NOT_FOUND")
+FINAL = (
+    "INVALID_PARAMETER_VALUE",
+    "PERMISSION_DENIED",
+    "UNAUTHENTICATED",
+    "CUSTOMER_UNAUTHORIZED",
+    "ENDPOINT_NOT_FOUND",
+)
 PAUSE_S = 0.5
 T = TypeVar("T")
 
@@ -72,7 +78,11 @@ class RunSender:
         token: str | None = None
         while True:
             page = self.client.search_runs(
-                [self.experiment_id], condition, run_view_type=ViewType.ALL, max_results=PAGE, page_token=token
+                [self.experiment_id],
+                condition,
+                run_view_type=ViewType.ALL,
+                max_results=PAGE,
+                page_token=token,
             )
             found += [KnownRun.of(run) for run in page]
             token = page.token
@@ -120,7 +130,9 @@ class RunSender:
             return "unchanged", seen.run_id
         with TemporaryDirectory(prefix="optbench-track-") as name:
             files = Path(name)
-            if run.artifacts is not None and (seen is None or seen.files != run.files_version or not seen.content):
+            if run.artifacts is not None and (
+                seen is None or seen.files != run.files_version or not seen.content
+            ):
                 run.artifacts(files)
             if seen is not None and (seen.contradicts(run) or self._leftover(seen, files)):
                 self._delete(seen)
@@ -139,15 +151,25 @@ class RunSender:
         return any(entry.path not in names for entry in self.client.list_artifacts(seen.run_id))
 
     def _create(self, run: TrackedRun, parent_run_id: str | None) -> KnownRun:
-        tags = {"mlflow.user": _user(), "mlflow.source.name": "optbench", **run.all_tags(), CELL: run.cell, GROUP: self.group}
+        tags = {
+            "mlflow.user": _user(),
+            "mlflow.source.name": "optbench",
+            **run.all_tags(),
+            CELL: run.cell,
+            GROUP: self.group,
+        }
         if parent_run_id is not None:
             tags[PARENT] = parent_run_id
-        made = self.client.create_run(self.experiment_id, start_time=run.began_ms, tags=tags, run_name=run.name)
+        made = self.client.create_run(
+            self.experiment_id, start_time=run.began_ms, tags=tags, run_name=run.name
+        )
         seen = KnownRun(made.info.run_id, run.name, "RUNNING", False, tags=tags)
         self.known[run.cell] = seen
         return seen
 
-    def _fill(self, seen: KnownRun, run: TrackedRun, parent_run_id: str | None, files: Path) -> None:
+    def _fill(
+        self, seen: KnownRun, run: TrackedRun, parent_run_id: str | None, files: Path
+    ) -> None:
         """Send all that differs, the hash of the content after all else, the status last."""
         from mlflow.entities import Metric, Param, RunTag
 
@@ -187,7 +209,9 @@ class RunSender:
         self.client.log_batch(run_id, **last)
 
     def _finish(self, seen: KnownRun, run: TrackedRun) -> None:
-        for key in [key for key in seen.tags if key.startswith(PREFIX) and key not in (*OWN, *run.tags)]:
+        for key in [
+            key for key in seen.tags if key.startswith(PREFIX) and key not in (*OWN, *run.tags)
+        ]:
             self.client.delete_tag(seen.run_id, key)
             del seen.tags[key]
         if seen.name != run.name:

@@ -22,7 +22,11 @@ DEFAULT_PORT, PORTS_TRIED = 5000, 50
 START_S, STOP_S, LOOK_S = 120.0, 2.0, 0.1
 # Background jobs of MLflow's server serve other purposes and cost eight processes; telemetry is
 # switched off.
-SETTINGS = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
+SETTINGS = {
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+}
 
 # Ends a session when the process that holds the other end of its input ends, even if it is killed.
 GUARD = "import os, signal, sys; sys.stdin.read(); os.killpg(int(sys.argv[1]), signal.SIGTERM)"
@@ -43,7 +47,9 @@ def free_port(host: str, port: int | None) -> int:
             else:
                 return int(trial.getsockname()[1])
     asked = str(port) if port is not None else f"{DEFAULT_PORT} to {DEFAULT_PORT + PORTS_TRIED - 1}"
-    raise TrackingError(f"cannot listen on {host} port {asked}: {problem}; name another one (--port, --host)")
+    raise TrackingError(
+        f"cannot listen on {host} port {asked}: {problem}; name another one (--port, --host)"
+    )
 
 
 def server_words(place: TrackingAddress, host: str, port: int) -> list[str]:
@@ -77,7 +83,11 @@ def serving(
             env=dict(environment or os.environ),
             start_new_session=True,
         )
-        guard = subprocess.Popen([sys.executable, "-c", GUARD, str(child.pid)], stdin=subprocess.PIPE, start_new_session=True)
+        guard = subprocess.Popen(
+            [sys.executable, "-c", GUARD, str(child.pid)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
         try:
             _wait_for(child, url, log)
             yield child
@@ -91,11 +101,15 @@ def _wait_for(child: subprocess.Popen[bytes], url: str, log: Path) -> None:
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline:
         if child.poll() is not None:
-            raise TrackingError(f"the server ended with exit code {child.returncode}; {log} ends with: {_tail(log)}")
+            raise TrackingError(
+                f"the server ended with exit code {child.returncode}; {log} ends with: {_tail(log)}"
+            )
         if is_responding(url):
             return
         time.sleep(LOOK_S)
-    raise TrackingError(f"the server does not answer at {url} after {START_S:g} s; {log} ends with: {_tail(log)}")
+    raise TrackingError(
+        f"the server does not answer at {url} after {START_S:g} s; {log} ends with: {_tail(log)}"
+    )
 
 
 def is_responding(url: str) -> bool:

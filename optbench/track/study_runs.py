@@ -44,7 +44,9 @@ class StudyRuns:
     def short_hash(self) -> str:
         return self.plan.study.config_hash[:HASH_DIGITS]
 
-    def runs(self, records: Mapping[str, Record], running: bool = False) -> tuple[TrackedRun, list[TrackedRun]]:
+    def runs(
+        self, records: Mapping[str, Record], running: bool = False
+    ) -> tuple[TrackedRun, list[TrackedRun]]:
         """Return the parent and its children: one for every cell that has a record."""
         joined = table(self.plan, records)
         bounding = [
@@ -52,7 +54,9 @@ class StudyRuns:
             for cell in self.plan.bounding.values()
             if (record := records.get(cell.key)) is not None
         ]
-        solving = [self._solve(row, row.record, joined) for row in joined.rows if row.record is not None]
+        solving = [
+            self._solve(row, row.record, joined) for row in joined.rows if row.record is not None
+        ]
         return self._parent(joined, records, running), [*bounding, *solving]
 
     def _parent(self, joined: Table, records: Mapping[str, Record], running: bool) -> TrackedRun:
@@ -72,12 +76,17 @@ class StudyRuns:
         }
         if done:
             tags[f"{PREFIX}code_version"] = done[-1].code_version
-        version = digest([FILES_VERSION, self.plan.to_dict(), sorted((each.key, each.began_at) for each in done)])
+        version = digest(
+            [FILES_VERSION, self.plan.to_dict(), sorted((each.key, each.began_at) for each in done)]
+        )
         return TrackedRun(
             f"{self.short_hash}-study",
             f"{study.name} {study.config_hash[:8]}",
             tags=tags,
-            params={"bound_limit_s": f"{study.bound_limit_s:g}", "repetitions": str(study.repetitions)},
+            params={
+                "bound_limit_s": f"{study.bound_limit_s:g}",
+                "repetitions": str(study.repetitions),
+            },
             metrics=self._sums(joined, done),
             began_ms=min((began for began, _ in spans), default=0),
             ended_ms=max((ended for _, ended in spans), default=0),
@@ -112,7 +121,12 @@ class StudyRuns:
         return self._run(row.cell, record, "error" if row.failed else row.state, own, drawn)
 
     def _run(
-        self, cell: Cell, record: Record, status: str, own: Mapping[str, float | None], drawn: list[Any]
+        self,
+        cell: Cell,
+        record: Record,
+        status: str,
+        own: Mapping[str, float | None],
+        drawn: list[Any],
     ) -> TrackedRun:
         """Return the run of a cell; its files are sent again where ``drawn`` has changed."""
         began, ended = span_ms(record)
@@ -203,7 +217,11 @@ def _params(cell: Cell) -> dict[str, str]:
 def _of_solver(summary: Summary) -> Iterator[tuple[str, float]]:
     yield "failed", float(summary.failed)
     yield "optimal_share", summary.optimal_share
-    for key, estimate in (("mean_gap", summary.gap), ("mean_study_gap", summary.study_gap), ("mean_rpd", summary.rpd)):
+    for key, estimate in (
+        ("mean_gap", summary.gap),
+        ("mean_study_gap", summary.study_gap),
+        ("mean_rpd", summary.rpd),
+    ):
         if estimate is not None:
             yield key, float(estimate.value)
     if summary.rank is not None:

@@ -75,7 +75,11 @@ class Snapshot:
 
     def sent(self, fingerprint: str, place: TrackingAddress) -> bool:
         """Whether all of this was sent before, as far as is known locally."""
-        return place.exists and self.mark.is_file() and self.mark.read_text(encoding="utf-8") == fingerprint
+        return (
+            place.exists
+            and self.mark.is_file()
+            and self.mark.read_text(encoding="utf-8") == fingerprint
+        )
 
     def note_sent(self, fingerprint: str) -> None:
         write_whole(self.mark, fingerprint.encode())
@@ -95,7 +99,11 @@ def snapshots(study: str, store: Store) -> list[Snapshot]:
 
 
 def push(
-    snapshot: Snapshot, store: Store, tracking: Tracking, restore: bool = False, on_sent: OnSent | None = None
+    snapshot: Snapshot,
+    store: Store,
+    tracking: Tracking,
+    restore: bool = False,
+    on_sent: OnSent | None = None,
 ) -> SyncReport:
     """Send one configuration of a study."""
     records = store.records()

@@ -32,16 +32,25 @@ SIGNS = {
     "connection refused": "no server answers there (connection refused)",
     "failed to resolve|name or service not known": "there is no host of this name",
     "timed out|timeout": "no answer in time",
-    "error code 40[13]|unauthenticated|permission_denied": "access is denied; $MLFLOW_TRACKING_USERNAME and _PASSWORD log in",
-    "maintenance mode": "MLflow no longer stores runs in folders; name a database (sqlite:///...) or a server (http://...)",
-    "unsupported uri|invalid uri|not supported": "not an address of a tracking store (http://..., sqlite:///..., postgresql://...)",
+    "error code 40[13]|unauthenticated|permission_denied": (
+        "access is denied; $MLFLOW_TRACKING_USERNAME and _PASSWORD log in"
+    ),
+    "maintenance mode": (
+        "MLflow no longer stores runs in folders; name a database "
+        "(sqlite:///...) or a server (http://...)"
+    ),
+    "unsupported uri|invalid uri|not supported": (
+        "not an address of a tracking store (http://..., sqlite:///..., postgresql://...)"
+    ),
 }
 
 
 class Tracking:
     """A tracking store. Several processes of a workspace may use it; they wait for each other."""
 
-    def __init__(self, uri: str | None = None, workspace: Path | None = None, attempts: int = 3) -> None:
+    def __init__(
+        self, uri: str | None = None, workspace: Path | None = None, attempts: int = 3
+    ) -> None:
         self.place = TrackingAddress.of(workspace, uri)
         self.attempts = attempts
         self._client: MlflowClient | None = None
@@ -57,7 +66,9 @@ class Tracking:
                 from mlflow.tracking import MlflowClient
 
                 self.place.make()
-                self._client = MlflowClient(tracking_uri=self.place.uri, registry_uri=self.place.uri)
+                self._client = MlflowClient(
+                    tracking_uri=self.place.uri, registry_uri=self.place.uri
+                )
         return self._client
 
     def sync(
@@ -81,7 +92,9 @@ class Tracking:
             self._mark = stamp(lock)
             report = None
             try:
-                report = self._sync(experiment, parent, runs, restore, on_sent or (lambda done, total: None))
+                report = self._sync(
+                    experiment, parent, runs, restore, on_sent or (lambda done, total: None)
+                )
             finally:
                 if report is None:  # the store has to be queried again
                     self._known.clear()
@@ -89,11 +102,18 @@ class Tracking:
             return report
 
     def _sync(
-        self, experiment: str, parent: TrackedRun, children: list[TrackedRun], restore: bool, on_sent: OnSent
+        self,
+        experiment: str,
+        parent: TrackedRun,
+        children: list[TrackedRun],
+        restore: bool,
+        on_sent: OnSent,
     ) -> SyncReport:
         number = self._experiment(experiment, restore)
         place = (number, parent.cell)
-        sender = RunSender(self.client, number, parent.cell, self.attempts, self._known.get(place), restore)
+        sender = RunSender(
+            self.client, number, parent.cell, self.attempts, self._known.get(place), restore
+        )
         parent_run_id = sender.send(parent, None)
         if sender.counts["deleted"]:  # the configuration was deleted with the parent
             sender.counts["deleted"] += len(children)
@@ -114,12 +134,15 @@ class Tracking:
             if found is None:
                 artifacts = self.place.artifacts
                 location = None if artifacts is None else (artifacts / name).as_uri()
-                self._experiments[name] = self.client.create_experiment(name, artifact_location=location, tags=EXPERIMENT_TAGS)
+                self._experiments[name] = self.client.create_experiment(
+                    name, artifact_location=location, tags=EXPERIMENT_TAGS
+                )
                 return self._experiments[name]
             if found.lifecycle_stage != "active":
                 if not restore:
                     raise TrackingError(
-                        f"experiment {name!r} was deleted in MLflow ({self.place.uri}): `optbench sync --restore` brings it back"
+                        f"experiment {name!r} was deleted in MLflow ({self.place.uri}): "
+                        "`optbench sync --restore` brings it back"
                     )
                 self.client.restore_experiment(found.experiment_id)
             self._experiments[name] = found.experiment_id
@@ -137,9 +160,14 @@ def as_tracking_errors(uri: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         remedy = "`pip install 'optbench[server]'`, and postgresql+psycopg2://... as address"
-        raise TrackingError(f"tracking store {uri} needs the package {error.name!r}, which is not installed: {remedy}") from error
+        raise TrackingError(
+            f"tracking store {uri} needs the package {error.name!r}, which is not installed: "
+            f"{remedy}"
+        ) from error
     except (MlflowException, SQLAlchemyError, OSError) as error:
-        raise TrackingError(f"tracking store {uri}: {error_line(error)}; ${VARIABLE} names another store") from error
+        raise TrackingError(
+            f"tracking store {uri}: {error_line(error)}; ${VARIABLE} names another store"
+        ) from error
 
 
 def error_line(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """Samplers, pruners and distributions of a search.
 
-A sampler is made anew for every trial, its seed drawn from the search's seed and the trial's number: a search that is resumed,
-or has several workers, does not draw the same start-up trials again, and what a trial draws depends on the trials before it only.
+A sampler is made anew for every trial, its seed drawn from the search's seed and the trial's
+number: a search that is resumed, or has several workers, does not draw the same start-up trials
+again, and what a trial draws depends on the trials before it only.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
 
     from optbench.tune.search_task import SearchTask
 
-# A trial is not pruned before this share of its instances, and at least this number of them, has been seen.
+# A trial is not pruned before this share of its instances, and at least this number of them, has
+# been seen.
 WARMUP_SHARE, LEAST_WARMUP = 0.2, 3
-# One-sided level at which a trial counts as worse; it is tested after every instance, hence below the customary 0.05.
+# One-sided level at which a trial counts as worse; it is tested after every instance, hence below
+# the customary 0.05.
 WILCOXON_P = 0.02
 
 
@@ -41,7 +44,9 @@ def sampler_of(task: SearchTask, number: int) -> BaseSampler:
             return samplers.NSGAIISampler(population_size=max(2, startup), seed=seed)
         if task.section.sampler == "cmaes":
             _need_cmaes()
-            return samplers.CmaEsSampler(n_startup_trials=startup, seed=seed, warn_independent_sampling=False)
+            return samplers.CmaEsSampler(
+                n_startup_trials=startup, seed=seed, warn_independent_sampling=False
+            )
         return samplers.TPESampler(n_startup_trials=startup, seed=seed)
 
 
@@ -52,7 +57,9 @@ def pruner_of(task: SearchTask) -> BasePruner:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if task.section.pruner == "median":
-            return pruners.MedianPruner(n_startup_trials=task.section.startup, n_warmup_steps=warmup - 1)
+            return pruners.MedianPruner(
+                n_startup_trials=task.section.startup, n_warmup_steps=warmup - 1
+            )
         if task.section.pruner == "wilcoxon":
             return pruners.WilcoxonPruner(p_threshold=WILCOXON_P, n_startup_steps=warmup)
         return pruners.NopPruner()
@@ -64,7 +71,9 @@ def distribution_of(axis: SpaceAxis) -> BaseDistribution:
     if axis.kind == "choice":
         return distributions.CategoricalDistribution(axis.choices)
     if axis.kind == "int":
-        return distributions.IntDistribution(int(axis.low), int(axis.high), log=axis.log, step=int(axis.step or 1))
+        return distributions.IntDistribution(
+            int(axis.low), int(axis.high), log=axis.log, step=int(axis.step or 1)
+        )
     return distributions.FloatDistribution(axis.low, axis.high, log=axis.log, step=axis.step)
 
 
@@ -81,4 +90,6 @@ def _need_cmaes() -> None:
     try:
         import cmaes  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
     except ImportError:
-        raise ParameterError("tune.sampler 'cmaes' needs the package cmaes; install it, or use tpe") from None
+        raise ParameterError(
+            "tune.sampler 'cmaes' needs the package cmaes; install it, or use tpe"
+        ) from None

@@ -2,12 +2,14 @@
 
 A goal that is a metric is compared instance by instance. The change on instance i is  (mᵢ − rᵢ) / sᵢ  with rᵢ the defaults' value
 and  sᵢ = max(|rᵢ|, mean |r| / 10)  over the instances of the same problem: the relative difference, but where rᵢ is next to
-nothing (no tardiness, say), which would make any difference infinite. A goal that is a formula over cells has one value for
+nothing (no tardiness, say), which would make any difference infinite. A goal that is a formula over
+cells has one value for
 all instances, and one change,  (F − R) / |R|. For a goal that is maximised the sign is turned. A configuration's value is the
 mean of its changes: 0 is as good as the defaults, −0.1 is 10 % better.
 
-What has no result counts as MISSING, ten times worse than the defaults; so does anything worse than that, so that failing never
-pays. Where the defaults have no result, a result counts as −1 and none as 0.
+What has no result counts as MISSING, ten times worse than the defaults; so does anything worse than
+that, so that failing never pays. Where the defaults have no result, a result counts as −1 and none
+as 0.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from optbench.study.tune_section import Goal, own_scope
 from optbench.tune.search_task import SearchPoint, SearchTask
 
 MISSING, FOUND = 10.0, -1.0
-# What a constraint that fails by nothing (5 < 5) is broken by: a sampler takes all of 0 and less for kept.
+# What a constraint that fails by nothing (5 < 5) is broken by: a sampler takes all of 0 and less
+# for kept.
 BARELY = 1e-9
 SCALE_SHARE = 0.1
 TUNED, DEFAULTS = "tuned", "defaults"
@@ -71,7 +74,9 @@ def why_missing(goal: Goal, task: SearchTask, records: Records) -> str:
     return "; ".join(found.why) or "no result"
 
 
-def changes_of(task: SearchTask, records: Records, reference: Reference) -> list[dict[SearchPoint, float]]:
+def changes_of(
+    task: SearchTask, records: Records, reference: Reference
+) -> list[dict[SearchPoint, float]]:
     """By goal, how much worse than the defaults each instance is."""
     out = []
     for goal in task.section.goals:
@@ -90,7 +95,10 @@ def scales(reference: Mapping[SearchPoint, float | None]) -> dict[SearchPoint, f
         if value is not None:
             sizes.setdefault(point.target, []).append(abs(value))
     floors = {target: SCALE_SHARE * sum(each) / len(each) for target, each in sizes.items()}
-    return {point: max(abs(value or 0.0), floors.get(point.target, 0.0)) or 1.0 for point, value in reference.items()}
+    return {
+        point: max(abs(value or 0.0), floors.get(point.target, 0.0)) or 1.0
+        for point, value in reference.items()
+    }
 
 
 def change(value: float | None, reference: float | None, scale: float, goal: Goal) -> float:
@@ -104,7 +112,9 @@ def change(value: float | None, reference: float | None, scale: float, goal: Goa
 
 
 def excess(task: SearchTask, text: str, records: Records) -> float:
-    """By how much a constraint is broken, relative to its right side: 0 or less where it holds, MISSING where it is unknown."""
+    """By how much a constraint is broken, relative to its right side: 0 or less where it holds,
+    MISSING where it is unknown.
+    """
     formula = condition(text, own_scope(TUNED, task.study.metrics))
     sample = Sample.whole(columns_of(tuned=records))
     kept = holds(formula.term, sample)
@@ -124,12 +134,22 @@ def _excess(term: Node, sample: Sample) -> float:
         return max(parts) if term.op == "and" else min(parts)
     left, right = float(sample.number(term.left)[0]), float(sample.number(term.right)[0])
     over = (left - right) / (abs(right) or 1.0)
-    found = {"<=": over, "<": over, ">=": -over, ">": -over, "==": abs(over), "!=": -abs(over)}[term.op]
+    found = {"<=": over, "<": over, ">=": -over, ">": -over, "==": abs(over), "!=": -abs(over)}[
+        term.op
+    ]
     return min(MISSING, found)
 
 
-def compared(task: SearchTask, goal: Goal, ours: Records, theirs: Records, changes: Mapping[SearchPoint, float]) -> Estimate:
-    """The mean change with its interval: of paired instances, or of a formula by drawing instances anew for both at once."""
+def compared(
+    task: SearchTask,
+    goal: Goal,
+    ours: Records,
+    theirs: Records,
+    changes: Mapping[SearchPoint, float],
+) -> Estimate:
+    """The mean change with its interval: of paired instances, or of a formula by drawing instances
+    anew for both at once.
+    """
     if goal.is_metric:
         return estimate(list(changes.values()), [point.target for point in changes])
     tuned, plain = (_number(task, goal.expression, label).term for label in (TUNED, DEFAULTS))
@@ -143,15 +163,21 @@ def compared(task: SearchTask, goal: Goal, ours: Records, theirs: Records, chang
 def paired_means(
     ours: Mapping[SearchPoint, float | None], theirs: Mapping[SearchPoint, float | None]
 ) -> tuple[float | None, float | None]:
-    """Means over the instances on which both have a value: where one fails, the other's would be the mean of other instances."""
-    pairs = [(a, b) for point, a in ours.items() if a is not None and (b := theirs[point]) is not None]
+    """Means over the instances on which both have a value: where one fails, the other's would be
+    the mean of other instances.
+    """
+    pairs = [
+        (a, b) for point, a in ours.items() if a is not None and (b := theirs[point]) is not None
+    ]
     if not pairs:
         return None, None
     return sum(a for a, _ in pairs) / len(pairs), sum(b for _, b in pairs) / len(pairs)
 
 
 def means_of(task: SearchTask, records: Records) -> dict[str, float]:
-    """What people read of a trial: of a metric the plain mean over the cells that have it, of a formula its value."""
+    """What people read of a trial: of a metric the plain mean over the cells that have it, of a
+    formula its value.
+    """
     out = {}
     for goal in task.section.goals:
         values = [value for value in values_of(task, goal, records).values() if value is not None]

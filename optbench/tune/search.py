@@ -1,5 +1,6 @@
-"""The search of a study: defaults first, then workers until all trials are done, then the best against the defaults on
-instances that the search has not seen."""
+"""The search of a study: defaults first, then workers until all trials are done, then the best
+against the defaults on instances that the search has not seen.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
 POLL_S = 0.5
-# Workers that die are replaced, but not for ever: so many times without a trial being finished in between.
+# Workers that die are replaced, but not for ever: so many times without a trial being finished in
+# between.
 MAX_DEATHS = 3
 # Between sendings to MLflow.
 SEND_EVERY_S = 15.0
@@ -44,7 +46,9 @@ LEAVE_S = 20.0
 
 @dataclass(frozen=True)
 class TuneProgress:
-    """How far a search is; ``best`` is the best change of a single goal so far, ``front`` the number of points of several."""
+    """How far a search is; ``best`` is the best change of a single goal so far, ``front`` the
+    number of points of several.
+    """
 
     done: int
     total: int
@@ -95,7 +99,9 @@ def run_tune(
     on_progress: OnProgress | None = None,
     stop: threading.Event | None = None,
 ) -> TuneRun:
-    """Search until ``trials`` trials are done, whoever does them; then validate. The same call again goes on, or is done."""
+    """Search until ``trials`` trials are done, whoever does them; then validate. The same call
+    again goes on, or is done.
+    """
     task, store, stop = task_of(study), (store or Store()).make(), stop or threading.Event()
     folder = folder_of(store.folder, task.name)
     url = storage_url(storage or task.section.storage, folder)
@@ -104,7 +110,9 @@ def run_tune(
         known = Trials(task, url, folder)
         before = len(known.finished(total))
         try:
-            orders = WorkerOrders(task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs)
+            orders = WorkerOrders(
+                task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs
+            )
             sending = repeating(lambda: _send_finished(orders), SEND_EVERY_S, LEAVE_S)
             with sending if track else nullcontext():
                 deaths = _run_workers(orders, known, jobs, stop, on_progress)
@@ -122,7 +130,9 @@ def run_tune(
 
 
 def _send(known: Trials, found: Validation) -> str:
-    """Send the search to MLflow, and say how that went: a store that cannot be reached does no harm."""
+    """Send the search to MLflow, and say how that went: a store that cannot be reached does no
+    harm.
+    """
     from optbench.tune.tracked import send
 
     try:
@@ -141,24 +151,34 @@ def _send_finished(orders: WorkerOrders) -> None:
 
 
 def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) -> Reference:
-    """The defaults' values, of the first worker of all; other machines must compare with the same."""
+    """The defaults' values, of the first worker of all; other machines must compare with
+    the same.
+    """
     task, goals = known.task, known.task.section.goals
     kept = known.reference()
     if kept is None:
-        with exclusive_lock(known.folder / "reference"), evaluating(task, store, jobs, stop) as evaluator:
+        with (
+            exclusive_lock(known.folder / "reference"),
+            evaluating(task, store, jobs, stop) as evaluator,
+        ):
             evaluator.instances(task.points)
             records = evaluator.all_records(task.defaults, task.points)
         values = {goal.expression: values_of(task, goal, records) for goal in goals}
         for goal in goals:
             if all(value is None for value in values[goal.expression].values()):
                 why = why_missing(goal, task, records)
-                raise OptbenchError(f"tune: {goal.expression!r} has no value for the defaults ({task.entry.label}): {why}")
+                raise OptbenchError(
+                    f"tune: {goal.expression!r} has no value for the defaults "
+                    f"({task.entry.label}): {why}"
+                )
         named = {g: {p.name: value for p, value in each.items()} for g, each in values.items()}
         known.keep_reference(named)
         kept = known.reference()
         assert kept is not None
     points = {point.name: point for point in (*task.points, WHOLE)}
-    return {goal: {points[name]: value for name, value in each.items()} for goal, each in kept.items()}
+    return {
+        goal: {points[name]: value for name, value in each.items()} for goal, each in kept.items()
+    }
 
 
 def _run_workers(
@@ -182,11 +202,14 @@ def _run_workers(
                 tell(now)
             if now.done >= orders.total or stop.is_set():
                 return deaths
-            fallen = [worker for worker in workers if not worker[0].is_alive() and worker[0].exitcode != 0]
+            fallen = [
+                worker for worker in workers if not worker[0].is_alive() and worker[0].exitcode != 0
+            ]
             deaths, in_a_row = deaths + len(fallen), in_a_row + len(fallen)
             if in_a_row > MAX_DEATHS:
                 raise OptbenchError(
-                    f"tune: {in_a_row} workers in a row died (exit code {fallen[-1][0].exitcode}) without finishing a trial; "
+                    f"tune: {in_a_row} workers in a row died (exit code "
+                    f"{fallen[-1][0].exitcode}) without finishing a trial; "
                     "what is finished is kept. Run the same command again to go on."
                 )
             workers = [worker for worker in workers if worker[0].is_alive()]
@@ -229,8 +252,13 @@ def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneP
     return TuneProgress(done, total, running, best, front, elapsed_s, done - before)
 
 
-def _validated(known: Trials, store: Store, jobs: int, stop: threading.Event, total: int) -> Validation | None:
+def _validated(
+    known: Trials, store: Store, jobs: int, stop: threading.Event, total: int
+) -> Validation | None:
     if stop.is_set() or len(known.finished(total)) < total:
         return None
-    with exclusive_lock(known.folder / "validation"), evaluating(known.task, store, jobs, stop) as evaluator:
+    with (
+        exclusive_lock(known.folder / "validation"),
+        evaluating(known.task, store, jobs, stop) as evaluator,
+    ):
         return validate(known, evaluator)

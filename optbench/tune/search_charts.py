@@ -48,7 +48,11 @@ class Quantity:
 
 
 def scatter(
-    marks: Sequence[Mark], x: Quantity, y: Quantity, size: tuple[float, float], line: Sequence[tuple[float, float]] = ()
+    marks: Sequence[Mark],
+    x: Quantity,
+    y: Quantity,
+    size: tuple[float, float],
+    line: Sequence[tuple[float, float]] = (),
 ) -> str:
     """Marks on two axes, the best above the others; ``line`` is a staircase through points."""
     if not marks:
@@ -72,7 +76,9 @@ def standalone(drawn: str) -> list[str]:
     """The charts within some markup as files of their own, each with the style of the page."""
     style = f"<style>{joined('.css', __package__, STYLES)}</style>"
     found = re.findall(r"<svg (.*?)>(.*?</svg>)", drawn, re.DOTALL)
-    return [f'<svg xmlns="http://www.w3.org/2000/svg" {head}>{style}{inside}' for head, inside in found]
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {head}>{style}{inside}' for head, inside in found
+    ]
 
 
 def bars(shares: Sequence[tuple[str, float]]) -> str:
@@ -88,13 +94,19 @@ def bars(shares: Sequence[tuple[str, float]]) -> str:
 def _axis(shown: Quantity, values: Sequence[float], start: float, length: float, most: int) -> Axis:
     if shown.names:
         last, names = len(shown.names) - 0.5, shown.names
-        return Axis(start, length, -0.5, last, range(len(names)), lambda k: names[int(k)], shown.title)
+        return Axis(
+            start, length, -0.5, last, range(len(names)), lambda k: names[int(k)], shown.title
+        )
     if shown.log:
         low, high = axes.padded([math.log10(value) for value in values], MARGIN)
         ticks = [10.0**power for power in axes.nice_ticks(high, most, low)]
-        return Axis(start, length, 10.0**low, 10.0**high, ticks, shown.label, shown.title, math.log10)
+        return Axis(
+            start, length, 10.0**low, 10.0**high, ticks, shown.label, shown.title, math.log10
+        )
     low, high = axes.padded(_without_outliers(values) if shown.cut else values, MARGIN)
-    ticks = [tick for tick in axes.nice_ticks(high, most, low) if not shown.whole or tick == round(tick)]
+    ticks = [
+        tick for tick in axes.nice_ticks(high, most, low) if not shown.whole or tick == round(tick)
+    ]
     return Axis(start, length, low, high, ticks, shown.label, shown.title)
 
 

@@ -25,7 +25,9 @@ WIDE, SMALL = (svg.WIDTH, 360.0), (390.0, 260.0)
 # With fewer trials, importances are noise.
 LEAST_FOR_IMPORTANCE = 12
 TREES_SEED = 0
-HISTORY_AXIS = "trial; against the defaults: below 0 is better, marks at the upper edge lie above it"
+HISTORY_AXIS = (
+    "trial; against the defaults: below 0 is better, marks at the upper edge lie above it"
+)
 
 
 def render(known: Trials, found: Validation | None) -> str:
@@ -33,7 +35,10 @@ def render(known: Trials, found: Validation | None) -> str:
     task, trials = known.task, known.all()
     done = [trial for trial in trials if trial.state.is_finished() and trial.values]
     chosen = None if found is None or found.chosen is None else found.chosen.number
-    title = f"{task.study.name}: {', '.join(('max ' if g.maximize else 'min ') + g.expression for g in task.section.goals)}"
+    title = (
+        f"{task.study.name}: "
+        f"{', '.join(('max ' if g.maximize else 'min ') + g.expression for g in task.section.goals)}"
+    )
     body = [header(title, task.study.question)]
     if found is not None and found.comparisons:
         heading, compared = "On seeds that the search has not seen", _comparisons(found.comparisons)
@@ -80,7 +85,9 @@ def importance(known: Trials, goal: int) -> tuple[dict[str, float], str]:
             method = "fANOVA"
         except ImportError:  # it grows its trees with scikit-learn
             evaluator, method = optuna.importance.PedAnovaImportanceEvaluator(), "PED-ANOVA"
-        found = optuna.importance.get_param_importances(known.study, evaluator=evaluator, target=lambda trial: trial.values[goal])
+        found = optuna.importance.get_param_importances(
+            known.study, evaluator=evaluator, target=lambda trial: trial.values[goal]
+        )
     return {name: float(share) for name, share in found.items()}, method
 
 
@@ -91,7 +98,9 @@ def _history(trials: Sequence[FrozenTrial], goal: Goal, chosen: int | None) -> s
         if is_candidate(trial) and (not line or trial.values[0] < line[-1][1]):
             line.append((float(trial.number), trial.values[0]))
     y = search_charts.Quantity(f"{goal.loss} of {goal.expression}", percent=True, cut=True)
-    return search_charts.scatter(marks, search_charts.Quantity(HISTORY_AXIS, whole=True), y, WIDE, line)
+    return search_charts.scatter(
+        marks, search_charts.Quantity(HISTORY_AXIS, whole=True), y, WIDE, line
+    )
 
 
 def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | None) -> str:
@@ -109,7 +118,9 @@ def _front(trials: Sequence[FrozenTrial], goals: Sequence[Goal], chosen: int | N
     return search_charts.scatter(marks, x, y, WIDE)
 
 
-def _slice(trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, chosen: int | None) -> str:
+def _slice(
+    trials: Sequence[FrozenTrial], axis: SpaceAxis, goal: Goal, k: int, chosen: int | None
+) -> str:
     names = [str(choice) for choice in axis.choices]
     marks = []
     for trial in trials:

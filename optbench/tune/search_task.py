@@ -1,4 +1,6 @@
-"""What a study's search is, after its words have been resolved: solver, instances in their order, parameters and defaults."""
+"""What a study's search is, after its words have been resolved: solver, instances in their order,
+parameters and defaults.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,10 @@ class SearchPoint:
 
 @dataclass(frozen=True)
 class SearchTask:
-    """One search. ``points`` is the order in which every configuration meets its instances, drawn once from the seed; ``code`` is
-    of all files that a trial's cells depend on: plug-ins, instances, what parameters name."""
+    """One search. ``points`` is the order in which every configuration meets its instances, drawn
+    once from the seed; ``code`` is of all files that a trial's cells depend on: plug-ins,
+    instances, what parameters name.
+    """
 
     study: Study
     section: TuneSection
@@ -118,20 +122,28 @@ def task_of(study: Study) -> SearchTask:
     sources = source_keys(targets, (0,)).values()
     code = canonical([code_hash("solver", entry.name), contents_of(entry.params), *sources])
     in_order = tuple(points[k] for k in order)
-    return SearchTask(study, section, entry, targets, in_order, _defaults(section, entry, targets), code)
+    return SearchTask(
+        study, section, entry, targets, in_order, _defaults(section, entry, targets), code
+    )
 
 
 def section_of(study: Study) -> TuneSection:
     if study.tune is None:
-        raise FileFormatError(f"{study.path or study.name}: no [tune] section, so that there is nothing to search for")
+        raise FileFormatError(
+            f"{study.path or study.name}: no [tune] section, so that there is nothing to search for"
+        )
     return read_tune(study.tune, seeds=study.seeds, problems=study.problems, metrics=study.metrics)
 
 
 def _defaults(section: TuneSection, entry: SolverEntry, targets: tuple[str, ...]) -> dict[str, Any]:
-    """What the parameters are where nobody tunes them: as the study writes the solver and the first problem."""
+    """What the parameters are where nobody tunes them: as the study writes the solver and the first
+    problem.
+    """
     out: dict[str, Any] = {}
     for axis in section.space:
-        out[axis.name] = entry.params[axis.field] if axis.of == "solver" else _problem_default(axis, targets)
+        out[axis.name] = (
+            entry.params[axis.field] if axis.of == "solver" else _problem_default(axis, targets)
+        )
     return out
 
 
@@ -142,7 +154,8 @@ def _problem_default(axis: SpaceAxis, targets: tuple[str, ...]) -> Any:
             found[target] = getattr(load_problem(target), axis.field)
     if len(set(map(repr, found.values()))) > 1:
         raise FileFormatError(
-            f"tune.space.{axis.name}: the problems set it already, to {', '.join(sorted(map(str, found.values())))}; "
+            f"tune.space.{axis.name}: the problems set it already, to "
+            f"{', '.join(sorted(map(str, found.values())))}; "
             "vary what they have in common"
         )
     if not found:

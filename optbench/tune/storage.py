@@ -36,12 +36,17 @@ def storage_url(given: str | None, folder: Path) -> str:
         return str(folder / f"trials{SUFFIX}")
     if "://" in given and given.partition("://")[0].partition("+")[0] not in SCHEMES:
         kinds = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise ParameterError(f"storage {given!r}: unknown kind of database; it takes {kinds} or the path of a journal file")
+        raise ParameterError(
+            f"storage {given!r}: unknown kind of database; it takes {kinds} or the path of a "
+            "journal file"
+        )
     return given
 
 
 def open_storage(url: str) -> BaseStorage:
-    """An Optuna storage. Locks of the journal are the kernel's, so that a killed worker leaves none behind."""
+    """An Optuna storage. Locks of the journal are the kernel's, so that a killed worker leaves none
+    behind.
+    """
     import optuna
     from optuna.storages.journal import JournalFileBackend
 
@@ -53,12 +58,19 @@ def open_storage(url: str) -> BaseStorage:
         except ArgumentError as error:
             raise ParameterError(f"storage {shown(url)!r}: {error}") from None
         except SQLAlchemyError as error:
-            raise ParameterError(f"storage {shown(url)!r} cannot be used: {str(error).splitlines()[0]}") from None
+            raise ParameterError(
+                f"storage {shown(url)!r} cannot be used: {str(error).splitlines()[0]}"
+            ) from None
         except ImportError as error:
-            raise ParameterError(f"storage {shown(url)!r} needs a driver: {error}; install it, such as psycopg2-binary") from None
+            raise ParameterError(
+                f"storage {shown(url)!r} needs a driver: {error}; install it, such as "
+                "psycopg2-binary"
+            ) from None
     path = Path(url)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return optuna.storages.JournalStorage(JournalFileBackend(str(path), lock_obj=cast("BaseJournalFileLock", KernelLock(path))))
+    return optuna.storages.JournalStorage(
+        JournalFileBackend(str(path), lock_obj=cast("BaseJournalFileLock", KernelLock(path)))
+    )
 
 
 @contextmanager
@@ -72,7 +84,8 @@ def reachable(url: str) -> Iterator[None]:
     except (StorageInternalError, SQLAlchemyError) as error:
         cause = str(error.__cause__ or error).strip().splitlines()[0]
         raise StorageError(
-            f"storage {shown(url)!r} cannot be reached: {cause}. Finished trials and cells are kept; the same command goes on."
+            f"storage {shown(url)!r} cannot be reached: {cause}. Finished trials and cells are "
+            "kept; the same command goes on."
         ) from error
 
 
@@ -86,12 +99,18 @@ def shown(url: str) -> str:
 
 
 def _engine(url: str) -> dict[str, object]:
-    """Writers of SQLite wait for each other; connections that a database has dropped are noticed before they are used."""
-    return {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {"pool_pre_ping": True}
+    """Writers of SQLite wait for each other; connections that a database has dropped are noticed
+    before they are used.
+    """
+    return (
+        {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else {"pool_pre_ping": True}
+    )
 
 
 class KernelLock:
-    """Optuna's interface of a journal's lock, by ``flock``; what a killed writer left half written goes before the next line."""
+    """Optuna's interface of a journal's lock, by ``flock``; what a killed writer left half written
+    goes before the next line.
+    """
 
     def __init__(self, journal: Path) -> None:
         self.journal = journal

@@ -23,22 +23,33 @@ if TYPE_CHECKING:
 
 # Raised when trials or searches get other files from the same values.
 FILES_VERSION = "1"
-STATES = {"RUNNING": "running", "FINISHED": "complete", "KILLED": "incomplete", "FAILED": "incomplete"}
+STATES = {
+    "RUNNING": "running",
+    "FINISHED": "complete",
+    "KILLED": "incomplete",
+    "FAILED": "incomplete",
+}
 NOT_IN_NAMES = re.compile(r"[^\w\-. :/]")
 
 
 def send(known: Trials, found: Validation | None, status: RunStatus) -> SyncReport:
-    """Make the tracking store hold exactly one run per finished trial; what is there already stays."""
+    """Make the tracking store hold exactly one run per finished trial; what is there
+    already stays.
+    """
     done = [trial for trial in known.all() if trial.state.name in ("COMPLETE", "PRUNED")]
     children = [_trial(known, trial) for trial in done]
-    return Tracking().sync(f"optbench/{known.task.study.name}", _parent(known, done, found, status), children)
+    return Tracking().sync(
+        f"optbench/{known.task.study.name}", _parent(known, done, found, status), children
+    )
 
 
 def _short(known: Trials) -> str:
     return known.task.hash[:HASH_DIGITS]
 
 
-def _parent(known: Trials, done: list[FrozenTrial], found: Validation | None, status: RunStatus) -> TrackedRun:
+def _parent(
+    known: Trials, done: list[FrozenTrial], found: Validation | None, status: RunStatus
+) -> TrackedRun:
     task = known.task
     pruned = sum(each.state.name == "PRUNED" for each in done)
     metrics = {"trials": float(len(done)), "pruned": float(pruned)}

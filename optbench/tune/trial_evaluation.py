@@ -1,4 +1,6 @@
-"""Evaluating a configuration: ordinary cells by the same store, executor and judge as those of any study."""
+"""Evaluating a configuration: ordinary cells by the same store, executor and judge as those of any
+study.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +27,12 @@ from optbench.tune.search_task import Configuration, SearchPoint, SearchTask
 def evaluating(
     task: SearchTask, store: Store, jobs: int, stop: threading.Event, sharing: int | None = None
 ) -> Iterator[Evaluator]:
-    """An evaluator with so many processes, which are started when the first cell has to be run; ``sharing`` cells in all
-    workers have the machine's memory between them."""
-    executor = LocalExecutor.for_study(task.study_of(task.defaults, task.points), jobs, sharing=sharing)
+    """An evaluator with so many processes, which are started when the first cell has to be run;
+    ``sharing`` cells in all workers have the machine's memory between them.
+    """
+    executor = LocalExecutor.for_study(
+        task.study_of(task.defaults, task.points), jobs, sharing=sharing
+    )
     with store.work_folder() as folder, executor:
         yield Evaluator(task, store, executor, folder, stop)
 
@@ -38,8 +43,9 @@ class Stopped(Exception):
 
 @dataclass
 class Evaluator:
-    """Runs what the store does not hold of a configuration's cells, and hands out the records of all; ``folder`` is one of
-    ``store.work_folder``."""
+    """Runs what the store does not hold of a configuration's cells, and hands out the records of
+    all; ``folder`` is one of ``store.work_folder``.
+    """
 
     task: SearchTask
     store: Store
@@ -48,7 +54,9 @@ class Evaluator:
     stop: threading.Event
     _made: dict[tuple[str, ...], tuple[MadeInstance, ...]] = field(default_factory=dict)
 
-    def cells(self, configuration: Configuration, points: Sequence[SearchPoint]) -> dict[SearchPoint, Cell | str]:
+    def cells(
+        self, configuration: Configuration, points: Sequence[SearchPoint]
+    ) -> dict[SearchPoint, Cell | str]:
         """The cell of each instance, or why the instance cannot be made with this configuration."""
         study = self.task.study_of(configuration, tuple(points))
         key = (*study.problems, *map(str, study.seeds))
@@ -58,7 +66,10 @@ class Evaluator:
                 raise Stopped
             self._made[key] = made
         by_source = {(each.target, each.seed): each for each in self._made[key]}
-        by_content = {(cell.instance_hash, cell.instance_seed): cell for cell in plan(study, self._made[key]).solving}
+        by_content = {
+            (cell.instance_hash, cell.instance_seed): cell
+            for cell in plan(study, self._made[key]).solving
+        }
         out: dict[SearchPoint, Cell | str] = {}
         for point in points:
             made_one = by_source[self.task.target(point.target, configuration), point.seed]
@@ -68,8 +79,12 @@ class Evaluator:
                 out[point] = by_content[made_one.instance_hash, point.seed]
         return out
 
-    def records(self, configuration: Configuration, points: Sequence[SearchPoint]) -> Iterator[tuple[SearchPoint, Record | None]]:
-        """Records one by one, in the order of the points; None where the configuration leaves no instance."""
+    def records(
+        self, configuration: Configuration, points: Sequence[SearchPoint]
+    ) -> Iterator[tuple[SearchPoint, Record | None]]:
+        """Records one by one, in the order of the points; None where the configuration leaves no
+        instance.
+        """
         cells = self.cells(configuration, points)
         for point in points:
             cell = cells[point]
@@ -80,16 +95,24 @@ class Evaluator:
         cells = self.cells(self.task.defaults, points)
         errors = [f"{point.name}: {cell}" for point, cell in cells.items() if isinstance(cell, str)]
         if errors:
-            raise OptbenchError(f"tune: {len(errors)} of {len(cells)} instances cannot be made; {errors[0]}")
-        return {point: cell.instance_hash for point, cell in cells.items() if isinstance(cell, Cell)}
+            raise OptbenchError(
+                f"tune: {len(errors)} of {len(cells)} instances cannot be made; {errors[0]}"
+            )
+        return {
+            point: cell.instance_hash for point, cell in cells.items() if isinstance(cell, Cell)
+        }
 
-    def all_records(self, configuration: Configuration, points: Sequence[SearchPoint]) -> dict[SearchPoint, Record | None]:
+    def all_records(
+        self, configuration: Configuration, points: Sequence[SearchPoint]
+    ) -> dict[SearchPoint, Record | None]:
         """Records of all, several at a time; None where the configuration leaves no instance."""
         cells = self.cells(configuration, points)
         found = {point: cell for point, cell in cells.items() if isinstance(cell, Cell)}
         known = self.store.records()
         missing = {cell.key: cell for cell in found.values() if cell.key not in known}
-        for _ in run_cells(list(missing.values()), self.store, self.executor, self.folder, self.stop):
+        for _ in run_cells(
+            list(missing.values()), self.store, self.executor, self.folder, self.stop
+        ):
             pass
         known = self.store.records()
         if any(cell.key not in known for cell in found.values()):

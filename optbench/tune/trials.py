@@ -1,9 +1,11 @@
-"""Who works on which trial: claims that end with their worker, so that no trial is lost and none is done twice.
+"""Who works on which trial: claims that end with their worker, so that no trial is lost and none is
+done twice.
 
-A worker holds a kernel lock on a file of its trial's own. A trial that is RUNNING while nobody holds its lock was left by a
-worker that died; it is adopted with the parameters it had, and what it had finished is in the store. Claims are made one at a
-time, under a lock of the search. A worker elsewhere (another machine, another workspace on one database) cannot be seen by
-locks: its trials carry the time of its last sign of life, and are adopted when that is ABANDONED_S old.
+A worker holds a kernel lock on a file of its trial's own. A trial that is RUNNING while nobody
+holds its lock was left by a worker that died; it is adopted with the parameters it had, and what it
+had finished is in the store. Claims are made one at a time, under a lock of the search. A worker
+elsewhere (another machine, another workspace on one database) cannot be seen by locks: its trials
+carry the time of its last sign of life, and are adopted when that is ABANDONED_S old.
 """
 
 from __future__ import annotations
@@ -26,11 +28,16 @@ if TYPE_CHECKING:
     from optuna.study import Study
     from optuna.trial import FrozenTrial, Trial
 
-# Seconds between signs of life; after which silence a worker elsewhere counts as dead; and after which a trial without any sign
-# was left in the middle of a claim. A claim takes milliseconds.
+# Seconds between signs of life; after which silence a worker elsewhere counts as dead; and after
+# which a trial without any sign was left in the middle of a claim. A claim takes milliseconds.
 ALIVE_EVERY_S, ABANDONED_S, CLAIMING_S = 60.0, 600.0, 20.0
 PLACE, ALIVE, ADOPTED = "optbench.place", "optbench.alive", "optbench.adopted"
-CELLS, FAILED, VALUES, TOTAL_S = "optbench.cells", "optbench.failed", "optbench.values", "optbench.total_s"
+CELLS, FAILED, VALUES, TOTAL_S = (
+    "optbench.cells",
+    "optbench.failed",
+    "optbench.values",
+    "optbench.total_s",
+)
 REFERENCE = "optbench.reference"
 
 
@@ -85,8 +92,12 @@ class Trials:
         return [trial for trial in self.all() if trial.state.is_finished() and trial.number < total]
 
     def reference(self) -> Mapping[str, Mapping[str, float | None]] | None:
-        """What the defaults came to, by goal and instance, as the first worker found it; None when nobody has yet."""
-        found: Mapping[str, Mapping[str, float | None]] | None = self.study.user_attrs.get(REFERENCE)
+        """What the defaults came to, by goal and instance, as the first worker found it; None when
+        nobody has yet.
+        """
+        found: Mapping[str, Mapping[str, float | None]] | None = self.study.user_attrs.get(
+            REFERENCE
+        )
         return found
 
     def keep_reference(self, values: Mapping[str, Mapping[str, float | None]]) -> None:
@@ -96,21 +107,31 @@ class Trials:
                 self.study.set_user_attr(REFERENCE, named)
 
     def best(self) -> FrozenTrial | None:
-        """Of the complete trials that keep the constraints the one with the lowest value, the first of equals."""
+        """Of the complete trials that keep the constraints the one with the lowest value, the first
+        of equals.
+        """
         found = [trial for trial in self.all() if is_candidate(trial)]
         return min(found, key=lambda trial: (trial.values[0], trial.number), default=None)
 
     def claim(self, total: int) -> TrialClaim | None:
-        """A trial to work on: an abandoned one, or a new one while there are fewer than ``total``; None when there is neither."""
+        """A trial to work on: an abandoned one, or a new one while there are fewer than ``total``;
+        None when there is neither.
+        """
         with exclusive_lock(self.folder / "claims"):
             known = self.all()
             for trial in known:
-                if trial.state.name == "RUNNING" and trial.number < total and self._is_abandoned(trial):
+                if (
+                    trial.state.name == "RUNNING"
+                    and trial.number < total
+                    and self._is_abandoned(trial)
+                ):
                     claim = self._adopt(trial)
                     if claim is not None:
                         return claim
             if not known and self._defaults_can_be_drawn():
-                self.study.enqueue_trial(dict(self.task.defaults), user_attrs={"optbench.defaults": True})
+                self.study.enqueue_trial(
+                    dict(self.task.defaults), user_attrs={"optbench.defaults": True}
+                )
                 known = self.all()
             if len([trial for trial in known if trial.state.name != "WAITING"]) >= total:
                 return None
@@ -149,7 +170,10 @@ class Trials:
         self.alive(trial)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = {axis.name: trial._suggest(axis.name, distribution_of(axis)) for axis in self.task.section.space}
+            found = {
+                axis.name: trial._suggest(axis.name, distribution_of(axis))
+                for axis in self.task.section.space
+            }
         return TrialClaim(trial, number, found, adopted, lock)
 
     def alive(self, trial: Trial) -> None:
@@ -157,7 +181,9 @@ class Trials:
         trial.set_user_attr(ALIVE, round(time.time(), 3))
 
     def _is_abandoned(self, trial: FrozenTrial) -> bool:
-        """Whether nobody can be at work on it; of a trial of this place that is for its lock to say."""
+        """Whether nobody can be at work on it; of a trial of this place that is for its lock to
+        say.
+        """
         place, alive = trial.user_attrs.get(PLACE), trial.user_attrs.get(ALIVE)
         if place == self.place:
             return True
@@ -183,7 +209,9 @@ class Trials:
 
 def is_candidate(trial: FrozenTrial) -> bool:
     """Complete, and within the constraints."""
-    return trial.state.name == "COMPLETE" and all(value <= 0 for value in trial.constraints.values())
+    return trial.state.name == "COMPLETE" and all(
+        value <= 0 for value in trial.constraints.values()
+    )
 
 
 def quiet() -> None:

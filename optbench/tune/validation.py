@@ -1,4 +1,6 @@
-"""The chosen configuration against the defaults on instances that the search has not seen, and the file that keeps it."""
+"""The chosen configuration against the defaults on instances that the search has not seen, and the
+file that keeps it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ Verdict = Literal["better", "worse", "level"]
 
 @dataclass(frozen=True)
 class TunedComparison:
-    """One goal on the validation instances: means, and the mean of the paired relative changes with its 95 % interval."""
+    """One goal on the validation instances: means, and the mean of the paired relative changes with
+    its 95 % interval.
+    """
 
     goal: str
     maximize: bool
@@ -40,7 +44,9 @@ class TunedComparison:
 
     @property
     def natural(self) -> stats.Estimate:
-        """The change as people mean it: above 0 where the metric has grown, also where that is good."""
+        """The change as people mean it: above 0 where the metric has grown, also where that is
+        good.
+        """
         change = self.change
         if not self.maximize:
             return change
@@ -56,10 +62,12 @@ class TunedComparison:
 
 @dataclass(frozen=True)
 class Validation:
-    """What the search came to. ``chosen`` is None where no trial keeps the constraints; ``path`` is the parameter file.
+    """What the search came to. ``chosen`` is None where no trial keeps the constraints; ``path`` is
+    the parameter file.
 
-    ``seen`` of the instances were the search's too: files, which have no other seeds, or a problem that does not use its seed.
-    ``broken`` are constraints that held in the search and do not hold here, ``broken_defaults`` those that the defaults break.
+    ``seen`` of the instances were the search's too: files, which have no other seeds, or a problem
+    that does not use its seed. ``broken`` are constraints that held in the search and do not hold
+    here, ``broken_defaults`` those that the defaults break.
     """
 
     chosen: FrozenTrial | None
@@ -140,7 +148,9 @@ def _wall_s(records: Records) -> float | None:
 
 
 def _write(found: Validation, known: Trials) -> None:
-    """The chosen configuration, and of several goals every point of the front beside it, numbered along the first goal."""
+    """The chosen configuration, and of several goals every point of the front beside it, numbered
+    along the first goal.
+    """
     assert found.path is not None and found.chosen is not None
     found.path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(found.path, render(document(found.chosen, found, known)).encode())

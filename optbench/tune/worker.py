@@ -28,7 +28,9 @@ WAIT_S = 0.5
 
 @dataclass(frozen=True)
 class WorkerOrders:
-    """What a worker is told: it shares nothing with whoever started it but files and a pipe, whose end means: stop."""
+    """What a worker is told: it shares nothing with whoever started it but files and a pipe, whose
+    end means: stop.
+    """
 
     task: SearchTask
     url: str
@@ -50,7 +52,9 @@ def work(orders: WorkerOrders, pipe: Connection) -> None:
 
 
 def _work(orders: WorkerOrders, pipe: Connection) -> None:
-    """Ctrl-C reaches the whole group of processes; a worker ends when its pipe does, and so with its starter too."""
+    """Ctrl-C reaches the whole group of processes; a worker ends when its pipe does, and so with
+    its starter too.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stop = threading.Event()
     threading.Thread(target=_watch, args=(pipe, stop), daemon=True).start()
@@ -101,22 +105,30 @@ class _Trial:
             return
         for text in task.section.constraints:
             trial.set_constraint(text, excess(task, text, records))
-        self.trials.study.tell(trial, [sum(each.values()) / len(each) for each in self._changes(records)])
+        self.trials.study.tell(
+            trial, [sum(each.values()) / len(each) for each in self._changes(records)]
+        )
 
     def _evaluate(self) -> tuple[dict[SearchPoint, Record | None], bool]:
         """Records by instance, and whether those that are missing were given up."""
         task, records = self.orders.task, dict[SearchPoint, Record | None]()
-        for step, (point, record) in enumerate(self.evaluator.records(self.claim.configuration, task.points)):
+        for step, (point, record) in enumerate(
+            self.evaluator.records(self.claim.configuration, task.points)
+        ):
             records[point] = record
             if task.section.pruner != "none" and self._should_prune(step, records):
                 return records, True
         return records, False
 
-    def _changes(self, records: Mapping[SearchPoint, Record | None]) -> list[dict[SearchPoint, float]]:
+    def _changes(
+        self, records: Mapping[SearchPoint, Record | None]
+    ) -> list[dict[SearchPoint, float]]:
         return changes_of(self.orders.task, records, self.orders.reference)
 
     def _should_prune(self, step: int, records: Mapping[SearchPoint, Record | None]) -> bool:
-        """Reports the mean so far, or to the Wilcoxon pruner, which pairs instances, the last one's change."""
+        """Reports the mean so far, or to the Wilcoxon pruner, which pairs instances, the last one's
+        change.
+        """
         section, trial = self.orders.task.section, self.claim.trial
         changes = list(self._changes(records)[0].values())
         value = changes[-1] if section.pruner == "wilcoxon" else sum(changes) / len(changes)
@@ -129,8 +141,12 @@ class _Trial:
     def _note(self, records: Mapping[SearchPoint, Record | None], began: float) -> None:
         """What is shown of a trial beside its value."""
         trial = self.claim.trial
-        trial.set_user_attr(CELLS, [record.key for record in records.values() if record is not None])
-        trial.set_user_attr(FAILED, sum(record is None or record.failed for record in records.values()))
+        trial.set_user_attr(
+            CELLS, [record.key for record in records.values() if record is not None]
+        )
+        trial.set_user_attr(
+            FAILED, sum(record is None or record.failed for record in records.values())
+        )
         trial.set_user_attr(TOTAL_S, round(time.monotonic() - began, 3))
         trial.set_user_attr(VALUES, means_of(self.orders.task, records))
 

@@ -22,7 +22,11 @@ class Partition:
     share: float
 
 
-PARTITIONS = (Partition("a100", 24, 8, 0.5), Partition("v100", 24, 4, 0.3), Partition("h100", 8, 8, 0.2))
+PARTITIONS = (
+    Partition("a100", 24, 8, 0.5),
+    Partition("v100", 24, 4, 0.3),
+    Partition("h100", 8, 8, 0.2),
+)
 
 
 @dataclass
@@ -34,11 +38,17 @@ class Queue:
 
 
 def sacct_log(
-    jobs: int, partitions: tuple[Partition, ...] = PARTITIONS, load: float = 0.7, seed: int = 0, steps: bool = False
+    jobs: int,
+    partitions: tuple[Partition, ...] = PARTITIONS,
+    load: float = 0.7,
+    seed: int = 0,
+    steps: bool = False,
 ) -> str:
-    """A log of jobs of 1 to 16 GPUs: first come, first served in each partition, on the first nodes that have room.
+    """A log of jobs of 1 to 16 GPUs: first come, first served in each partition, on the first nodes
+    that have room.
 
-    ``load`` is the share of all GPUs that is busy on average; ``steps`` adds a row for each job's batch step.
+    ``load`` is the share of all GPUs that is busy on average; ``steps`` adds a row for each job's
+    batch step.
     """
     rng = np.random.default_rng(seed)
     kind = rng.choice(len(partitions), jobs, p=[each.share for each in partitions])
@@ -49,12 +59,20 @@ def sacct_log(
     work = np.bincount(kind, weights=gpus * length, minlength=len(partitions))
     span = float((work / room).max()) / load
     release = np.sort(rng.random(jobs) * span).astype(np.int64)
-    start, nodes = run_queue(partitions, kind.tolist(), gpus.tolist(), length.tolist(), release.tolist())
-    return text_of(partitions, kind.tolist(), gpus.tolist(), release, start, start + length, nodes, steps)
+    start, nodes = run_queue(
+        partitions, kind.tolist(), gpus.tolist(), length.tolist(), release.tolist()
+    )
+    return text_of(
+        partitions, kind.tolist(), gpus.tolist(), release, start, start + length, nodes, steps
+    )
 
 
 def run_queue(
-    partitions: tuple[Partition, ...], kind: list[int], gpus: list[int], length: list[int], release: list[int]
+    partitions: tuple[Partition, ...],
+    kind: list[int],
+    gpus: list[int],
+    length: list[int],
+    release: list[int],
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], list[list[int]]]:
     """Starts, and the nodes of each job."""
     queues = [Queue([each.gpus_per_node] * each.nodes) for each in partitions]
@@ -94,11 +112,19 @@ def run_queue(
 
 
 def text_of(
-    partitions: tuple[Partition, ...], kind: list[int], gpus: list[int], release: np.ndarray[tuple[int], np.dtype[np.int64]],
-    start: np.ndarray[tuple[int], np.dtype[np.int64]], end: np.ndarray[tuple[int], np.dtype[np.int64]], nodes: list[list[int]],
+    partitions: tuple[Partition, ...],
+    kind: list[int],
+    gpus: list[int],
+    release: np.ndarray[tuple[int], np.dtype[np.int64]],
+    start: np.ndarray[tuple[int], np.dtype[np.int64]],
+    end: np.ndarray[tuple[int], np.dtype[np.int64]],
+    nodes: list[list[int]],
     steps: bool,
-) -> str:  # fmt: skip
-    times = [np.datetime_as_string(ORIGIN + column.astype("timedelta64[s]")).tolist() for column in (release, start, end)]
+) -> str:
+    times = [
+        np.datetime_as_string(ORIGIN + column.astype("timedelta64[s]")).tolist()
+        for column in (release, start, end)
+    ]
     rows = [HEADER]
     for job, (eligible, begin, finish) in enumerate(zip(*times, strict=True)):
         name = partitions[kind[job]].gpu_type

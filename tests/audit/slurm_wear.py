@@ -1,5 +1,4 @@
-"""Realistic defects of Slurm logs: rows without GPU type or End, and truncation at both ends.
-"""
+"""Realistic defects of Slurm logs: rows without GPU type or End, and truncation at both ends."""
 
 from __future__ import annotations
 

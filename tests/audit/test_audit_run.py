@@ -1,4 +1,6 @@
-"""A whole audit: policies above the bound, advice that is looked at on other runs, pages and documents."""
+"""A whole audit: policies above the bound, advice that is looked at on other runs, pages and
+documents.
+"""
 
 from __future__ import annotations
 
@@ -75,10 +77,17 @@ def test_the_document_is_json(done: Audit) -> None:
 
 def test_the_page_stands_alone(done: Audit) -> None:
     page = render(done)
-    for words in ("Where the excess comes from", "Policies on the same runs", "Clock thresholds", "Assumptions"):
+    for words in (
+        "Where the excess comes from",
+        "Policies on the same runs",
+        "Clock thresholds",
+        "Assumptions",
+    ):
         assert words in page
     assert (
-        "http://" not in page.replace("http://www.w3.org", "") and "https://" not in page and "nan" not in page.split("<main>")[1]
+        "http://" not in page.replace("http://www.w3.org", "")
+        and "https://" not in page
+        and "nan" not in page.split("<main>")[1]
     )
 
 
@@ -87,7 +96,11 @@ def test_what_is_kept_is_no_cause(tmp_path: Path) -> None:
     path.write_text(sacct_log(200, PARTITIONS, load=0.5))
     found = audit(path, replace(WHOLE, keep=frozenset({"count", "placement", "idle"})))
     assert isinstance(found, Audit)
-    assert set(found.causes) == {"clock", "waiting", "idle"}  # idle: until the last run of the record had ended
+    assert set(found.causes) == {
+        "clock",
+        "waiting",
+        "idle",
+    }  # idle: until the last run of the record had ended
     assert {each.policy for each in found.policies} == {"fcfs", "fixed_dvfs", "min_energy"}
     assert not found.cluster.instance.pools.gated.any()
     assert all(each.error is None for each in found.policies)
@@ -100,11 +113,18 @@ def test_a_policy_that_cannot_run_says_why(tmp_path: Path) -> None:
 
 
 def test_rest_after_the_end_of_the_record(tmp_path: Path) -> None:
-    # Two GPUs awake at 1 W; the record ends at 10 s. The same run at half the clock lasts until 20 s: 10 s of the other GPU.
+    # Two GPUs awake at 1 W; the record ends at 10 s. The same run at half the clock lasts until 20
+    # s: 10 s of the other GPU.
     text = line(1, 0, 0, 10) + line(2, 0, 0, 5, nodes="n2")
     cluster = cluster_from(text, options_of(profile_file(tmp_path), keep=("idle",)))
     instance = cluster.instance
-    slow = int(next(m for m in range(instance.num_modes) if instance.modes.clock[m] == 0.5 and instance.modes.devices[m] == 1))
+    slow = int(
+        next(
+            m
+            for m in range(instance.num_modes)
+            if instance.modes.clock[m] == 0.5 and instance.modes.devices[m] == 1
+        )
+    )
     schedule = Schedule.of(instance, [slow, slow], [0.0, 0.0])
     assert (schedule.end * instance.tick_s).tolist() == [20.0, 10.0]
     assert resting_after(cluster, schedule) == pytest.approx(10.0)
@@ -112,13 +132,16 @@ def test_rest_after_the_end_of_the_record(tmp_path: Path) -> None:
 
 
 def test_envelope_by_hand() -> None:
-    # Lines 4 + 3 w, 6 + w, 5.5 + 2 w: the third lies above one of the others everywhere: at w = 1, where they meet, it is 7.5.
+    # Lines 4 + 3 w, 6 + w, 5.5 + 2 w: the third lies above one of the others everywhere: at w = 1,
+    # where they meet, it is 7.5.
     found = envelope(np.array([4.0, 6.0, 5.5]), np.array([3.0, 1.0, 2.0]))
     assert found == [(0, 0.0, 1.0), (1, 1.0, float("inf"))]
 
 
 def test_no_advice_where_nothing_can_be_saved(tmp_path: Path) -> None:
-    """Two runs side by side at the best clock: each half alone has a GPU that could sleep, the whole has none."""
+    """Two runs side by side at the best clock: each half alone has a GPU that could sleep, the
+    whole has none.
+    """
     path = tmp_path / "log.sacct"
     path.write_text(HEAD + line(1, 0, 0, 10) + line(2, 0, 0, 10))
     found = audit(path, options_of(profile_file(tmp_path)))
@@ -141,6 +164,10 @@ def test_without_advice_the_page_does_not_deny_what_a_policy_saved(tmp_path: Pat
     done = audit(path, options_of(profile_file(tmp_path)))
     assert isinstance(done, Audit) and done.choice is None
     assert "no policy drew less than the record" in cards(replace(done, policies=()))
-    saved = PlayedPolicy("p", {}, energy_j=0.75 * done.record.energy_j, sojourn_s=done.record.sojourn_s, after_j=0.0)
+    saved = PlayedPolicy(
+        "p", {}, energy_j=0.75 * done.record.energy_j, sojourn_s=done.record.sojourn_s, after_j=0.0
+    )
     told = cards(replace(done, policies=(saved,)))
-    assert "p drew 25.0 % less than the record in its mean time, but nothing was to be chosen" in told
+    assert (
+        "p drew 25.0 % less than the record in its mean time, but nothing was to be chosen" in told
+    )

@@ -39,7 +39,8 @@ def test_the_record_of_one_run(waited: LoggedCluster) -> None:
 
 
 def test_least_of_one_run(waited: LoggedCluster) -> None:
-    # In 200 s all 100 units fit at clock 0.5: 200 s at 3 W. A GPU that is never idle has no rest to pay.
+    # In 200 s all 100 units fit at clock 0.5: 200 s at 3 W. A GPU that is never idle has no rest to
+    # pay.
     assert least_energy(waited, ALL, 200.0).energy_j == pytest.approx(600.0, rel=1e-7)
     # In 150 s half of them do: 50 units at 6 J and 50 at 10 J.
     assert least_energy(waited, ALL, 150.0).energy_j == pytest.approx(800.0, rel=1e-7)
@@ -48,10 +49,12 @@ def test_least_of_one_run(waited: LoggedCluster) -> None:
 
 
 def test_causes_of_one_run(waited: LoggedCluster) -> None:
-    # A low clock needs the time that the run waited: each of the two alone saves nothing, together 400 J. The 100 J of
-    # idling before the run are the rest of 1100 - 600.
+    # A low clock needs the time that the run waited: each of the two alone saves nothing, together
+    # 400 J. The 100 J of idling before the run are the rest of 1100 - 600.
     found = causes_of(waited, ALL, 1100.0)
-    assert found == pytest.approx({"clock": 200.0, "count": 0.0, "placement": 0.0, "idle": 100.0, "waiting": 200.0}, abs=1e-3)
+    assert found == pytest.approx(
+        {"clock": 200.0, "count": 0.0, "placement": 0.0, "idle": 100.0, "waiting": 200.0}, abs=1e-3
+    )
 
 
 def test_nothing_freed_is_the_record() -> None:
@@ -59,7 +62,9 @@ def test_nothing_freed_is_the_record() -> None:
     log = log_of(text, "log", AuditOptions(ImportOptions({"v100": "V100-PCIe"})))
     cluster = cluster_of(log, frozenset())
     end = float(log.end.max())
-    assert least_energy(cluster, frozenset(), log.work_s, last_s=end).energy_j == pytest.approx(drawn(cluster), rel=1e-7)
+    assert least_energy(cluster, frozenset(), log.work_s, last_s=end).energy_j == pytest.approx(
+        drawn(cluster), rel=1e-7
+    )
 
 
 def two_types(jobs: int, seed: int) -> LoggedCluster:
@@ -84,7 +89,9 @@ def test_more_freedom_never_costs_more() -> None:
 
 
 def random_schedule(cluster: LoggedCluster, rng: np.random.Generator) -> Schedule:
-    """Runs one after the other in random ways, each in the first gap behind all others in its pool: feasible, seldom good."""
+    """Runs one after the other in random ways, each in the first gap behind all others in its pool:
+    feasible, seldom good.
+    """
     instance, ready = cluster.instance, np.zeros(cluster.instance.num_pools)
     mode = rng.integers(0, instance.num_modes, instance.num_tasks)
     start = np.zeros(instance.num_tasks)
@@ -103,16 +110,22 @@ def test_no_schedule_is_below_the_bound(seed: int) -> None:
         verdict = verify(cluster.instance, random_schedule(cluster, rng))
         assert verdict.feasible
         total_s = verdict.metrics["flow_time_s"]
-        assert least_energy(cluster, ALL, total_s).energy_j <= verdict.metrics["energy_j"] * (1 + 1e-9)
+        assert least_energy(cluster, ALL, total_s).energy_j <= verdict.metrics["energy_j"] * (
+            1 + 1e-9
+        )
         assert least_energy(cluster, ALL, None).energy_j <= verdict.metrics["energy_j"] * (1 + 1e-9)
 
 
 def test_twice_the_power_is_twice_the_energy(tmp_path: Path) -> None:
     text = WAITED + line(2, 50, 200, 260) + line(3, 60, 60, 160, nodes="n2")
-    one, two = (cluster_from(text, options_of(profile_file(tmp_path, scale=scale))) for scale in (1.0, 2.0))
+    one, two = (
+        cluster_from(text, options_of(profile_file(tmp_path, scale=scale))) for scale in (1.0, 2.0)
+    )
     assert drawn(two) == pytest.approx(2 * drawn(one))
     total_s = one.log.sojourn_s
-    assert least_energy(two, ALL, total_s).energy_j == pytest.approx(2 * least_energy(one, ALL, total_s).energy_j, rel=1e-7)
+    assert least_energy(two, ALL, total_s).energy_j == pytest.approx(
+        2 * least_energy(one, ALL, total_s).energy_j, rel=1e-7
+    )
 
 
 def test_prices_hold() -> None:
@@ -141,11 +154,14 @@ def test_on_its_nodes_the_record_draws_the_same() -> None:
 
 
 def test_shapley_of_a_glove_game() -> None:
-    # A pair of gloves saves 1: the only left one is worth 2/3, each of two right ones 1/6 (all 6 orders written out).
+    # A pair of gloves saves 1: the only left one is worth 2/3, each of two right ones 1/6 (all 6
+    # orders written out).
     def value(gloves: frozenset[str]) -> float:
         return -float("left" in gloves and len(gloves) > 1)
 
-    assert shapley(("left", "one", "other"), value) == pytest.approx({"left": 2 / 3, "one": 1 / 6, "other": 1 / 6})
+    assert shapley(("left", "one", "other"), value) == pytest.approx(
+        {"left": 2 / 3, "one": 1 / 6, "other": 1 / 6}
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -153,7 +169,12 @@ def test_the_path_bound_of_streams_says_the_same(seed: int) -> None:
     """Two programmes, written apart: that of all streams knows nothing of logs."""
     cluster = two_types(60, seed)
     total_s = cluster.log.sojourn_s
-    mine, other = least_energy(cluster, ALL, total_s), path_bound(cluster.instance, sojourn_s=total_s / cluster.log.num_runs)
+    mine, other = (
+        least_energy(cluster, ALL, total_s),
+        path_bound(cluster.instance, sojourn_s=total_s / cluster.log.num_runs),
+    )
     assert other is not None
     assert mine.energy_j == pytest.approx(other.energy_j, rel=1e-6)
-    assert mine.second_w * cluster.log.num_runs == pytest.approx(other.sojourn_value_j_per_s, rel=1e-4, abs=1e-3)
+    assert mine.second_w * cluster.log.num_runs == pytest.approx(
+        other.sojourn_value_j_per_s, rel=1e-4, abs=1e-3
+    )

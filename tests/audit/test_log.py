@@ -15,18 +15,31 @@ from tests.audit.logs import HEAD, line, log_from, options_of, profile_file
 
 
 def test_runs_by_release_and_types(tmp_path: Path) -> None:
-    log = log_from(line(7, 90, 100, 200, 2) + line(8, 10, 20, 80, 1, nodes="n2"), options_of(profile_file(tmp_path)))
-    assert log.jobs == ["8", "7"] and log.release.tolist() == [10.0, 90.0] and log.end.tolist() == [80.0, 200.0]
+    log = log_from(
+        line(7, 90, 100, 200, 2) + line(8, 10, 20, 80, 1, nodes="n2"),
+        options_of(profile_file(tmp_path)),
+    )
+    assert (
+        log.jobs == ["8", "7"]
+        and log.release.tolist() == [10.0, 90.0]
+        and log.end.tolist() == [80.0, 200.0]
+    )
     assert log.gpus.tolist() == [1, 2] and log.counts.tolist() == [3]
     assert log.sojourn_s == 70 + 110 and log.work_s == 60 + 100
 
 
 def test_what_is_left_out_is_told_with_its_hours(tmp_path: Path) -> None:
-    text = line(1, 0, 0, 3600) + line(2, 0, 0, 7200, 2, kind="other") + line(3, 0, 0, 3600, 600, nodes="n[1-80]")
+    text = (
+        line(1, 0, 0, 3600)
+        + line(2, 0, 0, 7200, 2, kind="other")
+        + line(3, 0, 0, 3600, 600, nodes="n[1-80]")
+    )
     log = log_from(text, options_of(profile_file(tmp_path)))
     assert log.num_runs == 1
     said = [str(each) for each in log.report.dropped]
-    assert any("'other', a type without a profile" in each and "4.0 GPU-hours" in each for each in said)
+    assert any(
+        "'other', a type without a profile" in each and "4.0 GPU-hours" in each for each in said
+    )
     assert any("more than 512 GPUs" in each and "600.0 GPU-hours" in each for each in said)
 
 
@@ -36,7 +49,10 @@ def test_a_log_without_a_profile_names_its_types() -> None:
 
 
 def test_runs_without_a_node_are_verified_by_type_alone(tmp_path: Path) -> None:
-    log = log_from(line(1, 0, 0, 10, nodes="") + line(2, 0, 0, 10, nodes="n2"), options_of(profile_file(tmp_path)))
+    log = log_from(
+        line(1, 0, 0, 10, nodes="") + line(2, 0, 0, 10, nodes="n2"),
+        options_of(profile_file(tmp_path)),
+    )
     found = on_nodes(log)
     assert found is not None and found[0].num_tasks == 1 and found[0].tasks.names == ("2",)
 
@@ -44,7 +60,9 @@ def test_runs_without_a_node_are_verified_by_type_alone(tmp_path: Path) -> None:
 def test_a_record_that_cannot_have_been_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.sacct"
     path.write_text(HEAD + line(1, 0, 0, 10) + line(2, 0, 5, 15))  # two at once on n1
-    options = AuditOptions(ImportOptions({"toy": profile_file(tmp_path)}, devices_per_node={"toy": 1}))
+    options = AuditOptions(
+        ImportOptions({"toy": profile_file(tmp_path)}, devices_per_node={"toy": 1})
+    )
     found = audit(path, options)
     assert isinstance(found, AuditRecord) and not found.feasible
     assert any("n1/toy has 2 busy devices of 1" in each for each in found.violations)

@@ -33,7 +33,9 @@ def files(folder: Path, pods: str, nodes: str = NODES) -> tuple[Path, AuditOptio
     """Type A takes a second and 10 W per unit and idles at 1 W; B half a second, 20 W and 2 W."""
     (folder / "pods.csv").write_text(PODS + pods)
     (folder / "nodes.csv").write_text(nodes)
-    records = ImportOptions({"A": profile_file(folder, "a"), "B": profile_file(folder, "b", scale=2.0, speed=2.0)})
+    records = ImportOptions(
+        {"A": profile_file(folder, "a"), "B": profile_file(folder, "b", scale=2.0, speed=2.0)}
+    )
     return folder / "pods.csv", AuditOptions(records, keep=KEPT, nodes=folder / "nodes.csv")
 
 
@@ -48,15 +50,20 @@ def test_one_pod_anywhere(tmp_path: Path) -> None:
     # 100 s idle on both: 300 J. At work 900 J more on A, 1800 J more on B.
     found = ranges_of(tmp_path, "p,1,1000,,0,100,0\n")
     assert (found.recorded_low_j, found.recorded_high_j) == pytest.approx((1200.0, 2100.0))
-    # 100 units if it ran on A, 9 J each on either; both GPUs at once need 100 / 3 s, and idle at 3 W for as long.
-    assert found.least_j == pytest.approx(1000.0, rel=1e-6) and found.at_low_j == pytest.approx(1000.0, rel=1e-6)
+    # 100 units if it ran on A, 9 J each on either; both GPUs at once need 100 / 3 s, and idle at 3
+    # W for as long.
+    assert found.least_j == pytest.approx(1000.0, rel=1e-6) and found.at_low_j == pytest.approx(
+        1000.0, rel=1e-6
+    )
     # 200 units if it ran on B, and in 100 s at work only B does them all: as recorded.
     assert found.at_high_j == pytest.approx(2100.0, rel=1e-6)
 
 
 def test_where_types_are_kept_the_least_is_the_record(tmp_path: Path) -> None:
     found = ranges_of(tmp_path, "p,1,1000,,0,100,0\n", KEPT | {"placement"})
-    assert (found.least_j, found.at_low_j, found.at_high_j) == pytest.approx((1200.0, 1200.0, 2100.0), rel=1e-6)
+    assert (found.least_j, found.at_low_j, found.at_high_j) == pytest.approx(
+        (1200.0, 1200.0, 2100.0), rel=1e-6
+    )
 
 
 def test_what_a_pod_may_use_narrows_it(tmp_path: Path) -> None:
@@ -66,13 +73,17 @@ def test_what_a_pod_may_use_narrows_it(tmp_path: Path) -> None:
 
 def test_a_share_draws_from_its_share_to_all(tmp_path: Path) -> None:
     found = ranges_of(tmp_path, "p,1,250,A,0,100,0\n")
-    assert (found.recorded_low_j, found.recorded_high_j) == pytest.approx((300 + 225.0, 300 + 900.0))
+    assert (found.recorded_low_j, found.recorded_high_j) == pytest.approx(
+        (300 + 225.0, 300 + 900.0)
+    )
 
 
 def test_room_is_counted(tmp_path: Path) -> None:
     # Two pods at once: one GPU of each type, so one of them ran on B for certain.
     found = ranges_of(tmp_path, "p,1,1000,,0,100,0\nq,1,1000,,0,100,0\n")
-    assert (found.recorded_low_j, found.recorded_high_j) == pytest.approx((3000.0, 3000.0), rel=1e-6)
+    assert (found.recorded_low_j, found.recorded_high_j) == pytest.approx(
+        (3000.0, 3000.0), rel=1e-6
+    )
 
 
 def test_documents(tmp_path: Path) -> None:
@@ -82,12 +93,17 @@ def test_documents(tmp_path: Path) -> None:
 
 
 def test_pods_that_are_left_out_take_the_headline_away(tmp_path: Path) -> None:
-    """One of two pods of equal length was scheduled and has no end: half of the GPU-hours are not known."""
+    """One of two pods of equal length was scheduled and has no end: half of the GPU-hours are not
+    known.
+    """
     whole = ranges_of(tmp_path, "p,1,1000,,0,100,0\n")
     assert whole.pods.coverage.share == 1.0 and "can be saved" in said(whole)[-1]
     half = ranges_of(tmp_path, "p,1,1000,,0,100,0\nq,1,1000,,0,,0\n")
     assert half.pods.coverage.share == pytest.approx(0.5)
-    assert "no saving of the cluster" in said(half)[-1] and said(half)[-1] == of_ranges(half)["headline"]
+    assert (
+        "no saving of the cluster" in said(half)[-1]
+        and said(half)[-1] == of_ranges(half)["headline"]
+    )
     other = ranges_of(tmp_path, "p,1,1000,,0,100,0\nq,1,1000,C,0,300,0\n")
     assert other.pods.coverage.share == pytest.approx(0.25)
 
@@ -117,10 +133,13 @@ def test_pods_without_a_list_of_nodes(tmp_path: Path) -> None:
 
 def test_alibaba_gpu_2023(data_dir: Path) -> None:
     folder = data_dir / "alibaba-gpu-v2023"
-    options = AuditOptions(ImportOptions(ALIBABA, "inference"), nodes=folder / "openb_node_list_gpu_node.csv")
+    options = AuditOptions(
+        ImportOptions(ALIBABA, "inference"), nodes=folder / "openb_node_list_gpu_node.csv"
+    )
     found = audit(folder / "openb_pod_list_default.csv", options)
     assert isinstance(found, Ranges)
-    # 7,064 pods ask for GPUs; 897 of all pods are pending, 861 of those with GPUs never started or have no end.
+    # 7,064 pods ask for GPUs; 897 of all pods are pending, 861 of those with GPUs never started or
+    # have no end.
     assert found.pods.num_pods == 7064 - 861 and found.pods.counts.sum() == 6212
     assert found.least_j < found.recorded_low_j < found.recorded_high_j
     assert found.least_j <= found.at_low_j <= found.at_high_j < found.recorded_high_j

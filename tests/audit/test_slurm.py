@@ -28,4 +28,8 @@ def test_jobs_wait_where_the_load_is_high() -> None:
 
 
 def test_a_seed_is_a_log() -> None:
-    assert sacct_log(50, PARTITIONS, seed=4) == sacct_log(50, PARTITIONS, seed=4) != sacct_log(50, PARTITIONS, seed=5)
+    assert (
+        sacct_log(50, PARTITIONS, seed=4)
+        == sacct_log(50, PARTITIONS, seed=4)
+        != sacct_log(50, PARTITIONS, seed=5)
+    )

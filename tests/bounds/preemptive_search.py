@@ -1,7 +1,9 @@
-"""Least makespan and least energy of tiny preemptive instances, by dynamic programming over ticks, from the numbers alone.
+"""Least makespan and least energy of tiny preemptive instances, by dynamic programming over ticks,
+from the numbers alone.
 
-In each tick every task runs in one of its modes or stands still; its progress is the sum of 1 / D over its ticks, in fractions.
-A task that is complete may run on. Starts and ends at whole ticks are all there are, so that nothing is left out.
+In each tick every task runs in one of its modes or stands still; its progress is the sum of 1 / D
+over its ticks, in fractions. A task that is complete may run on. Starts and ends at whole ticks are
+all there are, so that nothing is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ Choice = tuple[int | None, ...]
 
 def whole_ticks(instance: Instance, task: int, mode: int) -> int:
     """D, for products that are clearly whole or clearly not."""
-    ticks = float(instance.tasks.units[task]) * (float(instance.modes.time_per_unit_s[mode]) / instance.tick_s)
+    ticks = float(instance.tasks.units[task]) * (
+        float(instance.modes.time_per_unit_s[mode]) / instance.tick_s
+    )
     nearest = round(ticks)
     return nearest if abs(ticks - nearest) <= 1e-12 * max(1.0, ticks) else math.ceil(ticks)
 
@@ -32,7 +36,9 @@ def needs(instance: Instance, mode: int) -> list[tuple[int, int]]:
 def choices(instance: Instance) -> list[Choice]:
     """Every way to spend one tick within the pools."""
     ptr = instance.modes.kind_ptr
-    ways = [[None, *range(int(ptr[kind]), int(ptr[kind + 1]))] for kind in instance.tasks.kind.tolist()]
+    ways = [
+        [None, *range(int(ptr[kind]), int(ptr[kind + 1]))] for kind in instance.tasks.kind.tolist()
+    ]
     out = []
     for choice in product(*ways):
         left = instance.pools.count.tolist()
@@ -60,18 +66,30 @@ def joules(instance: Instance, choice: Choice) -> float:
     total = 0.0
     for task, mode in enumerate(choice):
         if mode is not None:
-            whole = float(instance.tasks.units[task]) * float(instance.modes.energy_per_unit_j[mode])
+            whole = float(instance.tasks.units[task]) * float(
+                instance.modes.energy_per_unit_j[mode]
+            )
             total += whole / whole_ticks(instance, task, mode)
             for pool, count in needs(instance, mode):
                 resting[pool] -= count
-    rest_w = [float(pools.sleep_w[p] if pools.gated[p] else pools.idle_w[p]) for p in range(instance.num_pools)]
+    rest_w = [
+        float(pools.sleep_w[p] if pools.gated[p] else pools.idle_w[p])
+        for p in range(instance.num_pools)
+    ]
     return total + instance.tick_s * math.fsum(n * w for n, w in zip(resting, rest_w, strict=True))
 
 
 def least(instance: Instance, ticks: int) -> tuple[int | None, float | None]:
-    """Least makespan within so many ticks; least energy of a schedule that is paid over all of them. None where there is none."""
+    """Least makespan within so many ticks; least energy of a schedule that is paid over all of
+    them. None where there is none.
+    """
     ways = [(choice, joules(instance, choice)) for choice in choices(instance)]
-    step = {(i, k): Fraction(1, whole_ticks(instance, i, k)) for choice, _ in ways for i, k in enumerate(choice) if k is not None}
+    step = {
+        (i, k): Fraction(1, whole_ticks(instance, i, k))
+        for choice, _ in ways
+        for i, k in enumerate(choice)
+        if k is not None
+    }
     one = Fraction(1)
     complete = (one,) * instance.num_tasks
     states: dict[Progress, float] = {(Fraction(0),) * instance.num_tasks: 0.0}
@@ -82,7 +100,8 @@ def least(instance: Instance, ticks: int) -> tuple[int | None, float | None]:
             for choice, energy in ways:
                 if allowed(instance, now, choice, done):
                     new = tuple(
-                        done[i] if k is None else min(one, done[i] + step[i, k]) for i, k in enumerate(choice)
+                        done[i] if k is None else min(one, done[i] + step[i, k])
+                        for i, k in enumerate(choice)
                     )
                     after[new] = min(after.get(new, math.inf), spent + energy)
         states = after

@@ -22,7 +22,9 @@ FT06: Sequence[Sequence[Operation]] = [
 ]
 
 
-def shop(jobs: Sequence[Sequence[Operation]], counts: Sequence[int], **objective: float) -> Instance:
+def shop(
+    jobs: Sequence[Sequence[Operation]], counts: Sequence[int], **objective: float
+) -> Instance:
     """Jobs as chains of operations on pools of ``counts`` machines."""
     m = ob.Model("shop")
     pools = [m.pool(f"m{p}", count=count) for p, count in enumerate(counts)]

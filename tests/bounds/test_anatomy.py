@@ -1,4 +1,6 @@
-"""The anatomy of a gap: cases by hand, and parts that sum to the excess exactly on random instances with every feature."""
+"""The anatomy of a gap: cases by hand, and parts that sum to the excess exactly on random instances
+with every feature.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,12 @@ def test_a_clock_too_high() -> None:
     # 100 J in 2 s or 20 J in 10 s, and 5 J per second: 110 where 70 would do.
     m = ob.Model()
     gpu = m.pool("gpu")
-    m.task(modes=[m.mode(gpu, time_s=2, energy_j=100, clock=1.0), m.mode(gpu, time_s=10, energy_j=20, clock=0.5)])
+    m.task(
+        modes=[
+            m.mode(gpu, time_s=2, energy_j=100, clock=1.0),
+            m.mode(gpu, time_s=10, energy_j=20, clock=0.5),
+        ]
+    )
     m.minimize(energy_j=1.0, makespan_s=5.0)
     found = explained(m.build(), [0], [0])
     only(found, clock=40)
@@ -66,18 +73,24 @@ def test_the_wrong_pool() -> None:
 
 
 def test_a_transfer_that_need_not_be() -> None:
-    # The second task can run beside the first for nothing; on b it costs no more, but 4 GB at 5 J are sent.
+    # The second task can run beside the first for nothing; on b it costs no more, but 4 GB at 5 J
+    # are sent.
     m = ob.Model()
     a, b = m.pool("a"), m.pool("b")
     m.link(a, b, bandwidth_gbit_s=8, energy_j_per_gb=5)
     first = m.task("first", modes=[m.mode(a, time_s=5, energy_j=10)])
-    m.task("second", modes=[m.mode(a, time_s=5, energy_j=10), m.mode(b, time_s=5, energy_j=10)], data_gb={first: 4})
+    m.task(
+        "second",
+        modes=[m.mode(a, time_s=5, energy_j=10), m.mode(b, time_s=5, energy_j=10)],
+        data_gb={first: 4},
+    )
     m.minimize(energy_j=1.0)
     only(explained(m.build(), [0, 2], [0, 9]), placement=20)
 
 
 def test_devices_at_rest() -> None:
-    # Three tasks of 2 s on two devices: the programme fills 3 s, the schedule ends at 4, and two devices draw 10 W each.
+    # Three tasks of 2 s on two devices: the programme fills 3 s, the schedule ends at 4, and two
+    # devices draw 10 W each.
     m = ob.Model()
     gpu = m.pool("gpu", count=2, idle_w=10)
     for _ in range(3):
@@ -89,8 +102,8 @@ def test_devices_at_rest() -> None:
 
 
 def test_a_pause_on_the_critical_path() -> None:
-    # One after the other 5 s, with a pause of 2 s: four devices rest for 2 s more. With one device each, the load of the first
-    # (2 s, and 3 s behind it) would say 5 s as well as the path does.
+    # One after the other 5 s, with a pause of 2 s: four devices rest for 2 s more. With one device
+    # each, the load of the first (2 s, and 3 s behind it) would say 5 s as well as the path does.
     m = ob.Model()
     a, b = m.pool("a", count=2, idle_w=10), m.pool("b", count=2, idle_w=10)
     first = m.task(modes=[m.mode(a, time_s=2, energy_j=100)])
@@ -113,7 +126,11 @@ def test_a_dear_hour() -> None:
 
 
 def check_sum(found: Anatomy) -> None:
-    assert sum(found.exact.values()) == found.exact_excess == Fraction(found.objective) - Fraction(found.bound)
+    assert (
+        sum(found.exact.values())
+        == found.exact_excess
+        == Fraction(found.objective) - Fraction(found.bound)
+    )
     assert math.fsum(found.parts.values()) == found.excess == found.objective - found.bound
     for name in PARTS[:3]:
         assert found.exact[name] >= 0
@@ -130,22 +147,34 @@ def test_parts_sum_to_the_excess_exactly_and_none_is_negative() -> None:
                 check_sum(found)
                 size = max(1.0, abs(found.objective))
                 for name in PARTS:
-                    rounded = name == "proof" and instance.objective.metrics <= {"makespan", "makespan_s"}
+                    rounded = name == "proof" and instance.objective.metrics <= {
+                        "makespan",
+                        "makespan_s",
+                    }
                     assert found.parts[name] >= -1e-6 * size or rounded, (seed, name)
                     used[name] += found.parts[name] > 1e-6 * size
-                # What is proved in floats is lost by roundings alone; bounds on the makespan are rounded up to whole ticks.
+                # What is proved in floats is lost by roundings alone; bounds on the makespan are
+                # rounded up to whole ticks.
                 if not instance.objective.metrics <= {"makespan", "makespan_s"}:
                     assert abs(found.parts["proof"]) <= 1e-6 * size
     assert min(used[name] for name in PARTS if name != "proof") > 5
 
 
 def test_parts_that_cancel_sum_to_the_excess() -> None:
-    # 0.1, a part far below its last place and less than their sum: no float of the proof's part brings the three to 0.
-    exact = dict.fromkeys(PARTS, Fraction(0)) | {"unused": Fraction(1, 10), "placement": Fraction(2, 10**18)}
+    # 0.1, a part far below its last place and less than their sum: no float of the proof's part
+    # brings the three to 0.
+    exact = dict.fromkeys(PARTS, Fraction(0)) | {
+        "unused": Fraction(1, 10),
+        "placement": Fraction(2, 10**18),
+    }
     exact["proof"] = -exact["unused"] - exact["placement"]
     check_sum(Anatomy(5.0, 5.0, "fluid_lp", exact, {}, ()))
 
 
 def explainable(instance: Instance, rng: np.random.Generator) -> list[tuple[Schedule, FluidProof]]:
     proof = solve_fluid(instance, 10.0, bool(rng.random() < 0.8))
-    return [] if proof is None else [(schedule, proof) for schedule in list(schedules(instance, rng))[:3]]
+    return (
+        []
+        if proof is None
+        else [(schedule, proof) for schedule in list(schedules(instance, rng))[:3]]
+    )

@@ -46,7 +46,9 @@ def instance() -> Instance:
 
 
 def in_a_row(instance: Instance, wait: int) -> Schedule:
-    """3 and 4 on machine 0, 5 on machine 1, the second after ``wait`` idle ticks: 3 + wait + 4 in all."""
+    """3 and 4 on machine 0, 5 on machine 1, the second after ``wait`` idle ticks: 3 + wait + 4 in
+    all.
+    """
     mode = [instance.pairs.mode[instance.pairs.ptr[i] + (i == 2)] for i in range(3)]
     return Schedule.of(instance, mode, [0, 3 + wait, 0])
 
@@ -58,19 +60,27 @@ def test_a_bank_only_improves(bank: BoundBank, instance: Instance) -> None:
     assert bank.bounds(instance) == [Bound(5.0, "b", "solver")]
 
 
-def test_instances_objectives_and_levels_are_kept_apart(bank: BoundBank, instance: Instance) -> None:
+def test_instances_objectives_and_levels_are_kept_apart(
+    bank: BoundBank, instance: Instance
+) -> None:
     bank.record(instance, [Bound(5.0, "a", "solver")])
     assert bank.bounds(instance.with_objective(Objective.weighted({"makespan": 2.0}))) == []
     assert bank.bounds(instance.with_limits(makespan=9.0)) == []
 
 
-def test_a_bound_above_a_verified_objective_is_a_contradiction(bank: BoundBank, instance: Instance) -> None:
+def test_a_bound_above_a_verified_objective_is_a_contradiction(
+    bank: BoundBank, instance: Instance
+) -> None:
     bank.observe(instance, in_a_row(instance, 2))
-    with pytest.raises(ContradictionError, match=r"bound 10\.0 from wrong exceeds the verified objective 9\.0"):
+    with pytest.raises(
+        ContradictionError, match=r"bound 10\.0 from wrong exceeds the verified objective 9\.0"
+    ):
         bank.record(instance, [Bound(10.0, "wrong", "solver")])
     assert bank.bounds(instance) == []
     bank.record(instance, [Bound(9.0, "right", "solver")])
-    with pytest.raises(ContradictionError, match=r"bound 9\.0 from right exceeds the verified objective 8\.0"):
+    with pytest.raises(
+        ContradictionError, match=r"bound 9\.0 from right exceeds the verified objective 8\.0"
+    ):
         bank.observe(instance, in_a_row(instance, 1))
 
 
@@ -78,7 +88,11 @@ def test_proofs_are_repeated_and_a_solvers_word_is_not(bank: BoundBank, instance
     bank.improve(instance, time_limit_s=0.4)
     bank.record(instance, [Bound(6.0, "cpsat", "solver")])
     checks = {check.proof: check for check in bank.recheck(instance)}
-    assert {proof: check.holds for proof, check in checks.items()} == {"exact-lp": True, "combinatorial": True, "solver": None}
+    assert {proof: check.holds for proof, check in checks.items()} == {
+        "exact-lp": True,
+        "combinatorial": True,
+        "solver": None,
+    }
     assert checks["exact-lp"].proven == 6
 
 
@@ -119,8 +133,12 @@ def test_a_changed_value_is_not_taken_out(bank: BoundBank, instance: Instance) -
     bank.record(instance, lower_bounds(instance, "fluid"))
     with sqlite3.connect(bank.path) as db:
         db.execute("update bounds set value = 8, source = 'mine', seal = seal")
-    assert [(b.value, b.source, b.proof) for b in bank.bounds(instance)] == [(6.0, "fluid_lp", "exact-lp")]
-    assert bank.notices == ["shop: exact-lp 8.0 from mine changed: its certificate proves 6.0 (fluid_lp, exact-lp)"]
+    assert [(b.value, b.source, b.proof) for b in bank.bounds(instance)] == [
+        (6.0, "fluid_lp", "exact-lp")
+    ]
+    assert bank.notices == [
+        "shop: exact-lp 8.0 from mine changed: its certificate proves 6.0 (fluid_lp, exact-lp)"
+    ]
     # What was put right is sealed again: nothing is said twice.
     bank.notices.clear()
     assert [b.value for b in bank.bounds(instance)] == [6.0]
@@ -142,8 +160,12 @@ def test_a_changed_bank_makes_no_rule_optimal(tmp_path: Path, instance: Instance
     assert (honest.status, honest.objective) == ("feasible", 8.0)
     with sqlite3.connect(path) as db:
         db.execute("update bounds set value = ?", (honest.objective,))
-        db.execute("insert into bounds select physics, objective, 'solver', ?, 'word', null, code, null, null, seal from bounds "
-                   "limit 1", (honest.objective,))
+        db.execute(
+            "insert into bounds select physics, objective, 'solver', ?, 'word', null, code, "
+            "null, null, seal from bounds "
+            "limit 1",
+            (honest.objective,),
+        )
     again = ob.solve(instance, InARow(), bank=path)
     assert (again.status, again.objective, again.bound) == ("feasible", 8.0, honest.bound)
     assert "solver 8.0 from word dropped: it was changed" in again.info["bank"]
@@ -156,15 +178,25 @@ def test_forged_duals_prove_what_they_prove(bank: BoundBank, instance: Instance)
     fields = json.loads(bound.certificate)
     words = zlib.decompress(base64.b64decode(fields["duals"])).split(b",")
     more = base64.b64encode(zlib.compress(b",".join(b"9" + word for word in words))).decode()
-    for change in ({"duals": more}, {"duals": fields["duals"][:-8]}, {"shift": -1}, {"rows": "0" * 32}, {"method": "stream_lp"}):
+    for change in (
+        {"duals": more},
+        {"duals": fields["duals"][:-8]},
+        {"shift": -1},
+        {"rows": "0" * 32},
+        {"method": "stream_lp"},
+    ):
         forged = Bound(7.0, "fluid_lp", "exact-lp", certificate=json.dumps(fields | change))
         assert labelled(instance, forged).proof == "solver"
         bank.record(instance, [forged])
     assert all(found.value <= 6 or found.proof == "solver" for found in bank.bounds(instance))
 
 
-def test_a_certified_label_without_a_certificate_is_a_solvers(bank: BoundBank, instance: Instance) -> None:
-    bank.record(instance, [Bound(6.0, "fluid_lp", "exact-lp"), Bound(6.5, "critical_path", "combinatorial")])
+def test_a_certified_label_without_a_certificate_is_a_solvers(
+    bank: BoundBank, instance: Instance
+) -> None:
+    bank.record(
+        instance, [Bound(6.0, "fluid_lp", "exact-lp"), Bound(6.5, "critical_path", "combinatorial")]
+    )
     assert bank.bounds(instance) == [Bound(6.5, "critical_path", "solver")]
 
 
@@ -203,21 +235,31 @@ def test_the_whole_bank_is_checked_again(bank: BoundBank, instance: Instance) ->
         bank.record(each, lower_bounds(each, "fluid"))
     assert [check.outcome for check in bank.recheck_all()] == ["holds", "holds"]
     with sqlite3.connect(bank.path) as db:
-        db.execute("update instances set content = (select content from instances where objective = ?) where objective != ?",
-                   (other.objective.hash,) * 2)
+        db.execute(
+            (
+                "update instances set content = (select content from instances where objective = "
+                "?) "
+                "where objective != ?"
+            ),
+            (other.objective.hash,) * 2,
+        )
     gone = [check for check in bank.recheck_all() if check.outcome == "dropped"]
     assert [check.why for check in gone] == ["its instance is not the one that it was proved for"]
     assert [check.outcome for check in bank.recheck_all()] == ["holds"]
 
 
-def test_an_incumbent_is_kept_with_its_schedule_and_verified_again(bank: BoundBank, instance: Instance) -> None:
+def test_an_incumbent_is_kept_with_its_schedule_and_verified_again(
+    bank: BoundBank, instance: Instance
+) -> None:
     assert bank.incumbent(instance) is None
     assert bank.observe(instance, in_a_row(instance, 1))
     assert not bank.observe(instance, in_a_row(instance, 2))
     kept = bank.incumbent(instance)
     assert kept is not None
     assert kept[0] == verify(instance, kept[1]).objective == 8
-    assert [(check.proof, check.proven, check.holds) for check in bank.recheck(instance)] == [("schedule", 8.0, True)]
+    assert [(check.proof, check.proven, check.holds) for check in bank.recheck(instance)] == [
+        ("schedule", 8.0, True)
+    ]
     # A forged value, better than its schedule, does not hold.
     with sqlite3.connect(bank.path) as db:
         db.execute("update incumbents set value = 7")
@@ -242,8 +284,13 @@ def test_a_schedule_changed_to_an_infeasible_one_is_dropped(
 
 
 def test_an_infeasible_schedule_is_refused(bank: BoundBank, instance: Instance) -> None:
-    with pytest.raises(ParameterError, match="only feasible schedules are recorded; capacity: pool m0"):
-        bank.observe(instance, Schedule.of(instance, instance.pairs.mode[instance.pairs.ptr[:-1]], np.zeros(3)))
+    with pytest.raises(
+        ParameterError, match="only feasible schedules are recorded; capacity: pool m0"
+    ):
+        bank.observe(
+            instance,
+            Schedule.of(instance, instance.pairs.mode[instance.pairs.ptr[:-1]], np.zeros(3)),
+        )
     assert bank.incumbent(instance) is None
 
 
@@ -265,15 +312,27 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         BoundBank(tmp_path / "old")
 
 
-def test_a_bank_without_certificates_is_emptied_and_says_so(tmp_path: Path, instance: Instance) -> None:
+def test_a_bank_without_certificates_is_emptied_and_says_so(
+    tmp_path: Path, instance: Instance
+) -> None:
     with sqlite3.connect(tmp_path / "old") as db:
-        db.execute("create table bounds (physics text, objective text, proof text, value real, source text, certificate text)")
-        db.execute("create table incumbents (physics text, objective text, value real, schedule text)")
-        db.execute("insert into bounds values (?, ?, 'exact-lp', 99.0, 'fluid_lp', null)",
-                   (instance.physics_hash, instance.objective.hash))
+        db.execute(
+            "create table bounds (physics text, objective text, proof text, value real, source "
+            "text, certificate text)"
+        )
+        db.execute(
+            "create table incumbents (physics text, objective text, value real, schedule text)"
+        )
+        db.execute(
+            "insert into bounds values (?, ?, 'exact-lp', 99.0, 'fluid_lp', null)",
+            (instance.physics_hash, instance.objective.hash),
+        )
         db.execute("pragma user_version = 2")
     with BoundBank(tmp_path / "old") as bank:
-        assert "written by an older optbench, whose bounds have no certificates: 1 bounds and 0 schedules" in bank.notices[0]
+        assert (
+            "written by an older optbench, whose bounds have no certificates: 1 bounds and 0 "
+            "schedules"
+        ) in bank.notices[0]
         assert bank.bounds(instance) == []
     with BoundBank(tmp_path / "old") as bank:
         assert bank.notices == []
@@ -281,14 +340,19 @@ def test_a_bank_without_certificates_is_emptied_and_says_so(tmp_path: Path, inst
 
 def test_processes_share_a_bank(bank: BoundBank, instance: Instance) -> None:
     code = (
-        "import sys; from tests.bounds.shops import shop; from optbench.bounds.bank.bound_bank import BoundBank\n"
+        "import sys; from tests.bounds.shops import shop; from optbench.bounds.bank.bound_bank "
+        "import BoundBank\n"
         "from optbench.model.result import Bound\n"
         "instance = shop([[[(0, d), (1, d)]] for d in (3, 4, 5)], [1, 1])\n"
         "bank = BoundBank(sys.argv[1])\n"
-        "for i in range(40): bank.record(instance, [Bound(i / 10 + float(sys.argv[2]), 'p' + sys.argv[2], 'solver')])\n"
+        "for i in range(40): bank.record(instance, [Bound(i / 10 + float(sys.argv[2]), 'p' + "
+        "sys.argv[2], 'solver')])\n"
     )
     root = Path(__file__).parents[2]
-    workers = [subprocess.Popen([sys.executable, "-c", code, str(bank.path), str(k)], cwd=root) for k in range(3)]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code, str(bank.path), str(k)], cwd=root)
+        for k in range(3)
+    ]
     assert [worker.wait(timeout=60) for worker in workers] == [0, 0, 0]
     # The highest of all: 39 / 10 + 2.
     assert bank.bounds(instance) == [Bound(5.9, "p2", "solver")]

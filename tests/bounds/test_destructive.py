@@ -51,16 +51,22 @@ def test_the_optimum_of_ft06_is_proved() -> None:
 
 
 def test_tasks_that_exclude_each_other_form_a_clique() -> None:
-    # Each needs 2 of 3 devices: one after the other, although the load is only (4 + 4 + 4) · 2 / 3 = 8.
+    # Each needs 2 of 3 devices: one after the other, although the load is only (4 + 4 + 4) · 2 / 3
+    # = 8.
     instance = shop([[(0, 4)]] * 3, [3])
-    instance = replace(instance, modes=replace(instance.modes, req_count=instance.modes.req_count * 2))
-    values = {bound.source: bound.value for bound in combinatorial_bounds(instance, time_limit_s=60)}
+    instance = replace(
+        instance, modes=replace(instance.modes, req_count=instance.modes.req_count * 2)
+    )
+    values = {
+        bound.source: bound.value for bound in combinatorial_bounds(instance, time_limit_s=60)
+    }
     assert values["pool_load:m0"] == 8
     assert values["destructive"] == 12
 
 
 def test_no_makespan_below_the_optimum_is_all_that_is_refuted() -> None:
-    # 2440: a task whose shorter mode needs more devices; shaving by the shorter length alone would refute its optimum.
+    # 2440: a task whose shorter mode needs more devices; shaving by the shorter length alone would
+    # refute its optimum.
     checked = improved = 0
     for seed in (*range(150), 2440):
         instance = tiny_instance(seed).with_objective(Objective.weighted({"makespan": 1.0}))
@@ -77,7 +83,10 @@ def test_deductions_in_small_portions_reach_the_same(monkeypatch: pytest.MonkeyP
     trial = destructive.trial_of(relax(shop(FT06, [1] * 6)))
 
     def answers(deadline: float) -> list[bool]:
-        return [destructive._refutes(trial, makespan, True, False, deadline) for makespan in range(45, 56)]
+        return [
+            destructive._refutes(trial, makespan, True, False, deadline)
+            for makespan in range(45, 56)
+        ]
 
     whole = answers(np.inf)
     assert any(whole)
@@ -89,7 +98,8 @@ def test_deductions_in_small_portions_reach_the_same(monkeypatch: pytest.MonkeyP
 
 
 def test_an_infeasible_deadline_is_refuted_whatever_the_makespan() -> None:
-    # Three tasks of 5 on one machine, all due at 7: every makespan up to the sum of everything is refuted.
+    # Three tasks of 5 on one machine, all due at 7: every makespan up to the sum of everything is
+    # refuted.
     instance = shop([[(0, 5)]] * 3, [1])
     tasks = replace(instance.tasks, deadline=np.full(3, 7.0), deadline_hard=np.ones(3, dtype=bool))
     best = combinatorial_bounds(replace(instance, tasks=tasks), time_limit_s=60)[0]
@@ -108,7 +118,9 @@ def long_days(devices: int) -> Instance:
 
 
 def test_no_end_is_refuted_because_it_is_late() -> None:
-    """Without deadlines every task was taken to end by tick 2^50, 13 days in ns: 31 days were proved where 16 suffice."""
+    """Without deadlines every task was taken to end by tick 2^50, 13 days in ns: 31 days were
+    proved where 16 suffice.
+    """
     day = int(86400e9)
     relaxation = relax(long_days(1))
     assert relaxation.instance.tick_s == 1e-9

@@ -1,4 +1,6 @@
-"""The exact proof: right on a hand-made programme, safe whatever the duals, exact where floats are not."""
+"""The exact proof: right on a hand-made programme, safe whatever the duals, exact where floats are
+not.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from optbench.bounds.lp.linear_program import LinearProgram, LpColumns, LpRows, 
 
 
 def programme(right: float = 4.0) -> LinearProgram:
-    """min 3 x + 2 y, x + y ≥ right, x − y = 1, 0 ≤ x, y ≤ 10: at right = 4, x = 2.5, y = 1.5, value 10.5."""
+    """min 3 x + 2 y, x + y ≥ right, x − y = 1, 0 ≤ x, y ≤ 10: at right = 4, x = 2.5, y = 1.5, value
+    10.5.
+    """
     columns, rows = LpColumns(), LpRows()
     x, y = columns.add(2, 0.0, 10.0, [3.0, 2.0])
     rows.add("cover", right, (0, x, 1.0), (0, y, 1.0))
@@ -46,7 +50,10 @@ def test_a_solve_with_more_threads_before_does_not_matter() -> None:
 def test_a_refused_programme_is_an_error() -> None:
     lp = programme()
     broken = replace(lp, column=lp.column + 5)
-    with pytest.raises(RuntimeError, match=r"HiGHS .* refused the linear programme of 2 rows and 2 columns: passModel"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"HiGHS .* refused the linear programme of 2 rows and 2 columns: passModel",
+    ):
         solve(broken, 10.0)
 
 
@@ -72,7 +79,9 @@ def test_perturbed_duals_never_exceed_the_value_at_a_feasible_point(seed: int) -
     solution = solve(lp, 10.0)
     assert solution.dual is not None
     wild = solution.dual * rng.uniform(0.5, 1.5, m) + rng.normal(size=m) * rng.choice([0, 1e-6, 1])
-    exact_cost = sum(Fraction(float(c)) * Fraction(float(x)) for c, x in zip(lp.cost, point, strict=True))
+    exact_cost = sum(
+        Fraction(float(c)) * Fraction(float(x)) for c, x in zip(lp.cost, point, strict=True)
+    )
     for dual in (solution.dual, wild):
         proven = proven_bound(lp, certificate(lp, dual))
         assert proven is not None
@@ -95,7 +104,8 @@ def test_columns_without_upper_bound_bear_no_more_dual_than_their_cost() -> None
     f = columns.add(1, 0.0, np.inf, 1.0)
     rows.add("above", 5.0, (0, f, 1.0))
     lp = assemble(columns, rows)
-    # A dual of 1 proves 5; 1.000001 would make the reduced cost negative with nothing to pay for it.
+    # A dual of 1 proves 5; 1.000001 would make the reduced cost negative with nothing to pay for
+    # it.
     assert proven_bound(lp, certificate(lp, np.array([1.000001]))) == 5
 
 

@@ -29,7 +29,13 @@ def one_task() -> Instance:
     """100 J in 2 s or 20 J in 10 s, and 5 J per second of makespan."""
     m = ob.Model("one")
     gpu = m.pool("gpu")
-    m.task("only", modes=[m.mode(gpu, time_s=2, energy_j=100, clock=1.0), m.mode(gpu, time_s=10, energy_j=20, clock=0.5)])
+    m.task(
+        "only",
+        modes=[
+            m.mode(gpu, time_s=2, energy_j=100, clock=1.0),
+            m.mode(gpu, time_s=10, energy_j=20, clock=0.5),
+        ],
+    )
     m.minimize(energy_j=1.0, makespan_s=5.0)
     return m.build()
 
@@ -59,7 +65,8 @@ def test_one_metric_alone() -> None:
 
 
 def test_what_a_better_bound_proves_is_unavoidable() -> None:
-    # Two tasks of 3 s on two of three devices each: the programme says 4 s, no schedule ends before 6.
+    # Two tasks of 3 s on two of three devices each: the programme says 4 s, no schedule ends before
+    # 6.
     m = ob.Model()
     gpu = m.pool("gpu", count=3)
     for _ in range(2):
@@ -75,7 +82,9 @@ def test_what_a_better_bound_proves_is_unavoidable() -> None:
 def test_the_first_of_several_levels_is_explained() -> None:
     instance = one_task().with_objective(Objective.in_order("energy_j", "makespan_s"))
     found = ob.explain(instance, Schedule.of(instance, [0], [0]))
-    assert found.instance.objective.label == "energy_j" and found.objective.excess == pytest.approx(80)
+    assert found.instance.objective.label == "energy_j" and found.objective.excess == pytest.approx(
+        80
+    )
 
 
 def test_an_infeasible_schedule_is_refused() -> None:
@@ -89,7 +98,9 @@ def test_a_preemptive_instance_has_no_fluid_bound() -> None:
     m.task(modes=[m.mode(m.pool("gpu"), time_s=2, energy_j=1)])
     m.minimize(energy_j=1.0)
     instance = m.build()
-    with pytest.raises(UnsupportedError, match="'pieces' has no fluid bound to explain its gap: it is preemptive"):
+    with pytest.raises(
+        UnsupportedError, match="'pieces' has no fluid bound to explain its gap: it is preemptive"
+    ):
         ob.explain(instance, Schedule.of(instance, [0], [0]))
 
 

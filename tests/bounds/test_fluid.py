@@ -1,4 +1,6 @@
-"""The fluid programme: bounds derived by hand, and every verified schedule is a point of it at no higher cost."""
+"""The fluid programme: bounds derived by hand, and every verified schedule is a point of it at no
+higher cost.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +29,19 @@ SEEDS = range(250)
 
 
 def in_nanoseconds(instance: Instance) -> Instance:
-    """About the same numbers, of a tick of one second, in ticks of 1 ns: rounding hardly changes a duration."""
+    """About the same numbers, of a tick of one second, in ticks of 1 ns: rounding hardly changes a
+    duration.
+    """
     modes, links, tasks, tariffs = instance.modes, instance.links, instance.tasks, instance.tariffs
     tick, finer = instance.tick_s, 10**9
-    limits = {name: limit * finer if name == "makespan" else limit for name, limit in instance.limits.metric_max.items()}
+    limits = {
+        name: limit * finer if name == "makespan" else limit
+        for name, limit in instance.limits.metric_max.items()
+    }
     return replace(
-        instance, tick_s=1e-9, horizon=None if instance.horizon is None else instance.horizon * finer,
+        instance,
+        tick_s=1e-9,
+        horizon=None if instance.horizon is None else instance.horizon * finer,
         tasks=replace(tasks, release=tasks.release * finer, deadline=tasks.deadline * finer),
         modes=replace(modes, time_per_unit_s=modes.time_per_unit_s / tick / 1.1),
         links=replace(links, latency_s=links.latency_s / tick, s_per_gb=links.s_per_gb / tick),
@@ -42,7 +51,9 @@ def in_nanoseconds(instance: Instance) -> Instance:
 
 
 def schedules(instance: Instance, rng: np.random.Generator) -> Iterator[Schedule]:
-    """A few feasible schedules: tasks in topological order, each a random time after it may start."""
+    """A few feasible schedules: tasks in topological order, each a random time after it may
+    start.
+    """
     for _ in range(12):
         mode = np.array([rng.choice(task_modes(instance, i)) for i in range(instance.num_tasks)])
         primary = instance.modes.primary[mode]
@@ -51,9 +62,18 @@ def schedules(instance: Instance, rng: np.random.Generator) -> Iterator[Schedule
         for i in instance.order.tolist():
             here = np.flatnonzero(instance.edges.target == i)
             source = instance.edges.source[here]
-            lag = np.asarray(instance.lag(primary[source], primary[i], instance.edges.data_gb[here]), dtype=float)
-            start[i] = max(float(instance.tasks.release[i]), float((start[source] + length[source] + lag).max(initial=0.0)))
-            start[i] += rng.integers(0, 4) if instance.tick_s > 1e-9 else rng.choice([0.0, np.rint(rng.uniform(0, 3e9))])
+            lag = np.asarray(
+                instance.lag(primary[source], primary[i], instance.edges.data_gb[here]), dtype=float
+            )
+            start[i] = max(
+                float(instance.tasks.release[i]),
+                float((start[source] + length[source] + lag).max(initial=0.0)),
+            )
+            start[i] += (
+                rng.integers(0, 4)
+                if instance.tick_s > 1e-9
+                else rng.choice([0.0, np.rint(rng.uniform(0, 3e9))])
+            )
         if np.isfinite(start).all():
             schedule = Schedule.of(instance, mode, start)
             if verify(instance, schedule).feasible:
@@ -64,7 +84,9 @@ def check_point(instance: Instance, schedule: Schedule, keep_edges: bool) -> set
     """Assert that the schedule is a point of the programme; the families of its rows."""
     fluid = fluid_model(instance, keep_edges)
     lp, point = fluid.program(), point_of(fluid, schedule)
-    size = np.maximum(1.0, np.bincount(lp.row, weights=np.abs(lp.value * point[lp.column]), minlength=lp.num_rows))
+    size = np.maximum(
+        1.0, np.bincount(lp.row, weights=np.abs(lp.value * point[lp.column]), minlength=lp.num_rows)
+    )
     slack = (lp.times(point) - lp.right) / size
     broken = [lp.family[r] for r in np.flatnonzero((slack < -1e-9) | (lp.equal & (slack > 1e-9)))]
     assert broken == []
@@ -85,13 +107,45 @@ def test_every_verified_schedule_is_a_point_of_the_programme() -> None:
         ticks = tiny_instance(seed)
         for instance in (ticks, in_nanoseconds(ticks)):
             for schedule in schedules(instance, rng):
-                families.update(check_point(instance, schedule, keep_edges=bool(rng.random() < 0.8)))
+                families.update(
+                    check_point(instance, schedule, keep_edges=bool(rng.random() < 0.8))
+                )
                 checked.update(instance.features | instance.objective.metrics)
-    wanted = {"assign", "capacity", "start", "completion", "deadline", "power", "energy", "flow", "lateness", "tardiness",
-              "worked", "room", "early", "late", "rest", "cost_usd", "carbon_g"}
+    wanted = {
+        "assign",
+        "capacity",
+        "start",
+        "completion",
+        "deadline",
+        "power",
+        "energy",
+        "flow",
+        "lateness",
+        "tardiness",
+        "worked",
+        "room",
+        "early",
+        "late",
+        "rest",
+        "cost_usd",
+        "carbon_g",
+    }
     assert wanted <= set(families)
-    features = {"precedence", "transfers", "releases", "deadlines", "modes", "multi_resource", "pooled",
-                "power_cap", "limits", "tariffs", "fixed_horizon", "energy", "due_dates"}
+    features = {
+        "precedence",
+        "transfers",
+        "releases",
+        "deadlines",
+        "modes",
+        "multi_resource",
+        "pooled",
+        "power_cap",
+        "limits",
+        "tariffs",
+        "fixed_horizon",
+        "energy",
+        "due_dates",
+    }
     assert min(checked[name] for name in features | set(METRICS)) >= 10
 
 
@@ -115,13 +169,19 @@ def test_no_fluid_bound_exceeds_the_optimum() -> None:
         instance = tiny_instance(seed)
         optimum, proof = brute_force(instance), fluid_bound(instance)
         if optimum is not None and proof is not None:
-            assert proof.bound.value <= optimum.objective + 1e-9 * max(1.0, abs(optimum.objective)), seed
-            exact += proof.bound.value >= optimum.objective - 1e-6 * max(1.0, abs(optimum.objective))
+            assert proof.bound.value <= optimum.objective + 1e-9 * max(
+                1.0, abs(optimum.objective)
+            ), seed
+            exact += proof.bound.value >= optimum.objective - 1e-6 * max(
+                1.0, abs(optimum.objective)
+            )
     assert exact > 80
 
 
 def test_nothing_is_lost_in_nanoseconds() -> None:
-    """The same numbers a billion times finer: HiGHS, whose tolerances are absolute, is given units of their size."""
+    """The same numbers a billion times finer: HiGHS, whose tolerances are absolute, is given units
+    of their size.
+    """
     checked = same = 0
     for seed in range(80):
         both = in_fine_ticks(tiny_instance(seed))
@@ -131,7 +191,8 @@ def test_nothing_is_lost_in_nanoseconds() -> None:
         if coarse is None or float(coarse.proven) == 0.0:
             continue
         assert fine is not None, seed
-        # Coarse ticks round loads up, and with them the least makespan: fine ones may prove less by that, and only rarely do.
+        # Coarse ticks round loads up, and with them the least makespan: fine ones may prove less by
+        # that, and only rarely do.
         assert float(fine.proven) <= float(coarse.proven) * (1 + 1e-6), seed
         same += float(fine.proven) >= float(coarse.proven) * (1 - 1e-6)
         checked += 1
@@ -139,15 +200,23 @@ def test_nothing_is_lost_in_nanoseconds() -> None:
 
 
 def test_shares_balance_machines_of_different_speed() -> None:
-    # Two kinds of two tasks: 2 on machine 0 or 6 on machine 1, and 6 or 2: each to its own machine makes 4, no load sees it.
-    jobs = [[[(0, 2), (1, 6)]], [[(0, 2), (1, 6)]], [[(0, 6), (1, 2)]], [[(0, 6), (1, 2)]], [[(0, 3), (1, 3)]]]
+    # Two kinds of two tasks: 2 on machine 0 or 6 on machine 1, and 6 or 2: each to its own machine
+    # makes 4, no load sees it.
+    jobs = [
+        [[(0, 2), (1, 6)]],
+        [[(0, 2), (1, 6)]],
+        [[(0, 6), (1, 2)]],
+        [[(0, 6), (1, 2)]],
+        [[(0, 3), (1, 3)]],
+    ]
     # With the fifth the work is 4 + 4 + 3 on two machines: 5.5, and 6 in whole ticks.
     bounds = {bound.source: bound.value for bound in lower_bounds(shop(jobs, [1, 1]), "fluid")}
     assert bounds == {"fluid_lp": 6}
 
 
 def test_energy_and_makespan_are_bounded_together() -> None:
-    # One task: 2 s and 100 J, or 10 s and 20 J, and 5 J/s for the makespan: 110 or 70. Each metric alone gives 2 · 5 + 20 = 30.
+    # One task: 2 s and 100 J, or 10 s and 20 J, and 5 J/s for the makespan: 110 or 70. Each metric
+    # alone gives 2 · 5 + 20 = 30.
     m = ob.Model()
     gpu = m.pool("gpu")
     m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=10, energy_j=20)])
@@ -199,7 +268,8 @@ def test_work_replaces_rest_in_ticks_of_any_length() -> None:
 
 
 def test_an_energy_budget_slows_down() -> None:
-    # Of 100 J in 2 s and 20 J in 10 s, a budget of 60 J allows half of each: 6 s. The only mode that keeps it takes 10.
+    # Of 100 J in 2 s and 20 J in 10 s, a budget of 60 J allows half of each: 6 s. The only mode
+    # that keeps it takes 10.
     m = ob.Model()
     gpu = m.pool("gpu")
     m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=10, energy_j=20)])
@@ -232,7 +302,8 @@ def test_alike_tasks_are_one_group() -> None:
 
 
 def test_tasks_wait_for_a_cheap_slot_as_far_as_it_reaches() -> None:
-    # Cheap from hour 1 to hour 2 only: two of the three one-hour tasks on one device pay the high price.
+    # Cheap from hour 1 to hour 2 only: two of the three one-hour tasks on one device pay the high
+    # price.
     m = ob.Model(tick_s=60, horizon_s=3 * 3600)
     gpu = m.pool("gpu")
     for _ in range(3):
@@ -244,7 +315,9 @@ def test_tasks_wait_for_a_cheap_slot_as_far_as_it_reaches() -> None:
 
 
 def test_a_level_with_a_limit_is_bounded_under_it() -> None:
-    instance = shop([[(0, 2)], [(0, 3)]], [1]).with_objective(Objective.in_order("makespan", "flow_time_s"))
+    instance = shop([[(0, 2)], [(0, 3)]], [1]).with_objective(
+        Objective.in_order("makespan", "flow_time_s")
+    )
     second = instance.with_limits(makespan=5.0).with_objective(instance.objective.level(1))
     # Both orders end at 5; the shorter first: 2 + 5.
     assert lower_bounds(second, time_limit_s=1.0)[0].value == pytest.approx(7)
@@ -259,4 +332,8 @@ def test_coefficients_that_highs_refuses_leave_no_bound_and_no_error() -> None:
     m.minimize(energy_j=1.0)
     instance = m.build()
     assert fluid_bound(instance) is None
-    assert [bound.proof for bound in ob.bound(instance)] == ["combinatorial"] * len(ob.bound(instance)) != []
+    assert (
+        [bound.proof for bound in ob.bound(instance)]
+        == ["combinatorial"] * len(ob.bound(instance))
+        != []
+    )

@@ -12,7 +12,9 @@ from optbench.bounds.fluid.fluid_tariffs import _lower_hull
 
 
 def priced(horizon_s: float | None = 4 * 3600.0, idle_w: float = 0.0, tasks: int = 1) -> ob.Model:
-    """Tasks of one kWh and one hour, two ticks, on two devices; each hour is dearer than the last."""
+    """Tasks of one kWh and one hour, two ticks, on two devices; each hour is dearer than
+    the last.
+    """
     m = ob.Model("priced", tick_s=1800, horizon_s=horizon_s)
     gpu = m.pool("gpu", count=2, idle_w=idle_w)
     for _ in range(tasks):

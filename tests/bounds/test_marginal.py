@@ -1,4 +1,6 @@
-"""Marginal values: prices by hand, and floors that neither the changed programme nor its optimum undercuts."""
+"""Marginal values: prices by hand, and floors that neither the changed programme nor its optimum
+undercuts.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def values(instance: Instance) -> dict[str, MarginalValue]:
 
 
 def test_one_more_gpu_shortens_the_load() -> None:
-    # 12 tasks of 1 s on 3 devices take 4 s at 10 J/s; on 4 they take 3 s. Nothing rests, so nothing else changes.
+    # 12 tasks of 1 s on 3 devices take 4 s at 10 J/s; on 4 they take 3 s. Nothing rests, so nothing
+    # else changes.
     m = ob.Model(time="seconds")
     gpu = m.pool("gpu", count=3)
     m.tasks(np.ones(12), modes=[m.mode(gpu, time_s=1, energy_j=7)])
@@ -60,14 +63,20 @@ def test_a_watt_of_cap() -> None:
         m.task(modes=[m.mode(gpu, time_s=10, energy_j=1000)])
     m.limit(power_w=250)
     m.minimize(makespan_s=1.0)
-    assert values(m.build())["power cap of cluster"].price == pytest.approx(16 - 4000 / 251, rel=1e-5)
+    assert values(m.build())["power cap of cluster"].price == pytest.approx(
+        16 - 4000 / 251, rel=1e-5
+    )
 
 
 def test_a_second_of_deadline_and_a_joule_of_budget() -> None:
-    # 100 J in 2 s or 20 J in 10 s by a deadline of 6 s: half of each, 60 J, and each further second saves 10 J.
+    # 100 J in 2 s or 20 J in 10 s by a deadline of 6 s: half of each, 60 J, and each further second
+    # saves 10 J.
     m = ob.Model()
     gpu = m.pool("gpu")
-    m.task(modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=10, energy_j=20)], deadline_s=6)
+    m.task(
+        modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=10, energy_j=20)],
+        deadline_s=6,
+    )
     m.minimize(energy_j=1.0)
     found = values(m.build())["hard deadlines"]
     assert (found.amount, found.unit) == (1, "s")
@@ -100,15 +109,22 @@ def test_no_floor_exceeds_the_changed_bound_or_optimum() -> None:
             slack = 1e-6 * max(1.0, abs(value.floor))
             optimum = brute_force(change.instance)
             if optimum is not None:
-                assert value.floor <= optimum.objective + 1e-9 * max(1.0, abs(optimum.objective)), (seed, change.resource)
+                assert value.floor <= optimum.objective + 1e-9 * max(1.0, abs(optimum.objective)), (
+                    seed,
+                    change.resource,
+                )
             again = fluid_bound(change.instance)
-            assert again is None or value.floor <= again.bound.value + slack, (seed, change.resource)
+            assert again is None or value.floor <= again.bound.value + slack, (
+                seed,
+                change.resource,
+            )
             kinds[change.resource.split()[0]] += 1
     assert min(kinds[kind] for kind in ("devices", "power", "limit", "horizon", "hard", "due")) > 5
 
 
 def test_the_price_of_a_limit_is_a_slope() -> None:
-    # The same duals prove y·b: twice the change, twice the price; and the bound itself, convex in b, never falls below.
+    # The same duals prove y·b: twice the change, twice the price; and the bound itself, convex in
+    # b, never falls below.
     instance = next(i for i in map(tiny_instance, range(1000)) if slope_of(i, 1.0) > 1e-3)
     assert slope_of(instance, 3.0) == pytest.approx(3 * slope_of(instance, 1.0), rel=1e-6)
 
@@ -135,7 +151,9 @@ def test_pools_of_greatest_dual_come_first() -> None:
     instance = m.build()
     proof = fluid_bound(instance)
     assert proof is not None
-    weight = pool_duals(fluid_model(instance, proof.keep_edges).program(), proof, instance.num_pools)
+    weight = pool_duals(
+        fluid_model(instance, proof.keep_edges).program(), proof, instance.num_pools
+    )
     assert next(changes(instance, weight)).resource == "devices of b"
 
 

@@ -1,4 +1,6 @@
-"""Individual devices merged for bounding: the pools they came from come back, and no bound exceeds the optimum."""
+"""Individual devices merged for bounding: the pools they came from come back, and no bound exceeds
+the optimum.
+"""
 
 from __future__ import annotations
 
@@ -24,36 +26,62 @@ from tests.reference.random_instances import decisions, tiny_instance
 
 
 def split(instance: Instance, lag: float) -> Instance:
-    """Every device a pool of its own, every choice of devices a mode, and links with this latency among those of one pool."""
+    """Every device a pool of its own, every choice of devices a mode, and links with this latency
+    among those of one pool.
+    """
     old, modes = instance.pools, instance.modes
     of = np.repeat(np.arange(instance.num_pools), old.count)
     names = tuple(f"d{k}" for k in range(len(of)))
-    pools = Pools(names, old.place[of], np.ones(len(of), dtype=np.int64), old.idle_w[of], old.sleep_w[of], old.gated[of],
-                  old.memory_gb[of])
+    pools = Pools(
+        names,
+        old.place[of],
+        np.ones(len(of), dtype=np.int64),
+        old.idle_w[of],
+        old.sleep_w[of],
+        old.gated[of],
+        old.memory_gb[of],
+    )
     rows: list[tuple[int, tuple[int, ...]]] = []
     for k in range(instance.num_modes):
-        needs = [(int(modes.req_pool[r]), int(modes.req_count[r])) for r in range(modes.req_ptr[k], modes.req_ptr[k + 1])]
+        needs = [
+            (int(modes.req_pool[r]), int(modes.req_count[r]))
+            for r in range(modes.req_ptr[k], modes.req_ptr[k + 1])
+        ]
         choices = (combinations(np.flatnonzero(of == p).tolist(), n) for p, n in needs)
         rows += [(k, tuple(d for part in chosen for d in part)) for chosen in product(*choices)]
     which = np.asarray([k for k, _ in rows])
     table = Modes(
-        modes.kind_names, np.searchsorted(modes.kind[which], np.arange(len(modes.kind_ptr))).astype(np.int64),
-        modes.time_per_unit_s[which], modes.energy_per_unit_j[which], modes.power_w[which], modes.clock[which],
+        modes.kind_names,
+        np.searchsorted(modes.kind[which], np.arange(len(modes.kind_ptr))).astype(np.int64),
+        modes.time_per_unit_s[which],
+        modes.energy_per_unit_j[which],
+        modes.power_w[which],
+        modes.clock[which],
         np.concatenate(([0], np.cumsum([len(chosen) for _, chosen in rows]))).astype(np.int64),
         np.asarray([d for _, chosen in rows for d in chosen], dtype=np.int64),
         np.ones(sum(len(chosen) for _, chosen in rows), dtype=np.int64),
     )
     siblings = (of[:, None] == of[None, :]) & ~np.eye(len(of), dtype=bool)
-    parts = [np.where(siblings, lag, part[np.ix_(of, of)])
-             for part in (instance.links.latency_s, instance.links.s_per_gb, instance.links.j_per_gb)]
+    parts = [
+        np.where(siblings, lag, part[np.ix_(of, of)])
+        for part in (instance.links.latency_s, instance.links.s_per_gb, instance.links.j_per_gb)
+    ]
     tariffs = instance.tariffs
     if tariffs is not None:
-        tariffs = replace(tariffs, price_usd_per_kwh=tariffs.price_usd_per_kwh[of], carbon_g_per_kwh=tariffs.carbon_g_per_kwh[of])
-    return validate(replace(instance, pools=pools, modes=table, links=Links(*parts), tariffs=tariffs))
+        tariffs = replace(
+            tariffs,
+            price_usd_per_kwh=tariffs.price_usd_per_kwh[of],
+            carbon_g_per_kwh=tariffs.carbon_g_per_kwh[of],
+        )
+    return validate(
+        replace(instance, pools=pools, modes=table, links=Links(*parts), tariffs=tariffs)
+    )
 
 
 def splittable(lag: float, most: int = 40) -> list[tuple[int, Instance, Instance]]:
-    """Tiny instances with pools of several devices, and the same device by device, small enough for brute force."""
+    """Tiny instances with pools of several devices, and the same device by device, small enough for
+    brute force.
+    """
     out = []
     for seed in range(1000):
         instance = tiny_instance(seed)
@@ -67,7 +95,9 @@ def splittable(lag: float, most: int = 40) -> list[tuple[int, Instance, Instance
 
 
 def test_the_pools_come_back() -> None:
-    """Where a device's siblings are linked for nothing, the merged instance is as good as the one of pools."""
+    """Where a device's siblings are linked for nothing, the merged instance is as good as the one
+    of pools.
+    """
     for seed, instance, devices in splittable(lag=0.0, most=25):
         of = np.repeat(np.arange(instance.num_pools), instance.pools.count)
         found = merge_classes(devices, of)
@@ -75,7 +105,9 @@ def test_the_pools_come_back() -> None:
         assert found.instance.num_modes <= instance.num_modes
         # Two equal pools are one class too; a class never spans pools that differ.
         classes = alike_pools(devices)
-        assert all(len(set(classes[of == p].tolist())) == 1 for p in range(instance.num_pools)), seed
+        assert all(len(set(classes[of == p].tolist())) == 1 for p in range(instance.num_pools)), (
+            seed
+        )
         one, other = brute_force(validate(found.instance)), brute_force(instance)
         assert (one is None) == (other is None)
         if one is not None and other is not None:
@@ -111,7 +143,9 @@ def test_schedules_are_feasible_in_the_merged_instance_and_cost_no_more() -> Non
 
 def test_pools_that_differ_are_not_merged() -> None:
     m = ob.Model()
-    pools = [m.pool(f"p{k}", idle_w=10.0 * (k == 1), memory_gb=16.0 if k == 2 else 8.0) for k in range(5)]
+    pools = [
+        m.pool(f"p{k}", idle_w=10.0 * (k == 1), memory_gb=16.0 if k == 2 else 8.0) for k in range(5)
+    ]
     m.task(modes=[m.mode(pool, time_s=2 + (k == 3)) for k, pool in enumerate(pools)])
     m.minimize(makespan=1.0)
     # 0 and 4 are alike; 1 rests at 10 W, 2 has more memory, 3 is slower.
@@ -123,7 +157,9 @@ def test_small_instances_are_bounded_as_they_are() -> None:
     assert merge_pools(instance).instance is instance
 
 
-def test_an_explanation_of_devices_has_the_objective_of_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_explanation_of_devices_has_the_objective_of_devices(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(merging, "SMALL", 0)
     instance = load_problem("gpu_dag:tasks=12,pooled=no,gpus=8,types=2,gang=1").instance(0)
     result = ob.solve(instance, "cpsat", time_limit_s=2.0)
@@ -135,7 +171,8 @@ def test_an_explanation_of_devices_has_the_objective_of_devices(monkeypatch: pyt
 
 
 def test_what_is_merged_is_left_as_it_is_when_merged_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Four single devices become one pool of four, which is then like the other pool of four: one pool of eight.
+    # Four single devices become one pool of four, which is then like the other pool of four: one
+    # pool of eight.
     monkeypatch.setattr(merging, "SMALL", 0)
     m = ob.Model()
     single = [m.pool(f"s{k}", idle_w=10) for k in range(4)]
@@ -148,8 +185,11 @@ def test_what_is_merged_is_left_as_it_is_when_merged_again(monkeypatch: pytest.M
     found = merge_pools(instance)
     assert found.instance.pools.count.tolist() == [8] and found.instance.num_modes == 2
     assert merge_pools(found.instance).instance is found.instance
-    # Alone 100 J and seven devices at rest for 4 s, 380 J; as a pair 120 J and six of them for 2 s, 240 J.
-    assert ob.explain(instance, Schedule.of(instance, [0], [0])).objective.parts["count"] == pytest.approx(140)
+    # Alone 100 J and seven devices at rest for 4 s, 380 J; as a pair 120 J and six of them for 2 s,
+    # 240 J.
+    assert ob.explain(instance, Schedule.of(instance, [0], [0])).objective.parts[
+        "count"
+    ] == pytest.approx(140)
 
 
 def three_sites() -> Instance:

@@ -63,7 +63,9 @@ def test_one_round_proves_a_bound_and_not_too_much(monkeypatch: pytest.MonkeyPat
     assert solve(restricted(program, keep), 10.0).value > float(whole.proven)
 
 
-def test_what_is_known_without_edges_is_where_the_search_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_known_without_edges_is_where_the_search_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bounding, "LARGE", 0)
     monkeypatch.setattr(pricing, "TIME_PRICES", ())
     instance = instance_of(SPECS[0])
@@ -72,7 +74,8 @@ def test_what_is_known_without_edges_is_where_the_search_begins(monkeypatch: pyt
     fluid = fluid_model(instance, keep_edges=False)
     program = fluid.program()
     dual = np.asarray([n / 2**first.certificate.shift for n in first.certificate.numerator])
-    # Re-priced, the least reduced cost of every task is 0; the duals before that differ by one number per task.
+    # Re-priced, the least reduced cost of every task is 0; the duals before that differ by one
+    # number per task.
     known, again = first.reduced, pricing.by_pair(fluid, program, dual)
     pairs = instance.pairs
     for i in range(instance.num_tasks):
@@ -101,11 +104,19 @@ def test_no_time_no_duals() -> None:
 
 
 def test_ranks_are_within_groups() -> None:
-    assert ranked(np.array([0, 0, 1, 1, 1]), np.array([5.0, 4.0, 1.0, 9.0, 3.0])).tolist() == [1, 0, 0, 2, 1]
+    assert ranked(np.array([0, 0, 1, 1, 1]), np.array([5.0, 4.0, 1.0, 9.0, 3.0])).tolist() == [
+        1,
+        0,
+        0,
+        2,
+        1,
+    ]
 
 
 def priced_modes() -> Instance:
-    """A task of 2 s and 60 J, 1 s and 100 J, or 10 s and nothing; one of no time and 60 or 100 J."""
+    """A task of 2 s and 60 J, 1 s and 100 J, or 10 s and nothing; one of no time and 60 or
+    100 J.
+    """
     m = ob.Model()
     gpu = m.pool("gpu", count=4)
     m.task(modes=[m.mode(gpu, 2, 60.0), m.mode(gpu, 1, 100.0), m.mode(gpu, 10, 0.0)])

@@ -1,4 +1,6 @@
-"""Certificates: what they prove is computed from the instance, whoever made them; memory changes nothing."""
+"""Certificates: what they prove is computed from the instance, whoever made them; memory changes
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,12 @@ from optbench.model.result import Bound
 from tests.bounds.shops import FT06, shop
 
 TWO = shop([[[(0, d), (1, d)]] for d in (3, 4, 5)], [1, 1])
-LEVELS = ({"makespan": 1.0}, {"energy_j": 1.0}, {"energy_j": 1.0, "makespan_s": 50.0}, {"flow_time_s": 1.0})
+LEVELS = (
+    {"makespan": 1.0},
+    {"energy_j": 1.0},
+    {"energy_j": 1.0, "makespan_s": 50.0},
+    {"flow_time_s": 1.0},
+)
 
 
 def graph(weights: dict[str, float]) -> Instance:
@@ -32,7 +39,9 @@ def graph(weights: dict[str, float]) -> Instance:
 
 
 @pytest.mark.parametrize("weights", LEVELS)
-def test_every_bound_of_the_core_has_a_certificate_that_proves_it_again(weights: dict[str, float]) -> None:
+def test_every_bound_of_the_core_has_a_certificate_that_proves_it_again(
+    weights: dict[str, float],
+) -> None:
     instance = graph(weights)
     found = lower_bounds(instance, "auto", 2.0)
     assert found
@@ -42,7 +51,9 @@ def test_every_bound_of_the_core_has_a_certificate_that_proves_it_again(weights:
         assert (again.value, again.source, again.proof) == (bound.value, bound.source, bound.proof)
 
 
-@pytest.mark.parametrize("spec", ["geo_dc:days=0.05", "geo_dc:days=0.05,drain=yes,minimize=cost,local_hours=yes"])
+@pytest.mark.parametrize(
+    "spec", ["geo_dc:days=0.05", "geo_dc:days=0.05,drain=yes,minimize=cost,local_hours=yes"]
+)
 def test_stream_bounds_have_certificates(spec: str) -> None:
     instance = load_target(spec)
     found = lower_bounds(instance, "stream", 10.0)
@@ -79,7 +90,10 @@ def test_a_certificate_does_not_hold_where_the_relaxation_does_not() -> None:
         ('{"method": "oracle"}', "no method of the core is called 'oracle'"),
         (certificate_text("combinatorial", source="oracle"), "proves nothing"),
         (certificate_text("combinatorial", source="destructive", makespan=-1), "makespan is -1"),
-        (certificate_text("combinatorial", source="destructive", makespan=True), "makespan is True"),
+        (
+            certificate_text("combinatorial", source="destructive", makespan=True),
+            "makespan is True",
+        ),
         (certificate_text("fluid_lp"), "belong to other rows"),
         (certificate_text("stream_lp", slot_s="1"), "proves nothing"),
         (certificate_text("refutation"), "proves nothing"),
@@ -100,7 +114,9 @@ def test_a_compressed_bomb_is_not_unpacked() -> None:
 
 def test_what_takes_long_is_refused_unless_asked_for() -> None:
     ft06 = shop(FT06, [1] * 6)
-    (found,) = [bound for bound in combinatorial_bounds(ft06, 30.0) if bound.source == "destructive"]
+    (found,) = [
+        bound for bound in combinatorial_bounds(ft06, 30.0) if bound.source == "destructive"
+    ]
     assert found.certificate is not None
     with pytest.raises(CertificateError, match="takes long"):
         prove(ft06, found.certificate, costly=False)
@@ -110,7 +126,9 @@ def test_what_takes_long_is_refused_unless_asked_for() -> None:
 
 def test_a_value_above_what_the_certificate_proves_is_a_solvers() -> None:
     (bound,) = lower_bounds(TWO, "fluid")
-    assert labelled(TWO, replace(bound, value=bound.value + 1)) == Bound(bound.value + 1, "fluid_lp", "solver")
+    assert labelled(TWO, replace(bound, value=bound.value + 1)) == Bound(
+        bound.value + 1, "fluid_lp", "solver"
+    )
     assert labelled(TWO, replace(bound, value=bound.value - 1)) == bound
 
 
@@ -128,13 +146,19 @@ def test_a_deadline_before_the_earliest_end_is_certified() -> None:
     instance = m.build()
     found = refutation(instance)
     assert found is not None and found.certificate is not None
-    assert (found.proof, found.argument) == ("combinatorial", "task first ends at 5 at the earliest and must end by 4")
+    assert (found.proof, found.argument) == (
+        "combinatorial",
+        "task first ends at 5 at the earliest and must end by 4",
+    )
     assert prove_infeasible(instance, found.certificate) == found
 
 
 def test_a_limit_below_a_load_is_certified_and_one_at_it_is_not() -> None:
     found = refutation(one_machine(makespan=9.0))
-    assert found is not None and found.argument == "tasks that must end by 9 or before keep m0 busy until 10"
+    assert (
+        found is not None
+        and found.argument == "tasks that must end by 9 or before keep m0 busy until 10"
+    )
     assert refutation(one_machine(makespan=10.0)) is None
     assert certify_infeasible(one_machine(makespan=10.0)) is None
 
@@ -162,8 +186,9 @@ def test_a_floor_above_a_limit_is_certified() -> None:
 
 
 def test_rows_that_contradict_each_other_are_certified_by_a_farkas_ray() -> None:
-    """Each task takes 2 s and 10 J on one device, or 6 s and 1 J on the other. Within 6 s three of four take 10 J: 31 J in all,
-    above the limit of 20 J, which no metric shows by itself."""
+    """Each task takes 2 s and 10 J on one device, or 6 s and 1 J on the other. Within 6 s three of
+    four take 10 J: 31 J in all, above the limit of 20 J, which no metric shows by itself.
+    """
     m = ob.Model("torn")
     dear, cheap = m.pool("dear", count=1), m.pool("cheap", count=1)
     for k in range(4):
@@ -178,7 +203,12 @@ def test_rows_that_contradict_each_other_are_certified_by_a_farkas_ray() -> None
     assert prove_infeasible(instance, found.certificate) == found
     with pytest.raises(CertificateError):
         prove_infeasible(instance.with_limits(makespan_s=5.0), found.certificate)
-    assert farkas(replace(instance, limits=replace(instance.limits, metric_max={"makespan_s": 6.0})), 10.0) is None
+    assert (
+        farkas(
+            replace(instance, limits=replace(instance.limits, metric_max={"makespan_s": 6.0})), 10.0
+        )
+        is None
+    )
 
 
 def test_an_outcome_is_remembered_unless_it_is_asked_for_again() -> None:

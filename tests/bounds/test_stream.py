@@ -1,4 +1,6 @@
-"""Bounds of streams: derived by hand, never above brute force or any verified run, and proved again from their duals."""
+"""Bounds of streams: derived by hand, never above brute force or any verified run, and proved again
+from their duals.
+"""
 
 from __future__ import annotations
 
@@ -36,29 +38,48 @@ HOUR = 3600.0
 POLICIES = ("default_policy", "joint_nf", "ucb1")
 
 
-def farm(units: Any, release_s: Any, horizon_s: float | None, *, count: int = 2, way_s: float = 0.0, **options: Any) -> Instance:
-    """``count`` devices that sleep at 1 W; a unit takes 10 s and 40 J at the high clock, 20 s and 50 J at the low one.
+def farm(
+    units: Any,
+    release_s: Any,
+    horizon_s: float | None,
+    *,
+    count: int = 2,
+    way_s: float = 0.0,
+    **options: Any,
+) -> Instance:
+    """``count`` devices that sleep at 1 W; a unit takes 10 s and 40 J at the high clock, 20 s and
+    50 J at the low one.
 
-    Above sleep that is 30 J in 10 s, or 30 J in 20 s less: 40 − 10 = 30, 50 − 20 = 30; ``cheap`` makes the low one 45 J.
+    Above sleep that is 30 J in 10 s, or 30 J in 20 s less: 40 − 10 = 30, 50 − 20 = 30; ``cheap``
+    makes the low one 45 J.
     """
-    m = ob.Model("farm", time="seconds", horizon_s=horizon_s, preemptive=options.pop("preemptive", False))
+    m = ob.Model(
+        "farm", time="seconds", horizon_s=horizon_s, preemptive=options.pop("preemptive", False)
+    )
     site = m.place("site")
     if "price" in options:
         m.tariff(price_usd_per_kwh=options.pop("price"), every_s=HOUR, at=site)
     pool = m.pool("site", count=count, at=site, sleep_w=1.0, sleeps=True)
     fast = m.mode(pool, 10.0, energy_j=40.0, clock=1.0)
     slow = m.mode(pool, 20.0, energy_j=options.pop("slow_j", 45.0), clock=0.5)
-    m.tasks(np.asarray(units, dtype=float), kind=m.kind(modes=[fast, slow]), release_s=np.asarray(release_s, dtype=float))
+    m.tasks(
+        np.asarray(units, dtype=float),
+        kind=m.kind(modes=[fast, slow]),
+        release_s=np.asarray(release_s, dtype=float),
+    )
     m.minimize(**{options.pop("minimize", "energy_j"): 1.0})
     built, away = m.build(), options.pop("away", None)
     if away is not None:
         options["outages"] = outages_in_seconds(built, *away)
     made = with_stream(built, latency_s=way_s, opens=None if horizon_s is None else 0, **options)
-    return made if horizon_s is None else made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
+    return (
+        made if horizon_s is None else made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
+    )
 
 
-# Three tasks of 5 units in 1,000 s on two devices: rest costs 2 W x 1,000 s = 2,000 J whatever happens. Above rest a unit costs
-# 40 - 10 = 30 J at the high clock, 45 - 20 = 25 J at the low one: 15 units cost 2,000 + 375 J at least, running 300 s.
+# Three tasks of 5 units in 1,000 s on two devices: rest costs 2 W x 1,000 s = 2,000 J whatever
+# happens. Above rest a unit costs 40 - 10 = 30 J at the high clock, 45 - 20 = 25 J at the low one:
+# 15 units cost 2,000 + 375 J at least, running 300 s.
 
 
 def test_the_cheapest_modes_where_time_does_not_matter() -> None:
@@ -69,7 +90,8 @@ def test_the_cheapest_modes_where_time_does_not_matter() -> None:
 
 
 def test_a_budget_of_time_buys_the_high_clock() -> None:
-    # 3 x 80 s of running time leave room for 9 units at the low clock (180 s) and 6 at the high one (60 s): 225 + 180 J.
+    # 3 x 80 s of running time leave room for 9 units at the low clock (180 s) and 6 at the high one
+    # (60 s): 225 + 180 J.
     found = path_bound(farm([5, 5, 5], [0, 0, 100], 1000.0), sojourn_s=80.0)
     assert found is not None
     assert found.energy_j == pytest.approx(2405.0, rel=1e-6)
@@ -78,7 +100,10 @@ def test_a_budget_of_time_buys_the_high_clock() -> None:
 
 
 def test_the_way_in_takes_its_time_of_the_budget() -> None:
-    near, far = farm([5, 5, 5], [0, 0, 100], 1000.0), farm([5, 5, 5], [0, 0, 100], 1000.0, way_s=10.0)
+    near, far = (
+        farm([5, 5, 5], [0, 0, 100], 1000.0),
+        farm([5, 5, 5], [0, 0, 100], 1000.0, way_s=10.0),
+    )
     a, b = path_bound(near, sojourn_s=80.0), path_bound(far, sojourn_s=90.0)
     assert a is not None and b is not None
     assert a.energy_j == pytest.approx(b.energy_j, rel=1e-9)
@@ -86,8 +111,12 @@ def test_the_way_in_takes_its_time_of_the_budget() -> None:
 
 def test_what_nobody_can_do_has_no_bound() -> None:
     instance = farm([5, 5, 5], [0, 0, 100], 1000.0)
-    assert path_bound(instance, sojourn_s=49.0) is None  # 15 units take 150 s at the high clock, 50 a task
-    assert path_bound(farm([500, 5, 5], [0, 0, 100], 1000.0)) is None  # 510 units of 10 s on 2,000 s of devices
+    assert (
+        path_bound(instance, sojourn_s=49.0) is None
+    )  # 15 units take 150 s at the high clock, 50 a task
+    assert (
+        path_bound(farm([500, 5, 5], [0, 0, 100], 1000.0)) is None
+    )  # 510 units of 10 s on 2,000 s of devices
 
 
 def test_fewer_units_cost_more_each() -> None:
@@ -102,18 +131,22 @@ def test_fewer_units_cost_more_each() -> None:
 
 
 def test_too_much_work_is_bounded_over_all_amounts() -> None:
-    # 2,000 s of devices do 100 units at the low clock (25 J above rest), or more at the high one (30 J): with x low and y high
-    # units, 20 x + 10 y <= 2,000, (2,000 + 25 x + 30 y) / (x + y) is least at y = 200.
+    # 2,000 s of devices do 100 units at the low clock (25 J above rest), or more at the high one
+    # (30 J): with x low and y high units, 20 x + 10 y <= 2,000, (2,000 + 25 x + 30 y) / (x + y) is
+    # least at y = 200.
     instance = farm([1000], [0], 1000.0)
     bound = stream_bound(instance)
     assert bound is not None
     assert bound.value == pytest.approx(40.0, rel=1e-6)
     done = ob.simulate(instance, "default_policy")
-    assert path_metrics(instance, done.metrics)["floor_offered_j_per_unit"] == pytest.approx(40.0, rel=1e-6)
+    assert path_metrics(instance, done.metrics)["floor_offered_j_per_unit"] == pytest.approx(
+        40.0, rel=1e-6
+    )
 
 
 def test_one_more_device_saves_no_more_than_its_value() -> None:
-    # 150 units on 2 x 1,000 s: 2,000 s less the last 1,000 s; devices are short, so that the low clock has its price.
+    # 150 units on 2 x 1,000 s: 2,000 s less the last 1,000 s; devices are short, so that the low
+    # clock has its price.
     tight = farm([150], [0], 1000.0)
     more = farm([150], [0], 1000.0, count=3)
     a, b = path_bound(tight), path_bound(more)
@@ -124,15 +157,18 @@ def test_one_more_device_saves_no_more_than_its_value() -> None:
 
 
 def test_a_device_that_is_never_away_is_worth_all_of_the_time() -> None:
-    # One of two devices is away for 500 s: 1,500 s do 75 units at the low clock; a device-second more moves 0.1 units by 5 J.
-    found = path_bound(farm([50, 50], [0, 0], 1000.0, preemptive=True, away=([200.0, 700.0], 0, [1, -1])))
+    # One of two devices is away for 500 s: 1,500 s do 75 units at the low clock; a device-second
+    # more moves 0.1 units by 5 J.
+    found = path_bound(
+        farm([50, 50], [0, 0], 1000.0, preemptive=True, away=([200.0, 700.0], 0, [1, -1]))
+    )
     assert found is not None
     assert found.device_value_j["site"] == pytest.approx(1000.0 * 0.5, rel=1e-4)
 
 
 def test_of_drained_work_one_more_device_ends_the_rest_sooner() -> None:
-    # 100 units on n devices: 1,000 / n s at the high clock, in which nothing rests: 40 J each. One more device would rest for as
-    # long if it did nothing, and saves just that: 1 W over 500 s.
+    # 100 units on n devices: 1,000 / n s at the high clock, in which nothing rests: 40 J each. One
+    # more device would rest for as long if it did nothing, and saves just that: 1 W over 500 s.
     found = path_bound(farm([1] * 100, [0] * 100, None))
     assert found is not None
     assert found.energy_j == pytest.approx(100 * 40.0, rel=1e-6)
@@ -140,25 +176,36 @@ def test_of_drained_work_one_more_device_ends_the_rest_sooner() -> None:
 
 
 def test_drained_rest_is_paid_until_the_last_end() -> None:
-    # One task of 10 units, one device: 100 s at the high clock cost 400 J, 200 s at the low one 450 J; nothing rests beside it.
+    # One task of 10 units, one device: 100 s at the high clock cost 400 J, 200 s at the low one 450
+    # J; nothing rests beside it.
     instance = farm([10], [0], None, count=1)
     bound = lower_bounds(instance)
     assert max(each.value for each in bound) == pytest.approx(400.0, rel=1e-6)
-    # With a second device the fast way pays 100 J of rest for it. The programme may split the task over both, so that the slow
-    # way takes 100 s too: 10 x 25 J above the rest of two devices.
+    # With a second device the fast way pays 100 J of rest for it. The programme may split the task
+    # over both, so that the slow way takes 100 s too: 10 x 25 J above the rest of two devices.
     two = stream_bound(farm([10], [0], None, count=2))
     assert two is not None
     assert two.value == pytest.approx(250.0 + 200.0, rel=1e-6)
 
 
-# Prices of 1 and 0.1 $/kWh in turn, by the hour. A task of 100 units comes at 0, one of 1 unit at 3,600 s: one device rests for
-# the whole first hour at least. A unit costs 30 J above rest at the high clock, 50 J at the low one.
+# Prices of 1 and 0.1 $/kWh in turn, by the hour. A task of 100 units comes at 0, one of 1 unit at
+# 3,600 s: one device rests for the whole first hour at least. A unit costs 30 J above rest at the
+# high clock, 50 J at the low one.
 PRICES = [1.0, 0.1, 1.0, 0.1, 1.0, 1.0]
 J_PER_KWH = 3.6e6
 
 
 def priced(**options: Any) -> Instance:
-    return farm([100, 1], [0, 3600.0], None, count=1, price=PRICES, minimize="cost_usd", slow_j=70.0, **options)
+    return farm(
+        [100, 1],
+        [0, 3600.0],
+        None,
+        count=1,
+        price=PRICES,
+        minimize="cost_usd",
+        slow_j=70.0,
+        **options,
+    )
 
 
 def test_work_waits_for_the_cheap_hour() -> None:
@@ -188,7 +235,8 @@ def test_deadlines_count_where_they_are_due() -> None:
 
 
 def test_an_outage_takes_its_devices() -> None:
-    # 2 devices for 1,000 s, one of them away for 500 s: 1,500 s do 75 units at the low clock; 100 units need 50 at the high one.
+    # 2 devices for 1,000 s, one of them away for 500 s: 1,500 s do 75 units at the low clock; 100
+    # units need 50 at the high one.
     instance = farm([50, 50], [0, 0], 1000.0, preemptive=True, away=([200.0, 700.0], 0, [1, -1]))
     found = path_bound(instance)
     assert found is not None
@@ -196,10 +244,15 @@ def test_an_outage_takes_its_devices() -> None:
 
 
 def two_sites(cap_w: float) -> Instance:
-    """A unit takes 10 s at both sites, 40 J at the first and 70 J at the second; the first has a power cap, nothing rests."""
+    """A unit takes 10 s at both sites, 40 J at the first and 70 J at the second; the first has a
+    power cap, nothing rests.
+    """
     m = ob.Model("two sites", time="seconds", horizon_s=1000.0)
     near, far = m.place("near"), m.place("far")
-    modes = [m.mode(m.pool(n, count=2, at=p), 10.0, energy_j=e) for n, p, e in (("a", near, 40.0), ("b", far, 70.0))]
+    modes = [
+        m.mode(m.pool(n, count=2, at=p), 10.0, energy_j=e)
+        for n, p, e in (("a", near, 40.0), ("b", far, 70.0))
+    ]
     m.tasks(np.full(3, 5.0), kind=m.kind(modes=modes))
     m.limit(power_w=cap_w, at=near)
     m.minimize(energy_j=1.0)
@@ -207,7 +260,8 @@ def two_sites(cap_w: float) -> Instance:
 
 
 def test_a_power_cap_and_what_a_watt_is_worth() -> None:
-    # 0.2 W over 1,000 s are 200 J: 5 units at the first site, 10 at the second. Of each joule more 1/40 unit saves 30 J.
+    # 0.2 W over 1,000 s are 200 J: 5 units at the first site, 10 at the second. Of each joule more
+    # 1/40 unit saves 30 J.
     found = path_bound(two_sites(0.2))
     assert found is not None
     assert found.energy_j == pytest.approx(5 * 40 + 10 * 70, rel=1e-6)
@@ -242,32 +296,52 @@ def test_twice_the_power_twice_the_bound(minimize: str) -> None:
 
 def test_more_time_never_costs_more_and_finer_slots_never_less() -> None:
     instance = GeoDc(days=0.25, drain=True, minimize="cost").instance(1)
-    values = [slotted_bound(instance, HOUR, sojourn_s=s).value for s in (700.0, 1000.0, 2000.0, 10_000.0)]  # type: ignore[union-attr]
+    values = [
+        slotted_bound(instance, HOUR, sojourn_s=s).value for s in (700.0, 1000.0, 2000.0, 10_000.0)
+    ]  # type: ignore[union-attr]
     assert values == sorted(values, reverse=True)
     one = stream_bound(instance)
     assert one is not None
     assert one.value <= values[-1] * (1 + 1e-9)
 
 
-def small(seed: int, *, drained: bool = False, tick_s: float | Literal["auto"] = "auto") -> Instance:
-    """Up to 20 tasks of up to two kinds, up to three pools and ways in, half of them with outages."""
+def small(
+    seed: int, *, drained: bool = False, tick_s: float | Literal["auto"] = "auto"
+) -> Instance:
+    """Up to 20 tasks of up to two kinds, up to three pools and ways in, half of them with
+    outages.
+    """
     rng = np.random.default_rng([seed, 77])
     fails = bool(rng.random() < 0.5)
-    m = ob.Model(f"small-{seed}", tick_s=tick_s, preemptive=fails, horizon_s=None if drained else 12.0)
+    m = ob.Model(
+        f"small-{seed}", tick_s=tick_s, preemptive=fails, horizon_s=None if drained else 12.0
+    )
     counts = rng.integers(1, 5, rng.integers(1, 4)).tolist()
-    pools = [m.pool(f"p{k}", count=c, sleep_w=float(rng.integers(0, 3)), sleeps=True) for k, c in enumerate(counts)]
+    pools = [
+        m.pool(f"p{k}", count=c, sleep_w=float(rng.integers(0, 3)), sleeps=True)
+        for k, c in enumerate(counts)
+    ]
     kinds = int(rng.integers(1, 3))
     total = 0
     for _ in range(kinds):
         modes = [
-            m.mode({pool: n}, float(rng.choice([0.25, 0.5, 1.0])), energy_j=float(rng.integers(1, 9)), clock=clock)
+            m.mode(
+                {pool: n},
+                float(rng.choice([0.25, 0.5, 1.0])),
+                energy_j=float(rng.integers(1, 9)),
+                clock=clock,
+            )
             for pool, c in zip(pools, counts, strict=True)
             for n in range(1, min(3, c) + 1)
             for clock in (0.5, 1.0)
         ]
         n = int(rng.integers(1, 11))
         total += n
-        m.tasks(rng.integers(1, 9, n) * 1.0, kind=m.kind(modes=modes), release_s=np.sort(rng.integers(0, 16, n) * 0.5))
+        m.tasks(
+            rng.integers(1, 9, n) * 1.0,
+            kind=m.kind(modes=modes),
+            release_s=np.sort(rng.integers(0, 16, n) * 0.5),
+        )
     m.minimize(energy_j=1.0)
     built = m.build()
     rows = sorted(
@@ -281,16 +355,25 @@ def small(seed: int, *, drained: bool = False, tick_s: float | Literal["auto"] =
     outages = outages_in_seconds(built, time, pool, gone)
     ways = rng.integers(0, 4, (2, len(pools))) * 0.5
     made = with_stream(
-        built, ingress=rng.integers(0, 2, total), latency_s=ways, outages=outages, opens=None if drained else 0,
+        built,
+        ingress=rng.integers(0, 2, total),
+        latency_s=ways,
+        outages=outages,
+        opens=None if drained else 0,
         ingress_names=("north", "south"),
-    )  # fmt: skip
+    )
     return made if drained else made.with_objective(Objective.weighted({"j_per_unit": 1.0}))
 
 
 def waste_could_pay(instance: Instance) -> bool:
-    """Whether a mode draws no more than its devices at rest: interrupted work that runs on after its end costs nothing then."""
+    """Whether a mode draws no more than its devices at rest: interrupted work that runs on after
+    its end costs nothing then.
+    """
     modes = instance.modes
-    allowed = instance.preemptive and modes.energy_per_unit_j <= instance.mode_rest_w * modes.time_per_unit_s * (1 + 1e-6)
+    allowed = (
+        instance.preemptive
+        and modes.energy_per_unit_j <= instance.mode_rest_w * modes.time_per_unit_s * (1 + 1e-6)
+    )
     return bool(np.any(allowed))
 
 
@@ -299,16 +382,21 @@ def waste_could_pay(instance: Instance) -> bool:
 def test_no_floor_is_above_a_verified_run(seed: int) -> None:
     instance = small(seed)
     for policy in POLICIES:
-        # simulate checks the floors and bounds against what it has verified, and raises a contradiction.
+        # simulate checks the floors and bounds against what it has verified, and raises a
+        # contradiction.
         done = ob.simulate(instance, policy, seed=seed % 100)
         assert done.verified, done.violations
         if not done.units_done > 0:
             continue
         if waste_could_pay(instance):
-            assert slotted_bound(instance, 1.3) is None and "floor_own_j_per_unit" not in done.metrics
+            assert (
+                slotted_bound(instance, 1.3) is None and "floor_own_j_per_unit" not in done.metrics
+            )
             continue
         reached, sojourn_s = done.metrics["j_per_unit"], done.metrics["sojourn_censored_s"]
-        assert done.metrics["floor_own_j_per_unit"] <= done.metrics["floor_frontier_j_per_unit"] * (1 + 1e-9)
+        assert done.metrics["floor_own_j_per_unit"] <= done.metrics["floor_frontier_j_per_unit"] * (
+            1 + 1e-9
+        )
         for slot_s in (0.5, 1.3, 4.0):
             found = slotted_bound(instance, slot_s, sojourn_s)
             assert found is not None
@@ -318,7 +406,9 @@ def test_no_floor_is_above_a_verified_run(seed: int) -> None:
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 1_000_000), st.sampled_from(["energy_j", "flow_time_s", "makespan_s"]))
 def test_no_bound_is_above_a_drained_run(seed: int, metric: str) -> None:
-    instance = small(seed, drained=True).with_objective(Objective.weighted({metric: 1.0, "energy_j": 0.5}))
+    instance = small(seed, drained=True).with_objective(
+        Objective.weighted({metric: 1.0, "energy_j": 0.5})
+    )
     for policy in POLICIES:
         done = ob.simulate(instance, policy, seed=seed % 100)
         assert done.verified and isinstance(done.objective, float)
@@ -330,14 +420,21 @@ def test_no_bound_is_above_a_drained_run(seed: int, metric: str) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_never_above_brute_force(seed: int) -> None:
-    """Any objective, limits, tariffs, precedence, caps: what the programme does not know it leaves out."""
+    """Any objective, limits, tariffs, precedence, caps: what the programme does not know it leaves
+    out.
+    """
     instance = tiny_with_ways(seed)
     best = brute_force(instance)
     if best is None:
         return
     slots = (None, instance.tick_s, 2.5 * instance.tick_s)
-    for found in (stream_bound(instance) if slot_s is None else slotted_bound(instance, slot_s) for slot_s in slots):
-        assert found is None or found.value <= best.objectives[0] + 1e-9 * max(1.0, abs(best.objectives[0]))
+    for found in (
+        stream_bound(instance) if slot_s is None else slotted_bound(instance, slot_s)
+        for slot_s in slots
+    ):
+        assert found is None or found.value <= best.objectives[0] + 1e-9 * max(
+            1.0, abs(best.objectives[0])
+        )
 
 
 def worth(program: Any, dual: Floats) -> float:
@@ -346,22 +443,33 @@ def worth(program: Any, dual: Floats) -> float:
 
 
 @pytest.mark.parametrize(
-    "spec", [GeoDc(days=0.3, drain=True, minimize="cost", sojourn_s=1500.0), GeoDc(days=0.3, inference=0.05)]
+    "spec",
+    [
+        GeoDc(days=0.3, drain=True, minimize="cost", sojourn_s=1500.0),
+        GeoDc(days=0.3, inference=0.05),
+    ],
 )
 def test_repaired_duals_prove_what_the_solver_says_and_rough_ones_no_more(spec: GeoDc) -> None:
     instance = spec.instance(0)
     work = traffic(instance)
-    program = stream_program(instance, work, slots_of(instance, work, HOUR), Demand(1e6 if spec.inference else None))
+    program = stream_program(
+        instance, work, slots_of(instance, work, HOUR), Demand(1e6 if spec.inference else None)
+    )
     answer = solve_scaled(program.lp, 60.0)
     assert answer.status == "Optimal" and answer.dual is not None
     width = program.slots.width
-    best = worth(program, repaired(program.lp, answer.dual, len(program.cls), program.classes, width))
+    best = worth(
+        program, repaired(program.lp, answer.dual, len(program.cls), program.classes, width)
+    )
     scale = abs(answer.value)
     assert best == pytest.approx(answer.value, abs=1e-6 * scale)
     rng = np.random.default_rng(0)
     for _ in range(5):
         rough = answer.dual * rng.uniform(0.9, 1.1, len(answer.dual))
-        assert worth(program, repaired(program.lp, rough, len(program.cls), program.classes, width)) <= best + 1e-6 * scale
+        assert (
+            worth(program, repaired(program.lp, rough, len(program.cls), program.classes, width))
+            <= best + 1e-6 * scale
+        )
 
 
 def test_the_certificate_proves_the_bound_again() -> None:
@@ -383,7 +491,9 @@ def test_tasks_that_fit_the_same_devices_are_one_class() -> None:
 
 
 def test_beaten_modes_are_left_out() -> None:
-    instance = farm([5], [0], 1000.0, slow_j=80.0)  # 60 J above rest in 20 s: the high clock is better in everything
+    instance = farm(
+        [5], [0], 1000.0, slow_j=80.0
+    )  # 60 J above rest in 20 s: the high clock is better in everything
     assert undominated(instance, np.arange(2), times=True).tolist() == [0]
     assert undominated(farm([5], [0], 1000.0), np.arange(2), times=False).tolist() == [0, 1]
 

@@ -117,7 +117,8 @@ def test_foreign_fields_and_instances_without_a_stream_prove_nothing(data: dict[
 
 
 def test_a_mean_below_a_second_is_a_limit_like_any() -> None:
-    # 15 units take 150 s of running time; 15 hundredths of that are 1.5 s for three tasks, 0.5 s each.
+    # 15 units take 150 s of running time; 15 hundredths of that are 1.5 s for three tasks, 0.5 s
+    # each.
     assert path_bound(farm([5, 5, 5], [0, 0, 100], 1000.0), sojourn_s=0.5) is None
     found = path_bound(farm([0.05] * 3, [0, 0, 100], 1000.0), sojourn_s=0.5)
     assert found is not None and found.energy_j == pytest.approx(2000 + 0.15 * 30, rel=1e-6)

@@ -15,7 +15,9 @@ from tests.bounds.test_stream import small
 @pytest.mark.parametrize("seed", [250, 281, 311, 325])
 @pytest.mark.parametrize("slot_s", [0.5, 4.0])
 def test_deadlines_never_make_a_bound_weaker(seed: int, slot_s: float) -> None:
-    """Repaired duals pay for errors where a deadline makes prices fall: 2.414999, 2.415000 without; or prove nothing."""
+    """Repaired duals pay for errors where a deadline makes prices fall: 2.414999, 2.415000 without;
+    or prove nothing.
+    """
     free, rng = small(seed, drained=seed % 2 == 0), np.random.default_rng(seed)
     if not free.is_open:
         metric = str(rng.choice(["energy_j", "flow_time_s", "makespan_s"]))
@@ -24,6 +26,9 @@ def test_deadlines_never_make_a_bound_weaker(seed: int, slot_s: float) -> None:
     due = np.where(rng.random(free.num_tasks) < 0.6, due, np.inf)
     hard = np.full(free.num_tasks, not free.is_open)
     tight = replace(free, tasks=replace(free.tasks, deadline=due, deadline_hard=hard))
-    with_deadlines, without = slotted_bound(tight, slot_s, due=free.is_open), slotted_bound(free, slot_s)
+    with_deadlines, without = (
+        slotted_bound(tight, slot_s, due=free.is_open),
+        slotted_bound(free, slot_s),
+    )
     assert with_deadlines is not None and without is not None
     assert with_deadlines.value >= without.value

@@ -296,7 +296,8 @@ def test_columns_rows_and_costs_are_scaled_by_powers_of_two(
     monkeypatch.setattr(stream_duals, "solve_in_units", watched)
     found = solve_scaled(assemble(columns, rows), 5.0)
     assert seen == [[[4.0, 256.0], [1 / 32], 128.0]]
-    # An entry of 1/8 is 1/2 of what x is counted in: twice that is 1. Without costs their unit is 1.
+    # An entry of 1/8 is 1/2 of what x is counted in: twice that is 1. Without costs their unit is
+    # 1.
     columns, rows = LpColumns(), LpRows()
     rows.add("row", 0.25, (0, columns.add(1, 0.0, 6.0), 0.125))
     assert solve_scaled(assemble(columns, rows), 5.0).primal[0] >= 2.0
@@ -311,7 +312,8 @@ def test_j_per_unit_is_the_rate_of_energy() -> None:
 
 
 def test_rest_leaves_less_of_a_power_cap() -> None:
-    # Two devices rest at 1 W each below a cap of 5 W: 3 W over 1,000 s. A unit takes 30 J above rest.
+    # Two devices rest at 1 W each below a cap of 5 W: 3 W over 1,000 s. A unit takes 30 J above
+    # rest.
     instance = farm([5], [0], 1000.0)
     limits = replace(instance.limits, cap_place=np.array([0]), cap_w=np.array([5.0]))
     instance = replace(instance, limits=limits)

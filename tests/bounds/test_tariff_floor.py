@@ -148,7 +148,9 @@ def test_a_pool_without_power_at_rest_costs_nothing_by_resting() -> None:
     m.tariff(price_usd_per_kwh=1.0)
     m.minimize(cost_usd=1.0)
     # One joule at a dollar per kWh, and nothing else.
-    assert tariff_floor(relax(m.build()), "cost_usd", 4.0) == pytest.approx(1.0 / J_PER_KWH, rel=1e-6)
+    assert tariff_floor(relax(m.build()), "cost_usd", 4.0) == pytest.approx(
+        1.0 / J_PER_KWH, rel=1e-6
+    )
 
 
 def test_without_tariffs_energy_is_free() -> None:

@@ -17,7 +17,9 @@ Resource = tuple[int, dict[int, int]]
 
 @dataclass
 class State:
-    """Windows, modes, edges (source, target, lag) and resources in the layout of the compiled code."""
+    """Windows, modes, edges (source, target, lag) and resources in the layout of the
+    compiled code.
+    """
 
     windows: Sequence[Window]
     modes: Sequence[Sequence[int]]

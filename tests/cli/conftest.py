@@ -35,7 +35,11 @@ Cli = Callable[..., Outcome]
 
 def environment() -> dict[str, str]:
     """This process's, without what would change the output."""
-    return {k: v for k, v in os.environ.items() if k not in ("OPTBENCH_WORKSPACE", "OPTBENCH_DEBUG", "FORCE_COLOR", "COLUMNS")}
+    return {
+        k: v
+        for k, v in os.environ.items()
+        if k not in ("OPTBENCH_WORKSPACE", "OPTBENCH_DEBUG", "FORCE_COLOR", "COLUMNS")
+    }
 
 
 @pytest.fixture
@@ -63,8 +67,9 @@ def cli(tmp_path: Path) -> Cli:
 def shop_file(cli: Cli, tmp_path: Path) -> Path:
     """Two jobs on two machines; the optimum is 9 by hand.
 
-    Job 0: machine 0 for 3, machine 1 for 2. Job 1: machine 0 for 4, machine 1 for 2. Machine 0 works 7, and whatever comes
-    last on it still needs 2 on machine 1: no schedule is shorter than 9. Job 0 first, then job 1: 3, 7, and 7 + 2 = 9.
+    Job 0: machine 0 for 3, machine 1 for 2. Job 1: machine 0 for 4, machine 1 for 2. Machine 0
+    works 7, and whatever comes last on it still needs 2 on machine 1: no schedule is shorter than
+    9. Job 0 first, then job 1: 3, 7, and 7 + 2 = 9.
     """
     path = tmp_path / "shop.txt"
     path.write_text("2 2\n0 3 1 2\n0 4 1 2\n")

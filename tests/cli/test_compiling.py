@@ -1,4 +1,6 @@
-"""What a first use compiles is announced, no part of the solver's time, and not compiled again; ``init`` offers to do it."""
+"""What a first use compiles is announced, no part of the solver's time, and not compiled again;
+``init`` offers to do it.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ def test_the_parts_in_json_sum_to_the_excess(cli: Cli) -> None:
     assert why["value"] == done.json["objective"]
     assert math.fsum(why["parts"].values()) == why["excess"] == why["value"] - why["bound"]
     assert done.json["explain"]["energy"]["label"] == "energy_j"
-    assert {row["resource"] for row in done.json["explain"]["marginal_values"]} >= {"devices of a100-pcie", "due dates"}
+    assert {row["resource"] for row in done.json["explain"]["marginal_values"]} >= {
+        "devices of a100-pcie",
+        "due dates",
+    }
 
 
 def test_tables_and_page(cli: Cli, tmp_path: Path) -> None:

@@ -21,7 +21,10 @@ def test_a_table_for_people_and_files_for_machines(cli: Cli, tmp_path: Path) -> 
     files = ("-o", "front.json", "--html", "front.html", "--csv", "front.csv")
     done = cli("pareto", SMALL, "--points", "3", "--time-limit", "5s", *files)
     assert done.code == 0
-    assert done.out.count("proven") >= 3 and "horizon in which every task can have its cheapest mode" in done.out
+    assert (
+        done.out.count("proven") >= 3
+        and "horizon in which every task can have its cheapest mode" in done.out
+    )
     assert "point 3 of 3 under" in done.err
     front = json.loads((tmp_path / "front.json").read_text())
     rows = list(csv.DictReader((tmp_path / "front.csv").open()))
@@ -31,7 +34,19 @@ def test_a_table_for_people_and_files_for_machines(cli: Cli, tmp_path: Path) -> 
 
 
 def test_json_on_stdout_with_other_metrics(cli: Cli) -> None:
-    words = ("--x", "energy_j", "--y", "flow_time_s", "--points", "2", "--time-limit", "5s", "--horizon", "20m", "--json")
+    words = (
+        "--x",
+        "energy_j",
+        "--y",
+        "flow_time_s",
+        "--points",
+        "2",
+        "--time-limit",
+        "5s",
+        "--horizon",
+        "20m",
+        "--json",
+    )
     done = cli("pareto", SMALL, *words)
     assert done.code == 0 and done.err == ""
     asked = {"x": "energy_j", "y": "flow_time_s", "horizon_s": 1200, "horizon_from": "given"}
@@ -65,7 +80,9 @@ def test_ctrl_c_keeps_the_points(tmp_path: Path) -> None:
     command = [*COMMAND, "pareto", "gpu_dag:tasks=30", "--time-limit", "3s", "-o", "front.json"]
     errors = tmp_path / "stderr"
     with errors.open("w") as err:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, cwd=tmp_path, env=environment())
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=err, text=True, cwd=tmp_path, env=environment()
+        )
         give_up = time.monotonic() + PATIENCE_S
         while "point 2 of 10" not in errors.read_text() and time.monotonic() < give_up:
             time.sleep(0.1)

@@ -9,8 +9,12 @@ import pytest
 from optbench.store.run_store import Store
 from tests.cli.conftest import Cli
 
-# The workspace's own study of that name takes the place of the built-in one, which takes half a minute.
-TINY = 'problems = ["jobshop:jobs=3,machines=3"]\nsolvers = ["cpsat", "fcfs"]\ntime_limit = "5s"\nbound_limit = "1s"\n'
+# The workspace's own study of that name takes the place of the built-in one, which takes half a
+# minute.
+TINY = (
+    'problems = ["jobshop:jobs=3,machines=3"]\nsolvers = ["cpsat", "fcfs"]\ntime_limit = '
+    '"5s"\nbound_limit = "1s"\n'
+)
 FOLDER = "optbench-quickstart"
 
 
@@ -24,7 +28,11 @@ def test_in_a_workspace_its_results_stay_there(cli: Cli, tmp_path: Path) -> None
     (with_study(tmp_path) / "optbench.toml").touch()
     done = cli("quickstart", "--no-track")
     assert done.code == 0
-    assert "3 of 3 cells done" in done.out and "where to look next" in done.out and "optbench ui" in done.out
+    assert (
+        "3 of 3 cells done" in done.out
+        and "where to look next" in done.out
+        and "optbench ui" in done.out
+    )
     assert len(Store(tmp_path / ".optbench").records()) == 3
     assert not (tmp_path / FOLDER).exists() and "no workspace was found here" not in done.out
 
@@ -33,7 +41,10 @@ def test_outside_of_a_workspace_one_is_made_and_found_again(cli: Cli, tmp_path: 
     root = with_study(tmp_path / FOLDER)
     first = cli("quickstart", "--no-track")
     assert first.code == 0
-    assert f"no workspace was found here; a new one is in {root}" in first.out and f"cd {FOLDER}" in first.out
+    assert (
+        f"no workspace was found here; a new one is in {root}" in first.out
+        and f"cd {FOLDER}" in first.out
+    )
     again = cli("quickstart", "--no-track", "--json")
     assert again.code == 0 and again.json["skipped"] == 3 and "no workspace" not in again.err
     assert len(Store(root / ".optbench").records()) == 3
@@ -48,4 +59,7 @@ def test_a_gate_that_does_not_hold_shows_in_the_exit_code(cli: Cli, tmp_path: Pa
 def test_the_built_in_study(cli: Cli, tmp_path: Path) -> None:
     done = cli("quickstart", "--json")
     assert done.code == 0 and done.json["failed"] == 0 and done.json["cells"] == 84
-    assert Path(done.json["report"]).is_file() and (tmp_path / FOLDER / "mlflow" / "mlflow.db").is_file()
+    assert (
+        Path(done.json["report"]).is_file()
+        and (tmp_path / FOLDER / "mlflow" / "mlflow.db").is_file()
+    )

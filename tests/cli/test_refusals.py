@@ -25,7 +25,9 @@ REFUSED = {
     "solve jobshop --time-limit 10x": "--time-limit: '10x' is no duration; write 10s",
     "solve jobshop --time-limit -3s": "'-3s' is not a positive duration",
     "solve jobshop --time-limit nan": "'nan' is not a positive duration",
-    "solve jobshop --threads 0": "--threads: '0' is not allowed; it takes a whole number of at least 1",
+    "solve jobshop --threads 0": (
+        "--threads: '0' is not allowed; it takes a whole number of at least 1"
+    ),
     "solve jobshop --seed 1.5": "--seed: '1.5' is not allowed",
     "solve jobshop -p time": "'time' is not a parameter; write key=value",
     "solve jobshop -p a=1 -p a=2": "-p a is given twice: '1' and '2'",
@@ -55,7 +57,11 @@ def test_one_message_that_helps(cli: Cli, words: str) -> None:
 
 
 def test_machines_get_the_same_message_as_json(cli: Cli) -> None:
-    for words in (["solve", "jobshp", "--json"], ["solv", "--json"], ["solve", "jobshop", "--oops", "--json"]):
+    for words in (
+        ["solve", "jobshp", "--json"],
+        ["solv", "--json"],
+        ["solve", "jobshop", "--oops", "--json"],
+    ):
         done = cli(*words)
         assert done.code == 2
         assert done.err == f"optbench: {done.json['error']}\n"
@@ -85,7 +91,9 @@ def test_an_unwritable_file_is_refused_before_the_work(cli: Cli, tmp_path: Path)
     assert done.code == 2 and "there is no folder 'file'" in done.err
 
 
-def test_a_result_is_saved_elsewhere_when_its_file_cannot_be_written_any_more(cli: Cli, shop_file: Path) -> None:
+def test_a_result_is_saved_elsewhere_when_its_file_cannot_be_written_any_more(
+    cli: Cli, shop_file: Path
+) -> None:
     done = cli("solve", shop_file, "-q", "--json", "-o", "/dev/full")
     assert done.code == 0
     rescue = Path(done.json["schedule_file"])
@@ -118,15 +126,31 @@ def test_a_proven_infeasible_instance_is_exit_code_3(cli: Cli, tmp_path: Path) -
     # Two tasks of 3 s on one device cannot both end by 5.
     done = cli("solve", "i.json", "--json", "-o", "s.json")
     assert done.code == 3
-    assert (done.json["status"], done.json["objective"], done.json["schedule_file"]) == ("infeasible", None, None)
-    assert (done.json["infeasibility"]["source"], done.json["infeasibility"]["proof"]) == ("jackson:p", "combinatorial")
-    assert "infeasible: proven by jackson:p (combinatorial): tasks that must end by 5" in cli("solve", "i.json").out
+    assert (done.json["status"], done.json["objective"], done.json["schedule_file"]) == (
+        "infeasible",
+        None,
+        None,
+    )
+    assert (done.json["infeasibility"]["source"], done.json["infeasibility"]["proof"]) == (
+        "jackson:p",
+        "combinatorial",
+    )
+    assert (
+        "infeasible: proven by jackson:p (combinatorial): tasks that must end by 5"
+        in cli("solve", "i.json").out
+    )
 
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     command = f"{COMMAND[0]} -m {COMMAND[2]} schema instance | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=60, check=False
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(),
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -134,14 +158,27 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
 def test_a_full_disk_behind_stdout_is_told(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [*COMMAND, "list"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), cwd=tmp_path, timeout=60
+            [*COMMAND, "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment(),
+            cwd=tmp_path,
+            timeout=60,
         )
-    assert done.returncode == 2 and "No space left" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        done.returncode == 2 and "No space left" in done.stderr and "Traceback" not in done.stderr
+    )
 
 
 def test_the_traceback_is_one_variable_away(tmp_path: Path) -> None:
     command = [*COMMAND, "verify", "jobshop", "nothing.json"]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "OPTBENCH_DEBUG": "1"}, timeout=60
+        command,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "OPTBENCH_DEBUG": "1"},
+        timeout=60,
     )
     assert done.returncode == 2 and "nothing.json: no such file" in done.stderr

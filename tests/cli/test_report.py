@@ -1,4 +1,6 @@
-"""``optbench report``: what is written where, for people and for machines, and what it says when there is nothing."""
+"""``optbench report``: what is written where, for people and for machines, and what it says when
+there is nothing.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,26 @@ def test_a_study_and_the_list_of_studies(cli: Cli, tmp_path: Path) -> None:
     assert "Which rule is closer?" in page.read_text() and "gap &lt; 1" in page.read_text()
 
     told = cli("report", "rules", "--json", "-o", "here.html").json
-    assert (told["study"], told["cells"], told["done"], told["failed"], told["report"]) == ("rules", 6, 6, 0, "here.html")
+    assert (told["study"], told["cells"], told["done"], told["failed"], told["report"]) == (
+        "rules",
+        6,
+        6,
+        0,
+        "here.html",
+    )
     assert {each["solver"] for each in told["ranking"]} == {"fcfs", "heft"}
     assert told["gates"][0]["verdict"] == "holds" and told["verdict"]
     assert [each["words"] for each in told["caveats"]] == [
-        "2 instances are too few for 95 % intervals: theirs are too narrow, and tell no solvers apart"
+        (
+            "2 instances are too few for 95 % intervals: theirs are too narrow, and tell no "
+            "solvers "
+            "apart"
+        )
     ]
-    assert '"../../cells/' in page.read_text() and '".optbench/cells/' in (tmp_path / "here.html").read_text()
+    assert (
+        '"../../cells/' in page.read_text()
+        and '".optbench/cells/' in (tmp_path / "here.html").read_text()
+    )
 
     listed = cli("report", "--json").json
     assert [each["study"] for each in listed["studies"]] == ["rules"]
@@ -49,4 +64,6 @@ def test_a_study_and_the_list_of_studies(cli: Cli, tmp_path: Path) -> None:
 
 def test_the_page_goes_to_a_file(cli: Cli) -> None:
     assert "give the path of a file" in cli("report", "quickstart", "-o", "-").err
-    assert "there is no folder 'no/such'" in cli("report", "quickstart", "-o", "no/such/page.html").err
+    assert (
+        "there is no folder 'no/such'" in cli("report", "quickstart", "-o", "no/such/page.html").err
+    )

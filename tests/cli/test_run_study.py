@@ -1,4 +1,6 @@
-"""``optbench run`` as a command: what it says, what it means to a script, and what survives Ctrl-C and kill -9."""
+"""``optbench run`` as a command: what it says, what it means to a script, and what survives Ctrl-C
+and kill -9.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def lines(workspace: Path) -> list[dict[str, Any]]:
 def start(workspace: Path, *words: str) -> subprocess.Popen[str]:
     command = [*COMMAND, "run", *words, "--no-track"]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, cwd=workspace, env=environment(), stdout=pipe, stderr=pipe, text=True)
+    return subprocess.Popen(
+        command, cwd=workspace, env=environment(), stdout=pipe, stderr=pipe, text=True
+    )
 
 
 def until_lines(workspace: Path, number: int, process: subprocess.Popen[str]) -> None:
@@ -84,7 +88,10 @@ def processes(workspace: Path) -> list[str]:
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if os.readlink(path / "cwd").startswith(str(workspace)) and int(path.name) != os.getpid():
+            if (
+                os.readlink(path / "cwd").startswith(str(workspace))
+                and int(path.name) != os.getpid()
+            ):
                 found.append((path / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
@@ -97,17 +104,33 @@ def test_a_study_runs_and_the_same_command_finds_it_done(cli: Cli, workspace: Pa
     assert "tiny  6 of 6 cells done, none failed" in first.out and "report written to" in first.out
     assert not first.err or "6 of 6 cells" in first.err.splitlines()[-1]
     again = cli("run", "studies/tiny.toml", "--json", "--no-track").json
-    assert (again["study"], again["cells"], again["done"], again["failed"], again["skipped"]) == ("tiny", 6, 6, 0, 6)
-    assert {"config_hash", "gates", "claims", "report", "failures", "interrupted", "unmade"} <= set(again)
-    assert {each["solver"]: each["ran"] for each in again["solvers"]} == {"fcfs": 2, "random_rules": 2}
+    assert (again["study"], again["cells"], again["done"], again["failed"], again["skipped"]) == (
+        "tiny",
+        6,
+        6,
+        0,
+        6,
+    )
+    assert {"config_hash", "gates", "claims", "report", "failures", "interrupted", "unmade"} <= set(
+        again
+    )
+    assert {each["solver"]: each["ran"] for each in again["solvers"]} == {
+        "fcfs": 2,
+        "random_rules": 2,
+    }
     assert len(lines(workspace)) == 6
 
 
 def test_failures_are_said_with_the_command_that_repeats_them(cli: Cli, workspace: Path) -> None:
-    (workspace / "studies" / "bad.toml").write_text(STUDY.replace('"random_rules"', '"slow:crash=yes,wait_s=0.01"'))
+    (workspace / "studies" / "bad.toml").write_text(
+        STUDY.replace('"random_rules"', '"slow:crash=yes,wait_s=0.01"')
+    )
     done = cli("run", "bad", "--no-track")
     assert done.code == 5
-    assert "2 crashed: the solver raised an exception" in done.out and "no more than 0.01 s" in done.out
+    assert (
+        "2 crashed: the solver raised an exception" in done.out
+        and "no more than 0.01 s" in done.out
+    )
     assert "slow:crash=yes,wait_s=0.01 | jobshop-3x3-0 | 0: crashed: ValueError" in done.err
     (command,) = [line.strip() for line in done.out.splitlines() if "-s slow" in line]
     repeated = cli(*command.split()[1:])
@@ -131,7 +154,9 @@ def test_a_part_that_is_none_is_answered_with_the_nearest(cli: Cli, workspace: P
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(cli: Cli, workspace: Path, sign: signal.Signals) -> None:
+def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(
+    cli: Cli, workspace: Path, sign: signal.Signals
+) -> None:
     text = STUDY.replace('"random_rules"', '"slow:wait_s=0", "slow:wait_s=600"')
     (workspace / "studies" / "long.toml").write_text(text)
     process = start(workspace, "long", "-n", "2")
@@ -148,7 +173,9 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(cli: Cli, workspace: Pat
 
 
 def test_a_second_runner_is_told_who_is_at_work(cli: Cli, workspace: Path) -> None:
-    (workspace / "studies" / "long.toml").write_text(STUDY.replace('"random_rules"', '"slow:wait_s=600"'))
+    (workspace / "studies" / "long.toml").write_text(
+        STUDY.replace('"random_rules"', '"slow:wait_s=600"')
+    )
     process = start(workspace, "long")
     until_lines(workspace, 1, process)
     second = cli("run", "long", "--no-track")
@@ -160,7 +187,9 @@ def test_a_second_runner_is_told_who_is_at_work(cli: Cli, workspace: Path) -> No
 
 
 def test_killed_three_times_a_study_is_what_it_would_have_been(cli: Cli, workspace: Path) -> None:
-    text = STUDY.replace('"random_rules"', '"random_rules", "slow:wait_s=0.2"').replace("seeds = 2", "seeds = 3")
+    text = STUDY.replace('"random_rules"', '"random_rules", "slow:wait_s=0.2"').replace(
+        "seeds = 2", "seeds = 3"
+    )
     (workspace / "studies" / "killed.toml").write_text(text)
     rng = random.Random(0)
     for _ in range(3):
@@ -177,7 +206,9 @@ def test_killed_three_times_a_study_is_what_it_would_have_been(cli: Cli, workspa
     while processes(workspace) and time.monotonic() < give_up:
         time.sleep(0.05)
     assert processes(workspace) == []
-    assert [path for name in ("work", "aside") for path in (workspace / ".optbench" / name).iterdir()] == []
+    assert [
+        path for name in ("work", "aside") for path in (workspace / ".optbench" / name).iterdir()
+    ] == []
     (workspace / ".optbench").rename(workspace / "resumed")
     assert cli("run", "killed", "--json", "--no-track").json["done"] == 12
     assert {line["key"]: essence(workspace, line) for line in lines(workspace)} == resumed
@@ -185,4 +216,9 @@ def test_killed_three_times_a_study_is_what_it_would_have_been(cli: Cli, workspa
 
 def essence(workspace: Path, line: dict[str, Any]) -> tuple[Any, ...]:
     schedule = workspace / ".optbench" / "cells" / line["key"] / "schedule.json"
-    return line["objective"], line["bound"], line["status"], schedule.read_text() if schedule.exists() else None
+    return (
+        line["objective"],
+        line["bound"],
+        line["status"],
+        schedule.read_text() if schedule.exists() else None,
+    )

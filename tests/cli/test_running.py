@@ -19,18 +19,36 @@ from optbench.cli.main import VERBS
 from tests.cli.conftest import COMMAND, Cli, environment
 from tests.sample_files.sample_records import sacct_text
 
-HEAVY = {"numpy", "scipy", "rich", "ortools", "highspy", "pyomo", "torch", "numba", "mlflow", "optuna", "gymnasium", "networkx"}
-# Large enough that CP-SAT is at work for minutes, small enough that a first schedule is there at once.
+HEAVY = {
+    "numpy",
+    "scipy",
+    "rich",
+    "ortools",
+    "highspy",
+    "pyomo",
+    "torch",
+    "numba",
+    "mlflow",
+    "optuna",
+    "gymnasium",
+    "networkx",
+}
+# Large enough that CP-SAT is at work for minutes, small enough that a first schedule is there at
+# once.
 LONG = "jobshop:jobs=30,machines=20"
 PATIENCE_S = 60.0
 
 
-def interrupted(tmp_path: Path, *options: str, sign: signal.Signals = signal.SIGINT) -> tuple[int, str, str]:
+def interrupted(
+    tmp_path: Path, *options: str, sign: signal.Signals = signal.SIGINT
+) -> tuple[int, str, str]:
     """Solve something long and interrupt it once a first incumbent was announced."""
     command = [*COMMAND, "solve", LONG, "--time-limit", "10m", *options]
     errors = tmp_path / "stderr"
     with errors.open("w") as err:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=err, text=True, cwd=tmp_path, env=environment())
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=err, text=True, cwd=tmp_path, env=environment()
+        )
         give_up = time.monotonic() + PATIENCE_S
         while not re.search(r"incumbent \d", errors.read_text()) and time.monotonic() < give_up:
             time.sleep(0.1)
@@ -51,7 +69,9 @@ def test_ctrl_c_keeps_the_incumbent(tmp_path: Path, cli: Cli, sign: signal.Signa
 def test_progress_is_one_line_per_improvement_on_stderr(cli: Cli) -> None:
     done = cli("solve", "gpu_dag:tasks=8", "--time-limit", "10s")
     lines = done.err.splitlines()
-    assert lines and all(re.match(r" *[\d.]+ s  incumbent .+ bound .+ gap ", line) for line in lines)
+    assert lines and all(
+        re.match(r" *[\d.]+ s  incumbent .+ bound .+ gap ", line) for line in lines
+    )
     assert "incumbent" not in done.out
     assert cli("solve", "gpu_dag:tasks=8", "--quiet").err == ""
 
@@ -80,10 +100,14 @@ def test_progress_is_one_refreshed_line_on_a_terminal(tmp_path: Path) -> None:
 
 def test_help_starts_without_anything_heavy() -> None:
     script = (
-        "import sys\nfrom optbench.cli.main import main\ntry:\n    main(['solve', '--help'])\nexcept SystemExit:\n    pass\n"
-        "print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
+        "import sys\nfrom optbench.cli.main import main\ntry:\n    main(['solve', "
+        "'--help'])\nexcept SystemExit:\n    pass\n"
+        "print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})), "
+        "file=sys.stderr)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
     assert set(done.stderr.split()) & HEAVY == set()
 
 
@@ -107,10 +131,15 @@ def test_version(cli: Cli) -> None:
     assert cli("--version").out.strip() == f"optbench {ob.__version__}"
 
 
-# In the workspace of the examples, in place of the built-in studies that take half a minute and more.
+# In the workspace of the examples, in place of the built-in studies that take half a minute and
+# more.
 SHORT_STUDIES = {
-    "quickstart": 'problems = ["jobshop:jobs=3,machines=3"]\nsolvers = ["cpsat", "fcfs"]\nbound_limit = "1s"\n',
-    "gpu_dag_tune": 'problems = ["gpu_dag:tasks=5"]\nsolvers = ["fixed_dvfs"]\n[tune]\nsolver = "fixed_dvfs"\n'
+    "quickstart": (
+        'problems = ["jobshop:jobs=3,machines=3"]\nsolvers = ["cpsat", '
+        '"fcfs"]\nbound_limit = "1s"\n'
+    ),
+    "gpu_dag_tune": 'problems = ["gpu_dag:tasks=5"]\nsolvers = ["fixed_dvfs"]\n[tune]\nsolver = '
+    '"fixed_dvfs"\n'
     'seeds = [1000, 1001]\nminimize = ["objective"]\nspace = { load = { float = [0.0, 1.0] } }\n',
 }
 # Verbs with tests of their own: one runs a study, the other until Ctrl-C.
@@ -124,21 +153,36 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
     binary.write_text(f'#!/bin/sh\nexec "{COMMAND[0]}" -m {COMMAND[2]} "$@"\n')
     binary.chmod(0o755)
     path = f"{binary.parent}:{os.environ['PATH']}"
-    env = {**environment(), "PATH": path, "OPTBENCH_DATA": str(data_dir), "BROWSER": "true"}  # which opens nothing
+    env = {
+        **environment(),
+        "PATH": path,
+        "OPTBENCH_DATA": str(data_dir),
+        "BROWSER": "true",
+    }  # which opens nothing
     (tmp_path / "optbench.toml").touch()
     (tmp_path / "studies").mkdir()
     for study, text in SHORT_STUDIES.items():
         (tmp_path / "studies" / f"{study}.toml").write_text(text)
     # What a reader brings along: a log, a profile and a bank of bounds.
     (tmp_path / "march.sacct").write_text(sacct_text())
-    (tmp_path / "mine.json").write_bytes((resources.files("optbench.power") / "data" / "L4.json").read_bytes())
+    (tmp_path / "mine.json").write_bytes(
+        (resources.files("optbench.power") / "data" / "L4.json").read_bytes()
+    )
     banked = "optbench solve jobshop:jobs=3,machines=3 -s fcfs --time-limit 5s --bank"
-    subprocess.run(["bash", "-c", banked], cwd=tmp_path, env=env, capture_output=True, timeout=120, check=True)
+    subprocess.run(
+        ["bash", "-c", banked], cwd=tmp_path, env=env, capture_output=True, timeout=120, check=True
+    )
     failed = {}
     for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", *ALONE))):
         for example in VERBS[name].module.EXAMPLES:
             done = subprocess.run(
-                ["bash", "-c", example], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120, check=False
+                ["bash", "-c", example],
+                cwd=tmp_path,
+                env=env,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=False,
             )
             if done.returncode != 0:
                 failed[example] = done.stderr

@@ -10,19 +10,49 @@ from tests.cli.conftest import Cli
 
 # What DESIGN.md promises of every family.
 PROMISED = {
-    "policy", "seed", "arrivals", "completed", "in_progress", "queue_end", "queue_end_by_site", "queue_by_day", "energy_j",
-    "units_done", "j_per_unit", "j_per_unit_logged", "latency_s", "routing", "objective", "objective_name", "bound", "gap",
-    "reference", "regret", "slo_violation", "wall_s", "peak_memory_mb", "decision_ms",
-}  # fmt: skip
+    "policy",
+    "seed",
+    "arrivals",
+    "completed",
+    "in_progress",
+    "queue_end",
+    "queue_end_by_site",
+    "queue_by_day",
+    "energy_j",
+    "units_done",
+    "j_per_unit",
+    "j_per_unit_logged",
+    "latency_s",
+    "routing",
+    "objective",
+    "objective_name",
+    "bound",
+    "gap",
+    "reference",
+    "regret",
+    "slo_violation",
+    "wall_s",
+    "peak_memory_mb",
+    "decision_ms",
+}
 
 
 def test_a_policy_runs_and_is_verified(cli: Cli, shop_file: Path) -> None:
-    """In the order in which they become ready: a task of each job, machine 0 first for job 0 or job 1: 9 or 10."""
+    """In the order in which they become ready: a task of each job, machine 0 first for job 0 or job
+    1: 9 or 10.
+    """
     done = cli("simulate", shop_file, "--policy", "fcfs", "--json")
     assert done.code == 0 and set(done.json) >= PROMISED
-    assert done.json["completed"] == done.json["arrivals"] == 4 and done.json["objective"] in (9, 10)
+    assert done.json["completed"] == done.json["arrivals"] == 4 and done.json["objective"] in (
+        9,
+        10,
+    )
     assert done.json["bound"] <= done.json["objective"] == done.json["metrics"]["makespan"]
-    assert done.json["objective_name"] == "makespan" and done.json["verified"] and done.json["end"] == "complete"
+    assert (
+        done.json["objective_name"] == "makespan"
+        and done.json["verified"]
+        and done.json["end"] == "complete"
+    )
 
 
 def test_the_synonym_and_the_table(cli: Cli, shop_file: Path) -> None:
@@ -50,34 +80,60 @@ def test_a_schedule_that_breaks_a_limit_is_said(cli: Cli) -> None:
     assert any(violation.startswith("deadline") for violation in done.json["violations"])
 
 
-# At us-west (16 GPUs): 9 jobs come within a second, 8 of them take 2 GPUs each for an hour and more; one goes to us-east.
+# At us-west (16 GPUs): 9 jobs come within a second, 8 of them take 2 GPUs each for an hour and
+# more; one goes to us-east.
 RECORD = "job,ingress,arrival_s,size_units,site\n" + "".join(
-    f"j{k},gw-us-west,{10 + 0.1 * k},50000,{'us-east' if k == 4 else 'us-west'}\n" for k in range(10)
+    f"j{k},gw-us-west,{10 + 0.1 * k},50000,{'us-east' if k == 4 else 'us-west'}\n"
+    for k in range(10)
 )
 
 
 def test_recorded_arrivals_on_recorded_routes(cli: Cli, tmp_path: Path) -> None:
-    """The default policy gives the first job 8 free GPUs, the second the other 8, and the rest of us-west's have to wait."""
+    """The default policy gives the first job 8 free GPUs, the second the other 8, and the rest of
+    us-west's have to wait.
+    """
     (tmp_path / "record.csv").write_text(RECORD)
-    words = ("simulate", "geo_dc", "--policy", "default_policy", "--arrivals", tmp_path / "record.csv", "--horizon", "100s")
+    words = (
+        "simulate",
+        "geo_dc",
+        "--policy",
+        "default_policy",
+        "--arrivals",
+        tmp_path / "record.csv",
+        "--horizon",
+        "100s",
+    )
     done = cli(*words, "--json")
     assert done.code == 0 and set(done.json) >= PROMISED, done.err
     assert done.json["end"] == "horizon" and done.json["now_s"] == 100.0
-    assert (done.json["arrivals"], done.json["completed"], done.json["in_progress"], done.json["queue_end"]) == (10, 0, 3, 7)
+    assert (
+        done.json["arrivals"],
+        done.json["completed"],
+        done.json["in_progress"],
+        done.json["queue_end"],
+    ) == (10, 0, 3, 7)
     waiting = {site: count for site, count in done.json["queue_end_by_site"].items() if count}
     assert waiting == {"us-west": 7} and done.json["queue_by_day"] == []
     routing = done.json["routing"]["gw-us-west"]
     assert routing["us-west"] == 0.9 and routing["us-east"] == 0.1 and sum(routing.values()) == 1.0
     assert done.json["routing"]["gw-us-east"]["us-east"] == 0.0
-    assert done.json["objective_name"] == "j_per_unit" and done.json["objective"] == done.json["j_per_unit"]
+    assert (
+        done.json["objective_name"] == "j_per_unit"
+        and done.json["objective"] == done.json["j_per_unit"]
+    )
     assert done.json["bound"] <= done.json["objective"] and done.json["slo_violation"] == 0.0
 
 
 def test_the_horizon_of_an_open_instance_moves(cli: Cli, tmp_path: Path) -> None:
-    """From a file, which has a day of its own: two hours in, and three days, with two queues at the end of a day."""
+    """From a file, which has a day of its own: two hours in, and three days, with two queues at the
+    end of a day.
+    """
     spec, file = "geo_dc:days=1,rate=0.001", tmp_path / "day.json"
     assert cli("convert", spec, file).code == 0
-    short, long = (cli("simulate", file, "--policy", "joint_nf", "--horizon", end, "--json").json for end in ("2h", "3d"))
+    short, long = (
+        cli("simulate", file, "--policy", "joint_nf", "--horizon", end, "--json").json
+        for end in ("2h", "3d")
+    )
     assert (short["now_s"], long["now_s"]) == pytest.approx((7200.0, 3 * 86400.0), rel=1e-15)
     assert short["verified"] and long["verified"]
     assert short["arrivals"] < long["arrivals"] == long["completed"]
@@ -87,11 +143,29 @@ def test_the_horizon_of_an_open_instance_moves(cli: Cli, tmp_path: Path) -> None
 
 
 def test_a_drained_run_is_cut_by_a_horizon(cli: Cli) -> None:
-    words = ("simulate", "geo_dc:days=0.1,rate=0.002,drain=yes", "--policy", "joint_nf", "--horizon")
+    words = (
+        "simulate",
+        "geo_dc:days=0.1,rate=0.002,drain=yes",
+        "--policy",
+        "joint_nf",
+        "--horizon",
+    )
     cut, whole = (cli(*words, end, "--json").json for end in ("1h", "9d"))
-    assert cut["end"] == "horizon" and cut["now_s"] == pytest.approx(3600.0, rel=1e-15) and cut["objective"] is None
-    assert cut["completed"] + cut["in_progress"] + cut["queue_end"] == cut["arrivals"] < whole["arrivals"]
-    assert whole["end"] == "complete" and whole["completed"] == whole["arrivals"] and whole["objective"] > 0
+    assert (
+        cut["end"] == "horizon"
+        and cut["now_s"] == pytest.approx(3600.0, rel=1e-15)
+        and cut["objective"] is None
+    )
+    assert (
+        cut["completed"] + cut["in_progress"] + cut["queue_end"]
+        == cut["arrivals"]
+        < whole["arrivals"]
+    )
+    assert (
+        whole["end"] == "complete"
+        and whole["completed"] == whole["arrivals"]
+        and whole["objective"] > 0
+    )
 
 
 def test_recorded_arrivals_are_for_problems_that_take_them(cli: Cli) -> None:

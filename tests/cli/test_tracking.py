@@ -54,7 +54,12 @@ def test_a_run_sends_while_it_runs(cli: Cli, study: Path) -> None:
     experiment = tracking.client.get_experiment_by_name("optbench/tiny")
     assert experiment is not None
     runs = tracking.client.search_runs([experiment.experiment_id])
-    assert sorted(str(run.info.run_name).split(" ")[0] for run in runs) == ["bounds", "fcfs", "heft", "tiny"]
+    assert sorted(str(run.info.run_name).split(" ")[0] for run in runs) == [
+        "bounds",
+        "fcfs",
+        "heft",
+        "tiny",
+    ]
     assert {run.info.status for run in runs} == {"FINISHED"}
 
 
@@ -84,9 +89,18 @@ def test_a_server_that_does_not_answer_is_named(cli: Cli, study: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_the_pages_come_up_and_leave_nothing_behind(study: Path, number: signal.Signals) -> None:
-    Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study).sync("optbench/x", TrackedRun("c", "shown"), [])
+    Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study).sync(
+        "optbench/x", TrackedRun("c", "shown"), []
+    )
     words = [*COMMAND, "ui", "--port", str(port()), "--no-browser", "--json"]
-    shown = subprocess.Popen(words, cwd=study, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    shown = subprocess.Popen(
+        words,
+        cwd=study,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert shown.stdout is not None
     told = "".join(shown.stdout.readline() for _ in range(3))
     url = json.loads(told)["url"]
@@ -96,7 +110,9 @@ def test_the_pages_come_up_and_leave_nothing_behind(study: Path, number: signal.
     assert servers
     shown.send_signal(number)
     _, err = shown.communicate(timeout=30)
-    assert (shown.returncode, err) == ((0, "") if number == signal.SIGINT else (-signal.SIGKILL, ""))
+    assert (shown.returncode, err) == (
+        (0, "") if number == signal.SIGINT else (-signal.SIGKILL, "")
+    )
     deadline = time.monotonic() + 30
     while any(alive(pid) for pid in servers) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -104,7 +120,9 @@ def test_the_pages_come_up_and_leave_nothing_behind(study: Path, number: signal.
 
 
 def test_a_port_in_use_is_named(cli: Cli, study: Path) -> None:
-    Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study).sync("optbench/x", TrackedRun("c", "shown"), [])
+    Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study).sync(
+        "optbench/x", TrackedRun("c", "shown"), []
+    )
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         number = taken.getsockname()[1]
         refused = cli("ui", "--port", str(number))
@@ -112,7 +130,9 @@ def test_a_port_in_use_is_named(cli: Cli, study: Path) -> None:
     assert str(number) in refused.err and "--port" in refused.err
 
 
-@pytest.mark.skipif(shutil.which("optuna-dashboard") is not None, reason="the dashboard is installed here")
+@pytest.mark.skipif(
+    shutil.which("optuna-dashboard") is not None, reason="the dashboard is installed here"
+)
 def test_the_dashboard_that_is_not_there_is_named(cli: Cli, study: Path) -> None:
     refused = cli("ui", "--optuna")
     assert refused.code == 2 and "optbench[dashboard]" in refused.err

@@ -17,8 +17,21 @@ from optbench.model.files.schemas import schema
 from tests.cli.conftest import COMMAND, Cli, environment
 
 
-def test_solve_writes_a_schedule_that_verify_accepts(cli: Cli, shop_file: Path, tmp_path: Path) -> None:
-    solved = cli("solve", shop_file, "-s", "cpsat", "--time-limit", "5s", "-o", "s.json", "--html", "page.html")
+def test_solve_writes_a_schedule_that_verify_accepts(
+    cli: Cli, shop_file: Path, tmp_path: Path
+) -> None:
+    solved = cli(
+        "solve",
+        shop_file,
+        "-s",
+        "cpsat",
+        "--time-limit",
+        "5s",
+        "-o",
+        "s.json",
+        "--html",
+        "page.html",
+    )
     assert solved.code == 0
     assert "proven optimal" in solved.out and re.search(r"makespan +9 +9 +0 %", solved.out)
     assert "<svg" in (tmp_path / "page.html").read_text()
@@ -26,16 +39,40 @@ def test_solve_writes_a_schedule_that_verify_accepts(cli: Cli, shop_file: Path, 
     assert verified.code == 0 and verified.out.startswith("feasible  makespan = 9")
 
 
-def test_solve_json_has_the_keys_of_the_design_and_fits_its_schema(cli: Cli, shop_file: Path) -> None:
+def test_solve_json_has_the_keys_of_the_design_and_fits_its_schema(
+    cli: Cli, shop_file: Path
+) -> None:
     done = cli("solve", shop_file, "--json", "-o", "s.json", "--seed", "3")
     assert done.code == 0
     document = done.json
     assert set(document) >= {
-        "instance", "instance_hash", "problem", "solver", "seed", "threads", "status", "termination", "objective", "bound",
-        "gap", "verified", "violations", "metrics", "bounds", "wall_s", "time_to_first_s", "peak_memory_mb", "trajectory",
+        "instance",
+        "instance_hash",
+        "problem",
+        "solver",
+        "seed",
+        "threads",
+        "status",
+        "termination",
+        "objective",
+        "bound",
+        "gap",
+        "verified",
+        "violations",
+        "metrics",
+        "bounds",
+        "wall_s",
+        "time_to_first_s",
+        "peak_memory_mb",
+        "trajectory",
         "schedule_file",
-    }  # fmt: skip
-    assert (document["objective"], document["bound"], document["gap"], document["status"]) == (9, 9, 0, "optimal")
+    }
+    assert (document["objective"], document["bound"], document["gap"], document["status"]) == (
+        9,
+        9,
+        0,
+        "optimal",
+    )
     assert (document["solver"], document["seed"], document["threads"]) == ("cpsat", 3, 1)
     assert document["metrics"]["makespan"] == 9
     assert document["schedule_file"] == "s.json"
@@ -45,7 +82,8 @@ def test_solve_json_has_the_keys_of_the_design_and_fits_its_schema(cli: Cli, sho
 
 
 def test_an_objective_in_order_shows_every_level(cli: Cli, tmp_path: Path) -> None:
-    # One task, a fast mode (2 s, 20 J) and a frugal one (4 s, 12 J): in order of time, then energy, 2 and then 20.
+    # One task, a fast mode (2 s, 20 J) and a frugal one (4 s, 12 J): in order of time, then energy,
+    # 2 and then 20.
     script = (
         "import optbench as ob\nfrom optbench.model.files.instance_json import write_instance\n"
         "m = ob.Model('two levels')\np = m.pool('p')\n"
@@ -54,15 +92,26 @@ def test_an_objective_in_order_shows_every_level(cli: Cli, tmp_path: Path) -> No
     )
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, timeout=60)
     done = cli("solve", "levels.json", "--json")
-    assert done.code == 0 and done.json["objective"] == [2, 20] and done.json["gap"] == pytest.approx([0, 0], abs=1e-8)
+    assert (
+        done.code == 0
+        and done.json["objective"] == [2, 20]
+        and done.json["gap"] == pytest.approx([0, 0], abs=1e-8)
+    )
     shown = cli("solve", "levels.json", "-q")
-    assert re.search(r"makespan_s +2 +2 +0 %", shown.out) and re.search(r"energy_j +20 +20 +0 %", shown.out)
+    assert re.search(r"makespan_s +2 +2 +0 %", shown.out) and re.search(
+        r"energy_j +20 +20 +0 %", shown.out
+    )
 
 
 def test_verify_names_what_is_broken(cli: Cli, shop_file: Path, tmp_path: Path) -> None:
     cli("solve", shop_file, "-o", "s.json", "-q")
     document = json.loads((tmp_path / "s.json").read_text())
-    document["segments"]["start"] = [0, 0, 0, 0]  # both jobs at once on machine 0, both second steps before their first
+    document["segments"]["start"] = [
+        0,
+        0,
+        0,
+        0,
+    ]  # both jobs at once on machine 0, both second steps before their first
     document["segments"]["end"] = [3, 2, 4, 2]
     (tmp_path / "bad.json").write_text(json.dumps(document))
     shown = cli("verify", shop_file, "bad.json")
@@ -71,7 +120,10 @@ def test_verify_names_what_is_broken(cli: Cli, shop_file: Path, tmp_path: Path) 
     verdict = cli("verify", shop_file, "bad.json", "--json")
     assert verdict.code == 4
     assert verdict.json["feasible"] is False and verdict.json["objective"] is None
-    assert {violation["constraint"] for violation in verdict.json["violations"]} == {"precedence", "capacity"}
+    assert {violation["constraint"] for violation in verdict.json["violations"]} == {
+        "precedence",
+        "capacity",
+    }
 
 
 def test_bound_gives_source_and_proof(cli: Cli, shop_file: Path) -> None:
@@ -80,7 +132,11 @@ def test_bound_gives_source_and_proof(cli: Cli, shop_file: Path) -> None:
     # Machine 0 works 7 and 2 follow: heads and tails alone prove the optimum.
     assert done.json["best"] == 9
     assert max(bound["value"] for bound in done.json["bounds"]) == 9
-    assert {bound["proof"] for bound in done.json["bounds"]} <= {"combinatorial", "exact-lp", "solver"}
+    assert {bound["proof"] for bound in done.json["bounds"]} <= {
+        "combinatorial",
+        "exact-lp",
+        "solver",
+    }
     assert "combinatorial" in cli("bound", shop_file).out
     by_solver = cli("bound", shop_file, "--method", "cpsat", "--json")
     assert by_solver.json["best"] == 9
@@ -101,7 +157,15 @@ def test_list_json_has_the_keys_of_the_design(cli: Cli) -> None:
     names = {(entry["kind"], entry["name"]) for entry in entries}
     assert {("problem", "jobshop"), ("problem", "gpu_dag"), ("solver", "cpsat")} <= names
     for entry in entries:
-        assert set(entry) >= {"name", "kind", "summary", "parameters", "available", "reason", "shadows"}
+        assert set(entry) >= {
+            "name",
+            "kind",
+            "summary",
+            "parameters",
+            "available",
+            "reason",
+            "shadows",
+        }
     assert {entry["kind"] for entry in cli("list", "solvers", "--json").json} == {"solver"}
     assert "supports:" in cli("list", "solvers", "-v").out
     reads = {entry["name"] for entry in entries if entry["clairvoyant"]}
@@ -113,30 +177,55 @@ def test_list_profiles_flags_what_draws_more_than_its_board(cli: Cli, tmp_path: 
     assert shipped["A100-PCIe"]["aliases"] == ["A100"]
     assert all(entry["flags"] == [] and entry["sources"]["tdp_w"] for entry in shipped.values())
     # The L4 site of the public coefficients: 45 + 20 + 40 = 105 W in training on a board of 72 W.
-    mine = {key: shipped["L4"][key] for key in ("idle_w", "sleep_w", "tdp_w", "memory_gb", "clocks", "sources")}
-    law = {"alpha_t": 0.0065, "beta_t": 0.06, "gamma_t": 0.0022, "alpha_p": 45, "beta_p": 20, "gamma_p": 40}
+    mine = {
+        key: shipped["L4"][key]
+        for key in ("idle_w", "sleep_w", "tdp_w", "memory_gb", "clocks", "sources")
+    }
+    law = {
+        "alpha_t": 0.0065,
+        "beta_t": 0.06,
+        "gamma_t": 0.0022,
+        "alpha_p": 45,
+        "beta_p": 20,
+        "gamma_p": 40,
+    }
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(mine | {"name": "site", "laws": {"training": law}}))
     done = cli("list", "profiles", "L4", path)
     assert "flagged profile 'site': training draws 105 W at clock 1, the board has 72 W" in done.out
     assert "nameplate: NVIDIA L4 datasheet" in cli("list", "profiles", "L4", "-v").out
-    assert [entry["name"] for entry in cli("list", "profiles", "--json", "L4", "-v", "T4").json] == ["L4", "T4"]
-    assert [flag["kind"] for flag in cli("list", "profiles", path, "--json").json[0]["flags"]] == ["training"]
+    assert [
+        entry["name"] for entry in cli("list", "profiles", "--json", "L4", "-v", "T4").json
+    ] == ["L4", "T4"]
+    assert [flag["kind"] for flag in cli("list", "profiles", path, "--json").json[0]["flags"]] == [
+        "training"
+    ]
     warned = cli("convert", f"gpu_dag:tasks=2,gang=1,profiles={path.name}", "out.json")
-    assert warned.err.startswith("optbench: BoardPowerWarning: mine.json: profile 'site': training draws 105 W at clock 1")
+    assert warned.err.startswith(
+        "optbench: BoardPowerWarning: mine.json: profile 'site': training draws 105 W at clock 1"
+    )
     assert "gpu_dag.py" not in warned.err
     refused = cli("list", "solvers", "L4")
     assert refused.code == 2
     assert "unexpected 'L4'; names go with `optbench list profiles`" in refused.err
 
 
-def test_a_broken_plugin_is_listed_with_its_reason_and_a_shadowed_one_is_named(cli: Cli, tmp_path: Path) -> None:
+def test_a_broken_plugin_is_listed_with_its_reason_and_a_shadowed_one_is_named(
+    cli: Cli, tmp_path: Path
+) -> None:
     assert cli("init").code == 0
     (tmp_path / "solvers" / "broken.py").write_text("import no_such_library\n")
-    (tmp_path / "solvers" / "cpsat.py").write_text((tmp_path / "solvers" / "list_rule.py").read_text())
+    (tmp_path / "solvers" / "cpsat.py").write_text(
+        (tmp_path / "solvers" / "list_rule.py").read_text()
+    )
     entries = {entry["name"]: entry for entry in cli("list", "solvers", "--json").json}
-    assert entries["broken"]["available"] is False and "no_such_library" in entries["broken"]["reason"]
-    assert entries["cpsat"]["shadows"].endswith("cpsat.py") and str(tmp_path) not in entries["cpsat"]["shadows"]
+    assert (
+        entries["broken"]["available"] is False and "no_such_library" in entries["broken"]["reason"]
+    )
+    assert (
+        entries["cpsat"]["shadows"].endswith("cpsat.py")
+        and str(tmp_path) not in entries["cpsat"]["shadows"]
+    )
     shown = cli("list").out
     assert "unavailable" in shown and "shadows" in shown
 
@@ -148,7 +237,9 @@ def test_init_and_new_make_what_list_and_solve_find(cli: Cli, tmp_path: Path) ->
     assert cli("new", "solver", "my_rule", **lab).code == 0
     assert (tmp_path / "lab" / "solvers" / "my_rule.py").is_file()
     solved = cli("solve", "two_pools", "-s", "my_rule", "--time-limit", "1s", "--json", **lab)
-    assert solved.code == 0 and solved.json["verified"] is True and solved.json["solver"] == "my_rule"
+    assert (
+        solved.code == 0 and solved.json["verified"] is True and solved.json["solver"] == "my_rule"
+    )
     twice = cli("new", "solver", "my_rule", **lab)
     assert twice.code == 2 and "already exists" in twice.err
 
@@ -158,7 +249,13 @@ def test_a_workspace_is_found_from_below(cli: Cli, tmp_path: Path) -> None:
     below = tmp_path / "deep" / "down"
     below.mkdir(parents=True)
     done = subprocess.run(
-        [*COMMAND, "list", "--json"], cwd=below, capture_output=True, text=True, env=environment(), timeout=60, check=True
+        [*COMMAND, "list", "--json"],
+        cwd=below,
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=60,
+        check=True,
     )
     assert "list_rule" in {entry["name"] for entry in json.loads(done.stdout)}
 
@@ -195,21 +292,42 @@ def test_warm_start_is_never_made_worse(cli: Cli, shop_file: Path) -> None:
 def test_same_seed_and_work_limit_same_schedule(cli: Cli, tmp_path: Path) -> None:
     texts = []
     for name in ("a.json", "b.json"):
-        done = cli("solve", "gpu_dag:tasks=8", "--seed", "5", "--work-limit", "0.3", "-o", name, "-q")
+        done = cli(
+            "solve", "gpu_dag:tasks=8", "--seed", "5", "--work-limit", "0.3", "-o", name, "-q"
+        )
         assert done.code == 0
         texts.append((tmp_path / name).read_text())
     assert texts[0] == texts[1]
 
 
 def test_every_verb_takes_json_and_shows_examples(cli: Cli) -> None:
-    assert {"solve", "verify", "bound", "convert", "list", "data", "schema", "init", "new", "doctor"} <= set(VERBS)
+    assert {
+        "solve",
+        "verify",
+        "bound",
+        "convert",
+        "list",
+        "data",
+        "schema",
+        "init",
+        "new",
+        "doctor",
+    } <= set(VERBS)
     for name in VERBS:
         shown = cli(name, "--help")
         assert shown.code == 0 and "--json" in shown.out and "examples:" in shown.out
 
 
 def test_the_instance_may_have_a_seed_of_its_own(cli: Cli) -> None:
-    words = ("solve", "jobshop:jobs=3,machines=3", "-s", "random_rules", "--work-limit", "3", "--json")
+    words = (
+        "solve",
+        "jobshop:jobs=3,machines=3",
+        "-s",
+        "random_rules",
+        "--work-limit",
+        "3",
+        "--json",
+    )
     one = cli(*words, "--seed", "7", "--instance-seed", "2").json
     same, other = cli(*words, "--seed", "2").json, cli(*words, "--seed", "7").json
     assert (one["seed"], one["instance_hash"]) == (7, same["instance_hash"])
@@ -226,8 +344,13 @@ def test_the_bank_is_proved_again(cli: Cli, tmp_path: Path) -> None:
     assert held["entries"] and {entry["outcome"] for entry in held["entries"]} == {"holds"}
     with sqlite3.connect(tmp_path / ".optbench" / "bounds.sqlite") as db:
         db.execute("update bounds set value = 2 * value, source = 'mine'")
-        db.execute("insert into bounds select physics, objective, 'solver', value, source, null, code, '', '', seal from bounds")
+        db.execute(
+            "insert into bounds select physics, objective, 'solver', value, source, null, code, "
+            "'', '', seal from bounds"
+        )
     said = cli("bound", "--recheck").out
     assert "changed" in said and "its certificate proves" in said
     assert "dropped" in said and "a solver's bound cannot be proved again" in said
-    assert {entry["outcome"] for entry in cli("bound", "--recheck", "--json").json["entries"]} == {"holds"}
+    assert {entry["outcome"] for entry in cli("bound", "--recheck", "--json").json["entries"]} == {
+        "holds"
+    }

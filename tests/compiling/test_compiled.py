@@ -12,7 +12,8 @@ from optbench.compiling.kernel_table import KERNELS, prepare
 
 SORT = "{source}\nimport numpy as np\n@njit(cache=True)\ndef f(a):\n    return np.sort(a)\n"
 ARGSORT = "{source}\nimport numpy as np\n@njit(cache=True)\ndef g(a):\n    return np.argsort(a)\n"
-# With three small functions first, numba 0.68 numbers the helpers of `sort` here and of `argsort` there alike.
+# With three small functions first, numba 0.68 numbers the helpers of `sort` here and of `argsort`
+# there alike.
 BEFORE = "import numba\nfor _ in range(3):\n    numba.njit(lambda x: x + 1)(1)\n"
 VALUES = "import numpy as np\na = np.array([50, 30, 10, 40] * 10)\n"
 BOTH = VALUES + (
@@ -23,19 +24,25 @@ BOTH = VALUES + (
 
 
 def run(code: str, folder: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=110)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=110
+    )
     return done.stdout.strip() if done.returncode == 0 else done.stderr
 
 
 @pytest.mark.parametrize(
     ("source", "expected"),
-    [("from numba import njit", "True False 1 1"), ("from optbench.compiling.compiled import njit", "True True 1 1")],
+    [
+        ("from numba import njit", "True False 1 1"),
+        ("from optbench.compiling.compiled import njit", "True True 1 1"),
+    ],
     ids=["numba", "ours"],
 )
 def test_a_cache_filled_by_two_processes(tmp_path: Path, source: str, expected: str) -> None:
     """Whether sort and argsort are right, each loaded from the cache.
 
-    The first case is the fault of numba 0.68.1; when it fails, numba has been mended and `compiled` can go.
+    The first case is the fault of numba 0.68.1; when it fails, numba has been mended and `compiled`
+    can go.
     """
     (tmp_path / "first.py").write_text(SORT.format(source=source))
     (tmp_path / "second.py").write_text(ARGSORT.format(source=source))
@@ -97,7 +104,9 @@ print(outer(3), doubled(4))
 
 
 def test_python_calls_what_inner_code_was_the_first_to_need(tmp_path: Path) -> None:
-    """The function needs machine code of its own, also where it is compiled on the way to another one's."""
+    """The function needs machine code of its own, also where it is compiled on the way to another
+    one's.
+    """
     (tmp_path / "called.py").write_text(FIRST_NEEDED_INSIDE)
     for _ in range(2):
         assert run("import called", tmp_path) == "7 8"
@@ -128,7 +137,9 @@ for n in (1, 3, 4):
 
 
 def test_inner_code_raises_as_ever(tmp_path: Path) -> None:
-    """Once when it is compiled, once from the cache: what it raises is part of the code of its caller."""
+    """Once when it is compiled, once from the cache: what it raises is part of the code of its
+    caller.
+    """
     (tmp_path / "raises.py").write_text(RAISES)
     for _ in range(2):
         assert run("import raises", tmp_path) == "1.0\n3.0\n('too long', 4)"
@@ -146,5 +157,8 @@ def test_code_compiled_from_another_source_does_not_count(monkeypatch: pytest.Mo
 def test_two_signatures_have_two_files() -> None:
     """numba numbers them in an index, which two processes at once may both begin with 1."""
     kept = KERNELS["rules"].entries[0].function._cache
-    files = {kept.files.file(kept.key(signature), Path("x")).name for signature in ("(int64,)", "(float64,)")}
+    files = {
+        kept.files.file(kept.key(signature), Path("x")).name
+        for signature in ("(int64,)", "(float64,)")
+    }
     assert len(files) == 2

@@ -1,4 +1,6 @@
-"""The table of compiled code: what each solver runs is in it, loaded before the clock starts, and compiled once per machine."""
+"""The table of compiled code: what each solver runs is in it, loaded before the clock starts, and
+compiled once per machine.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from optbench.plugins.discovery import kernels_of, load_class, names
 
 OWN = [name for name in names("solver") if "solvers" in str(load_class("solver", name).__module__)]
 
-# Of each solver an instance that it takes; a child per solver says what was loaded after the clock had started.
+# Of each solver an instance that it takes; a child per solver says what was loaded after the clock
+# had started.
 LATE = """
 import json, os, sys
 import optbench as ob
@@ -78,7 +81,11 @@ print(are_compiled(["end_of_run"]), prepare(["end_of_run"]) > 0, prepare(["end_o
 def start(code: str, *words: str, **variables: str) -> subprocess.Popen[str]:
     environment = {**os.environ, **variables}
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", code, *words],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
 
 
@@ -125,7 +132,9 @@ def test_an_unknown_kernel_is_refused() -> None:
 
 def test_what_a_study_needs_is_known_without_its_instances() -> None:
     assert _needed(["random_rules"], ["jobshop"]) == {"sampling", "deductions"}
-    assert "routes" in _needed(["drift_penalty"], []) and "sampling" not in _needed(["drift_penalty"], [])
+    assert "routes" in _needed(["drift_penalty"], []) and "sampling" not in _needed(
+        ["drift_penalty"], []
+    )
 
 
 def test_a_module_is_known_by_what_it_calls() -> None:

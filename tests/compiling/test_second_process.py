@@ -1,4 +1,6 @@
-"""Two processes share the kernels that are to be compiled; what one of them leaves out the other one does."""
+"""Two processes share the kernels that are to be compiled; what one of them leaves out the other
+one does.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ import pytest
 from optbench.compiling import second_process
 from tests.compiling.test_kernel_table import said, start
 
-# Two kernels of a second or two each: the second process is given the last one, this one keeps the first.
+# Two kernels of a second or two each: the second process is given the last one, this one keeps the
+# first.
 SHARE = """
 import sys
 from optbench.compiling.kernel_table import KERNELS, are_compiled
@@ -66,7 +69,9 @@ def _with_marker(marker: str) -> list[int]:
 
 
 def test_one_kernel_or_one_core_needs_no_second_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(second_process, "_start", lambda: pytest.fail("a second process was started"))
+    monkeypatch.setattr(
+        second_process, "_start", lambda: pytest.fail("a second process was started")
+    )
     assert list(second_process.share_of_this_process(["rules"])) == ["rules"]
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     assert list(second_process.share_of_this_process(["rules", "sites"])) == ["rules", "sites"]

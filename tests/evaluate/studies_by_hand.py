@@ -15,7 +15,14 @@ from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan
 
 BUDGET = CellBudget(time_limit_s=10.0)
-MACHINE = {"host": "box", "system": "Linux x86_64", "cores": 2, "memory_gb": 8.0, "python": "3.11.7", "optbench": "0.1.0"}
+MACHINE = {
+    "host": "box",
+    "system": "Linux x86_64",
+    "cores": 2,
+    "memory_gb": 8.0,
+    "python": "3.11.7",
+    "optbench": "0.1.0",
+}
 
 
 def study_of(
@@ -28,13 +35,23 @@ def study_of(
 ) -> Plan:
     """A plan with one problem per instance name; the same name and seed are the same instance."""
     entries = tuple(SolverEntry(label, label.partition(":")[0], {}, budget) for label in labels)
-    study = Study(**{"name": "by_hand", "question": "Which?", "problems": tuple(instances), "solvers": entries, **fields})
+    study = Study(
+        **{
+            "name": "by_hand",
+            "question": "Which?",
+            "problems": tuple(instances),
+            "solvers": entries,
+            **fields,
+        }
+    )
     made = tuple(
         MadeInstance(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels)
         for name in instances
         for seed in seeds
     )
-    cells = [_cell("bound", each, BOUNDS, CellBudget(time_limit_s=1.0)) for each in made if levels == 1]
+    cells = [
+        _cell("bound", each, BOUNDS, CellBudget(time_limit_s=1.0)) for each in made if levels == 1
+    ]
     cells += [_cell("solve", each, label, budget) for each in made for label in labels]
     return Plan(study, made, tuple(cells))
 
@@ -43,14 +60,34 @@ def _cell(kind: Any, made: MadeInstance, label: str, budget: CellBudget) -> Cell
     name = label.partition(":")[0]
     params = {"label": label} if ":" in label else {}
     assert made.instance_hash is not None
-    return Cell(kind, made.target, made.name, made.instance_hash, made.seed, label, name, params, "", made.seed, budget)
+    return Cell(
+        kind,
+        made.target,
+        made.name,
+        made.instance_hash,
+        made.seed,
+        label,
+        name,
+        params,
+        "",
+        made.seed,
+        budget,
+    )
 
 
-def record(cell: Cell, objective: Value | None = None, bound: Value | None = None, **fields: Any) -> Record:
-    """What a cell came to; bounds are its own: certified those of the bounding, a solver's all others."""
+def record(
+    cell: Cell, objective: Value | None = None, bound: Value | None = None, **fields: Any
+) -> Record:
+    """What a cell came to; bounds are its own: certified those of the bounding, a solver's all
+    others.
+    """
     lows = bound if isinstance(bound, tuple) else (bound,)
     proof = "combinatorial" if cell.kind == "bound" else "solver"
-    entries = tuple(bound_row(low, cell.label, level, proof) for level, low in enumerate(lows) if low is not None)
+    entries = tuple(
+        bound_row(low, cell.label, level, proof)
+        for level, low in enumerate(lows)
+        if low is not None
+    )
     values = objective if isinstance(objective, tuple) else (objective,)
     gaps = tuple(gap(value, low) for value, low in zip(values, lows, strict=False))
     whole: Any = None if None in gaps else gaps[0] if len(gaps) == 1 else gaps
@@ -71,16 +108,27 @@ def record(cell: Cell, objective: Value | None = None, bound: Value | None = Non
     return Record(cell, **{**base, **fields})
 
 
-def bound_row(value: float, source: str, level: int = 0, proof: str = "solver") -> Mapping[str, Any]:
+def bound_row(
+    value: float, source: str, level: int = 0, proof: str = "solver"
+) -> Mapping[str, Any]:
     return {"value": value, "source": source, "proof": proof, "level": level}
 
 
 def failure(cell: Cell, kind: str, message: str = "why", **fields: Any) -> Record:
-    return record(cell, status="error", termination="crashed", reason=Reason(kind, message), wall_s=None, **fields)
+    return record(
+        cell,
+        status="error",
+        termination="crashed",
+        reason=Reason(kind, message),
+        wall_s=None,
+        **fields,
+    )
 
 
 def records_of(plan: Plan, results: Mapping[tuple[str, str], Any]) -> dict[str, Record]:
-    """Records by key. ``results[label, instance]`` is (objective, bound), a record's maker, or missing: not run."""
+    """Records by key. ``results[label, instance]`` is (objective, bound), a record's maker, or
+    missing: not run.
+    """
     out = {}
     for cell in plan.cells:
         given = results.get((cell.label, cell.instance))
@@ -89,7 +137,9 @@ def records_of(plan: Plan, results: Mapping[tuple[str, str], Any]) -> dict[str, 
     return out
 
 
-def stored(folder: Path, records: Mapping[str, Record], outputs: Mapping[str, str] | None = None) -> Store:
+def stored(
+    folder: Path, records: Mapping[str, Record], outputs: Mapping[str, str] | None = None
+) -> Store:
     """A store that holds these records, and what their cells wrote."""
     store = Store(folder / ".optbench").make()
     for record in records.values():

@@ -1,4 +1,6 @@
-"""Gates and claims over studies made by hand, and the ledger on the command line over one that was run."""
+"""Gates and claims over studies made by hand, and the ledger on the command line over one that was
+run.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,18 @@ from optbench.study.instance_sources import MadeInstance
 from optbench.study.planning import Plan
 from tests.evaluate.studies_by_hand import failure, records_of, study_of
 
-OURS = {("new", "x-0"): (60.0, None), ("new", "x-1"): (70.0, None), ("old", "x-0"): (100.0, None), ("old", "x-1"): (100.0, None)}
+OURS = {
+    ("new", "x-0"): (60.0, None),
+    ("new", "x-1"): (70.0, None),
+    ("old", "x-0"): (100.0, None),
+    ("old", "x-1"): (100.0, None),
+}
 BOUNDED = {(BOUNDS, "x-0"): (None, 50.0), (BOUNDS, "x-1"): (None, 60.0)}
 
 
-def judged(results: Any = None, **study: Any) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
+def judged(
+    results: Any = None, **study: Any
+) -> tuple[tuple[GateResult, ...], tuple[ClaimResult, ...]]:
     plan = study_of(["new", "old"], ["x"], seeds=(0, 1), **study)
     return evaluate(plan, records_of(plan, {**OURS, **BOUNDED, **(results or {})}))
 
@@ -37,11 +46,16 @@ def one(the_claim: Claim, results: Any = None) -> ClaimResult:
 
 
 def test_a_claim_with_its_interval_its_bound_and_its_gap() -> None:
-    """Ours: (-0.4 - 0.3) / 2. At the bounds: (-0.5 - 0.4) / 2. Gaps: 10/60, 10/70, 50/100 and 40/100."""
+    """Ours: (-0.4 - 0.3) / 2. At the bounds: (-0.5 - 0.4) / 2. Gaps: 10/60, 10/70, 50/100 and
+    40/100.
+    """
     found = one(claim(-0.34))
     assert found.verdict == "holds"
     assert found.ours == pytest.approx(-0.35)
-    assert found.interval is not None and -0.4 <= found.interval[0] <= -0.35 <= found.interval[1] <= -0.3
+    assert (
+        found.interval is not None
+        and -0.4 <= found.interval[0] <= -0.35 <= found.interval[1] <= -0.3
+    )
     assert found.bound == pytest.approx(-0.45)
     assert found.mean_gap == pytest.approx((1 / 6 + 1 / 7 + 0.5 + 0.4) / 4)
     assert found.solvers == ("new", "old")
@@ -63,7 +77,9 @@ def test_a_claim_with_its_interval_its_bound_and_its_gap() -> None:
         (0.0, "equal", 0.3, False),
     ],
 )
-def test_it_holds_when_ours_is_as_good_within_the_tolerance(paper: float, better: Any, tolerance: float, held: bool) -> None:
+def test_it_holds_when_ours_is_as_good_within_the_tolerance(
+    paper: float, better: Any, tolerance: float, held: bool
+) -> None:
     the_claim = claim(paper, better=better, tolerance=tolerance)
     assert is_as_good(the_claim, -0.35) is held
     assert one(the_claim).verdict == ("holds" if held else "not reproduced")
@@ -74,7 +90,9 @@ def test_what_has_no_data_is_neither_reproduced_nor_not() -> None:
     assert (found.verdict, found.ours, found.interval, found.bound) == ("no data", None, None, None)
     assert found.why == ("1 of 2 cells of new have no value: x-1, seed 1, failed: memory_limit",)
     assert not found.holds
-    assert one(claim(-0.34), {("old", "x-0"): None}).why[0].endswith("x-0, seed 0, has not been run")
+    assert (
+        one(claim(-0.34), {("old", "x-0"): None}).why[0].endswith("x-0, seed 0, has not been run")
+    )
 
 
 def test_a_bound_of_its_own_is_taken_as_it_stands() -> None:
@@ -115,8 +133,13 @@ def test_a_study_without_expectations_has_none() -> None:
 
 
 def test_a_gate_names_which_gap_it_means() -> None:
-    """A rule has no bounds of its own: its gap counts as 1, whatever the instance's bounding proves."""
-    gates, _ = judged({("new", "x-0"): (60.0, 60.0), ("new", "x-1"): (70.0, 70.0)}, gates={"new": "gap == 0", "old": "gap == 1"})
+    """A rule has no bounds of its own: its gap counts as 1, whatever the instance's bounding
+    proves.
+    """
+    gates, _ = judged(
+        {("new", "x-0"): (60.0, 60.0), ("new", "x-1"): (70.0, 70.0)},
+        gates={"new": "gap == 0", "old": "gap == 1"},
+    )
     assert [gate.verdict for gate in gates] == ["holds", "holds"]
 
 
@@ -176,7 +199,9 @@ def test_the_ledger_of_a_study_that_was_run(here: Path, capsys: pytest.CaptureFi
 
 
 def test_claims_of_the_file_as_it_is_now(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Claims decide no cell: they may be written after the run. A figure that cannot be reached is not reproduced."""
+    """Claims decide no cell: they may be written after the run. A figure that cannot be reached is
+    not reproduced.
+    """
     (here / "studies" / "draws.toml").write_text(STUDY.format(rest=CLAIM.format(paper=-0.99)))
     assert main(["claims", "draws", "--json"]) == 6
     assert '"verdict": "not reproduced"' in capsys.readouterr().out

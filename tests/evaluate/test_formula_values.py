@@ -121,7 +121,9 @@ NO_METRIC = {("a", "x-1"): lambda cell: record(cell, 20.0)}
 
 def test_a_failed_cell_counts_as_a_gap_of_one_and_makes_other_means_unknown() -> None:
     columns = study(CRASHED)
-    assert evaluate(number("study_gap", SCOPE), columns).value == pytest.approx((0 + 1 + 2 / 3 + 5 / 6) / 4)
+    assert evaluate(number("study_gap", SCOPE), columns).value == pytest.approx(
+        (0 + 1 + 2 / 3 + 5 / 6) / 4
+    )
     assert evaluate(number("failed", SCOPE), columns).value == 0.25
     assert evaluate(number("count(solved)", SCOPE), columns).value == 3
     found = evaluate(condition("energy_j <= 1000", SCOPE), columns)
@@ -145,7 +147,9 @@ def test_a_metric_that_a_cell_does_not_have_is_said_with_those_that_it_has() -> 
     assert found.value is None
     assert "3 of 4 cells of a have no value: x-1, seed 1, has no speed" in found.why[0]
     found = evaluate(number("speed(b)", SCOPE), columns)
-    assert found.why == ("4 of 4 cells of b have no value: x-0, seed 0, has no speed; its metrics are energy_j",)
+    assert found.why == (
+        "4 of 4 cells of b have no value: x-0, seed 0, has no speed; its metrics are energy_j",
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +167,9 @@ def test_a_metric_that_a_cell_does_not_have_is_said_with_those_that_it_has() -> 
         ("count(energy_j > 0) == 3", None),
     ],
 )
-def test_the_unknown_decides_nothing_that_the_known_does_not(source: str, held: bool | None) -> None:
+def test_the_unknown_decides_nothing_that_the_known_does_not(
+    source: str, held: bool | None
+) -> None:
     assert evaluate(condition(source, SCOPE), study(CRASHED)).value is held
 
 
@@ -171,7 +177,9 @@ def test_division_by_zero_is_unknown() -> None:
     free = {("b", "x-2"): lambda cell: made(cell, 0.0)}
     found = evaluate(number("rel(energy_j, a, b)", SCOPE), study(free))
     assert found.value is None and "b is 0 on x-2" in found.why[0]
-    assert evaluate(number("ratio(energy_j, a, b)", SCOPE), study(free)).value == pytest.approx(30 / 31.25)
+    assert evaluate(number("ratio(energy_j, a, b)", SCOPE), study(free)).value == pytest.approx(
+        30 / 31.25
+    )
     found = evaluate(condition("energy_j / (energy_j - 30) < 1", SCOPE), study())
     assert found.value is None and "division by zero" in found.why[0]
     found = evaluate(number("mean(1 / energy_j, b)", SCOPE), study(free))
@@ -180,7 +188,9 @@ def test_division_by_zero_is_unknown() -> None:
 
 def test_nothing_over_nothing_is_no_difference() -> None:
     both = {(label, "x-2"): lambda cell: made(cell, 0.0) for label in "ab"}
-    assert evaluate(number("rel(energy_j, a, b)", SCOPE), study(both)).value == pytest.approx((-0.5 - 0.2 + 0 - 0.25) / 4)
+    assert evaluate(number("rel(energy_j, a, b)", SCOPE), study(both)).value == pytest.approx(
+        (-0.5 - 0.2 + 0 - 0.25) / 4
+    )
 
 
 def test_a_geometric_mean_needs_a_shift_above_what_it_averages() -> None:
@@ -200,7 +210,9 @@ def test_objectives_in_order_are_no_one_number() -> None:
 def test_instances_that_could_not_be_made_leave_everything_unknown() -> None:
     columns = CellColumns(table(PLAN, {}).rows, "1 of 4 instances could not be made")
     for source in ("gap < 1", "count() == 4"):
-        assert evaluate(condition(source, SCOPE), columns).why == ("1 of 4 instances could not be made",)
+        assert evaluate(condition(source, SCOPE), columns).why == (
+            "1 of 4 instances could not be made",
+        )
 
 
 def test_the_bound_is_the_best_that_anybody_proved() -> None:
@@ -224,16 +236,31 @@ def test_the_interval_is_that_of_the_mean_of_four() -> None:
 def test_pairs_are_drawn_together() -> None:
     """The difference of a solver and itself shifted by one is one in every resample."""
     plan = study_of(["a", "b"], ["x"], seeds=(0, 1, 2, 3))
-    given = {(label, f"x-{k}"): (value + (label == "b"), None) for label in "ab" for k, value in enumerate(A)}
+    given = {
+        (label, f"x-{k}"): (value + (label == "b"), None)
+        for label in "ab"
+        for k, value in enumerate(A)
+    }
     columns = CellColumns(table(plan, records_of(plan, given)).rows)
-    assert interval(number("objective(b) - objective(a)", SCOPE), columns) == pytest.approx((1.0, 1.0))
+    assert interval(number("objective(b) - objective(a)", SCOPE), columns) == pytest.approx(
+        (1.0, 1.0)
+    )
 
 
 def test_seeds_of_an_instance_are_drawn_with_it() -> None:
-    """Four files, the same whatever the seed: the interval is that of one seed, not one without width."""
+    """Four files, the same whatever the seed: the interval is that of one seed, not one without
+    width.
+    """
     one = study_of(["a"], ["w", "x", "y", "z"])
-    made = [MadeInstance(name, seed, f"{name}-0", f"hash-{name}-0") for name in "wxyz" for seed in (0, 1, 2)]
-    cells = [Cell("solve", m.target, m.name, str(m.instance_hash), 0, "a", "a", {}, "", m.seed, BUDGET) for m in made]
+    made = [
+        MadeInstance(name, seed, f"{name}-0", f"hash-{name}-0")
+        for name in "wxyz"
+        for seed in (0, 1, 2)
+    ]
+    cells = [
+        Cell("solve", m.target, m.name, str(m.instance_hash), 0, "a", "a", {}, "", m.seed, BUDGET)
+        for m in made
+    ]
     three = replace(one, made=tuple(made), cells=tuple(cells))
     given = {("a", f"{name}-0"): (value, None) for name, value in zip("wxyz", A)}
     tables = [table(plan, records_of(plan, given)) for plan in (one, three)]
@@ -246,7 +273,9 @@ def test_no_interval_where_resampling_tells_nothing() -> None:
     assert interval(number("max(energy_j)", SCOPE), study()) is None
     assert interval(number("energy_j", SCOPE), study(CRASHED)) is None
     one = study_of(["a", "b"], ["x"])
-    columns = CellColumns(table(one, records_of(one, {("a", "x-0"): (1.0, 1.0), ("b", "x-0"): (1.0, 1.0)})).rows)
+    columns = CellColumns(
+        table(one, records_of(one, {("a", "x-0"): (1.0, 1.0), ("b", "x-0"): (1.0, 1.0)})).rows
+    )
     assert interval(number("objective", SCOPE), columns) is None
 
 
@@ -259,19 +288,35 @@ def test_at_the_bound_of_the_first_solver() -> None:
         lowest = at_bound(number(source, SCOPE))
         assert lowest is not None
         assert evaluate(lowest, study()).value == pytest.approx(value)
-    falling = ("1 - objective", "1 / objective", "objective(b) / objective - objective(b) / 2", "abs(objective)")
-    unsure = ("objective * regret(b)", "objective * mean(energy_j - 25, b)", "objective / rpd(b)")  # by what may be below zero
+    falling = (
+        "1 - objective",
+        "1 / objective",
+        "objective(b) / objective - objective(b) / 2",
+        "abs(objective)",
+    )
+    unsure = (
+        "objective * regret(b)",
+        "objective * mean(energy_j - 25, b)",
+        "objective / rpd(b)",
+    )  # by what may be below zero
     for source in ("energy_j", "gap", *falling, *unsure):
         assert at_bound(number(source, SCOPE)) is None
 
 
 def worst(source: str, columns: CellColumns) -> list[tuple[str, str, float | None]]:
-    return [(each.cell.label, each.cell.instance, each.value) for each in worst_cells(condition(source, SCOPE), columns)]
+    return [
+        (each.cell.label, each.cell.instance, each.value)
+        for each in worst_cells(condition(source, SCOPE), columns)
+    ]
 
 
 def test_worst_cells_are_those_that_pull_the_wrong_way() -> None:
     assert worst("energy_j <= 20", study()) == [("a", "x-3", 60.0), ("a", "x-2", 30.0)]
-    assert worst("energy_j >= 40", study()) == [("a", "x-0", 10.0), ("a", "x-1", 20.0), ("a", "x-2", 30.0)]
+    assert worst("energy_j >= 40", study()) == [
+        ("a", "x-0", 10.0),
+        ("a", "x-1", 20.0),
+        ("a", "x-2", 30.0),
+    ]
     assert worst("40 <= energy_j", study())[0] == ("a", "x-0", 10.0)
     assert worst("not energy_j > 20", study())[0] == ("a", "x-3", 60.0)
     assert worst("1 - energy_j >= 0", study())[0] == ("a", "x-3", 60.0)
@@ -287,7 +332,11 @@ def test_only_what_does_not_hold_is_blamed() -> None:
 
 def test_cells_without_a_value_come_first_and_say_why() -> None:
     found = worst_cells(condition("energy_j <= 5 and study_gap <= 0", SCOPE), study(CRASHED))
-    assert (found[0].cell.instance, found[0].value, found[0].why) == ("x-1", None, "failed: crashed")
+    assert (found[0].cell.instance, found[0].value, found[0].why) == (
+        "x-1",
+        None,
+        "failed: crashed",
+    )
     assert found[1].cell.instance == "x-3" and found[1].value == pytest.approx(5 / 6)
 
 

@@ -1,4 +1,6 @@
-"""A study that says what it ranks by: another winner, in the order, the headline, the table, the terminal and in JSON."""
+"""A study that says what it ranks by: another winner, in the order, the headline, the table, the
+terminal and in JSON.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ def test_the_headline_is_of_what_is_ranked_by(tmp_path: Path) -> None:
     """Means over seeds 0 to 4: 0.1 % + 2e-5."""
     words = verdict(reported(tmp_path, rank="gap_frontier"))
     assert words[0].startswith(
-        "By distance from the certified front at its own units and its own mean time, hasty is best: 0.1 % ("
+        "By distance from the certified front at its own units and its own mean time, hasty is "
+        "best: 0.1 % ("
     )
     assert words[0].endswith(
         "on average over 5 instances; patient, the last of 3, is at 2.0 % (2.0 to 2.0 %)."

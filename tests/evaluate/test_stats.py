@@ -26,7 +26,9 @@ def test_strata_of_different_sizes_keep_their_share() -> None:
 
 def test_strata_of_one_value_are_one_stratum() -> None:
     values = [0.1, 0.5, 0.2, 0.9]
-    assert stats.bootstrap_interval(values, ["a", "b", "c", "d"]) == stats.bootstrap_interval(values)
+    assert stats.bootstrap_interval(values, ["a", "b", "c", "d"]) == stats.bootstrap_interval(
+        values
+    )
 
 
 def test_too_few_values_leave_the_spread_unknown() -> None:
@@ -58,8 +60,9 @@ def test_chunks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None
     assert stats.bootstrap_interval(values, resamples=100) == whole
 
 
-# Shape (strata, values each), what is drawn and its mean, least share in which the interval held (1,000 studies; 0.95 promised).
-# Skewed values and few of them fall short of it, and this is by how much.
+# Shape (strata, values each), what is drawn and its mean, least share in which the interval held
+# (1,000 studies; 0.95 promised). Skewed values and few of them fall short of it, and this is by how
+# much.
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
@@ -73,8 +76,12 @@ Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
         ((2, 30), lambda rng, shape: rng.exponential(size=shape), 1.0, 0.91),
     ],
 )
-def test_intervals_hold_as_often_as_they_say(shape: tuple[int, int], draw: Draw, centre: float, least: float) -> None:
-    """Strata far apart: between-strata differences must not widen the interval, nor is it narrower than it should be."""
+def test_intervals_hold_as_often_as_they_say(
+    shape: tuple[int, int], draw: Draw, centre: float, least: float
+) -> None:
+    """Strata far apart: between-strata differences must not widen the interval, nor is it narrower
+    than it should be.
+    """
     rng, studies = np.random.default_rng(3), 1000
     strata = np.repeat(np.arange(shape[0]), shape[1]).tolist()
     offset = 10.0 * np.arange(shape[0])[:, None]
@@ -103,7 +110,8 @@ def test_few_values_tell_nothing_apart() -> None:
     assert not stats.estimate([-1.0, 0.0, 1.0, 2.0, 3.0]).apart_from_zero
 
 
-# Three solvers on three instances; the third solver failed on the last, the first two tie on the first.
+# Three solvers on three instances; the third solver failed on the last, the first two tie on the
+# first.
 COSTS = np.array([[10.0, 20.0, 4.0], [10.0, 30.0, 2.0], [20.0, 25.0, INF]])
 
 

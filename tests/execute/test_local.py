@@ -1,4 +1,6 @@
-"""The executor's own life: stopping, being killed, losing what it relies on; whatever happens, nothing is left."""
+"""The executor's own life: stopping, being killed, losing what it relies on; whatever happens,
+nothing is left.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ from tests.hostile.cases import MARK, make_workspace, marked
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 PATIENCE_S = 60.0
 
-# A program of its own, since plug-ins are found by what the environment says when they are first imported.
+# A program of its own, since plug-ins are found by what the environment says when they are first
+# imported.
 PROGRAM = """
 import json, os, pickle, signal, sys, threading, time
 from pathlib import Path
@@ -128,9 +131,13 @@ def test_a_killed_runner_takes_everything_with_it(root: Path) -> None:
     started = program(
         root,
         "with LocalExecutor(2) as executor:",
-        "    list(executor.run([job('loops'), job('spawns', how='pool'), job('spawns', how='lasting')]))",
+        (
+            "    list(executor.run([job('loops'), job('spawns', how='pool'), job('spawns', "
+            "how='lasting')]))"
+        ),
     )
-    # The runner, the zygote, two slots, two cells, and a child in its own session of the one that makes such.
+    # The runner, the zygote, two slots, two cells, and a child in its own session of the one that
+    # makes such.
     until(lambda: sum("sleeping in its own session" in each for each in marked(root)) == 1)
     assert len(marked(root)) >= 7
     started.kill()
@@ -139,8 +146,14 @@ def test_a_killed_runner_takes_everything_with_it(root: Path) -> None:
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.2, 0.6])
-def test_a_runner_killed_while_libraries_are_loaded_leaves_nothing(root: Path, after_s: float) -> None:
-    started = program(root, "with LocalExecutor(1, solvers=['cpsat']) as executor:", "    list(executor.run([job('loops')]))")
+def test_a_runner_killed_while_libraries_are_loaded_leaves_nothing(
+    root: Path, after_s: float
+) -> None:
+    started = program(
+        root,
+        "with LocalExecutor(1, solvers=['cpsat']) as executor:",
+        "    list(executor.run([job('loops')]))",
+    )
     until(lambda: len(marked(root)) >= 2)
     time.sleep(after_s)
     started.kill()
@@ -152,14 +165,19 @@ def test_stopping_while_libraries_are_loaded(root: Path) -> None:
     started = program(
         root,
         "with LocalExecutor(1, solvers=['cpsat']) as executor:",
-        "    assert list(executor.run([job('fcfs')], iter([False, False, False, False, True]).__next__)) == []",
+        (
+            "    assert list(executor.run([job('fcfs')], iter([False, False, False, False, "
+            "True]).__next__)) == []"
+        ),
         "    for outcome in executor.run([job('fcfs')]): say(outcome)",
     )
     assert said(started) == [["fcfs", None, None, None]]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_runner_alone_decides_about_signals_of_the_terminal(root: Path, number: signal.Signals) -> None:
+def test_the_runner_alone_decides_about_signals_of_the_terminal(
+    root: Path, number: signal.Signals
+) -> None:
     """Ctrl-C reaches the whole group of the foreground: cells are in sessions of their own."""
     started = program(
         root,
@@ -167,7 +185,10 @@ def test_the_runner_alone_decides_about_signals_of_the_terminal(root: Path, numb
         "signal.signal(signal.SIGTERM, lambda *_: print('runner', flush=True))",
         "with LocalExecutor(1) as executor:",
         "    list(executor.run([job('fcfs')]))",
-        f"    os.killpg(os.getpgid(0), {int(number)}) if os.getpgid(0) == os.getpid() else os.kill(os.getpid(), {int(number)})",
+        (
+            f"    os.killpg(os.getpgid(0), {int(number)}) if os.getpgid(0) == os.getpid() else "
+            f"os.kill(os.getpid(), {int(number)})"
+        ),
         "    for outcome in executor.run([job('fcfs')]): say(outcome)",
     )
     out, errors = started.communicate(timeout=PATIENCE_S)
@@ -193,7 +214,10 @@ def test_an_error_of_the_caller_kills_too(root: Path) -> None:
         root,
         "try:",
         "    with LocalExecutor(2) as executor:",
-        "        for outcome in executor.run(job(name) for name in ('fcfs', 'loops')): raise ValueError('mine')",
+        (
+            "        for outcome in executor.run(job(name) for name in ('fcfs', 'loops')): raise "
+            "ValueError('mine')"
+        ),
         "except ValueError as error:",
         "    print(json.dumps([str(error)]))",
     )
@@ -221,7 +245,10 @@ def test_without_landlock_a_cell_may_kill_its_slot_and_no_more(root: Path) -> No
     started = program(
         root,
         "with LocalExecutor(1, landlock=False) as executor:",
-        "    for outcome in executor.run([job('trespasses', how='kill'), job('fcfs')]): say(outcome)",
+        (
+            "    for outcome in executor.run([job('trespasses', how='kill'), job('fcfs')]): "
+            "say(outcome)"
+        ),
     )
     killed, honest = said(started)
     assert killed[:2] == ["trespasses", "signal"] and "signal 9" in str(killed[2])
@@ -275,18 +302,30 @@ def test_threads_of_libraries_that_were_loaded_before_are_those_of_the_cell(root
         root,
         "def threaded(threads):",
         "    given = job('counts')",
-        "    return Job(given.key, 'solve', given.payload, CellBudget(20.0, threads=threads), given.folder)",
+        (
+            "    return Job(given.key, 'solve', given.payload, CellBudget(20.0, threads=threads), "
+            "given.folder)"
+        ),
         "with LocalExecutor(1, solvers=['counts']) as executor:",
-        "    for outcome in executor.run([threaded(1), threaded(3)]): print(json.dumps([outcome.output]))",
+        (
+            "    for outcome in executor.run([threaded(1), threaded(3)]): "
+            "print(json.dumps([outcome.output]))"
+        ),
     )
-    assert [str(output).splitlines()[-1] for (output,) in said(started)] == ["torch 1, numba 1", "torch 3, numba 3"]
+    assert [str(output).splitlines()[-1] for (output,) in said(started)] == [
+        "torch 1, numba 1",
+        "torch 3, numba 3",
+    ]
 
 
 def test_a_job_may_be_longer_than_what_arrives_at_once(root: Path) -> None:
     started = program(
         root,
         "given = job('fcfs')",
-        "large = Job(given.key, 'solve', {**given.payload, 'more': 'x' * 1_000_000}, given.budget, given.folder)",
+        (
+            "large = Job(given.key, 'solve', {**given.payload, 'more': 'x' * 1_000_000}, "
+            "given.budget, given.folder)"
+        ),
         "with LocalExecutor(1) as executor:",
         "    for outcome in executor.run([large]): say(outcome)",
     )
@@ -299,7 +338,11 @@ def test_where_no_cell_can_be_started_none_has_failed(root: Path) -> None:
         root,
         "from optbench.errors import OptbenchError",
         "given = job('fcfs')",
-        "nowhere = Job(given.key, 'solve', given.payload, given.budget, folder.parent / 'file' / 'work')",
+        (
+            "nowhere = Job(given.key, 'solve', given.payload, given.budget, folder.parent / "
+            "'file' / "
+            "'work')"
+        ),
         "with LocalExecutor(2) as executor:",
         "    try:",
         "        for outcome in executor.run([nowhere, nowhere, nowhere]): say(outcome)",
@@ -327,13 +370,22 @@ def test_the_time_of_a_job_does_not_begin_while_libraries_are_loaded(tmp_path: P
 
 
 def test_compiled_code_of_a_plugin_is_kept_for_its_next_cell(root: Path) -> None:
-    """Cells cannot write beside the source: they keep it in a folder of the plug-in's own, per state of its code."""
+    """Cells cannot write beside the source: they keep it in a folder of the plug-in's own, per
+    state of its code.
+    """
     lines = (
         "with LocalExecutor(1, ['compiles']) as executor:",
-        "    for outcome in executor.run([job('compiles'), job('compiles')]): print(json.dumps([outcome.output.strip()]))",
+        (
+            "    for outcome in executor.run([job('compiles'), job('compiles')]): "
+            "print(json.dumps([outcome.output.strip()]))"
+        ),
     )
     assert said(program(root, *lines)) == [["loaded 0, compiled 1"], ["loaded 1, compiled 0"]]
-    (folder,) = [path for path in (root / ".optbench" / "compiled").iterdir() if path.name.startswith("solver-compiles")]
+    (folder,) = [
+        path
+        for path in (root / ".optbench" / "compiled").iterdir()
+        if path.name.startswith("solver-compiles")
+    ]
     assert any(folder.rglob("*.nbc")) and not (root / "solvers" / "__pycache__").exists()
     (root / "work" / "instance.pickle").unlink()
     (root / "work").rename(root / "earlier")

@@ -1,4 +1,6 @@
-"""Memory of a tree: what is shared with the slot is nobody's, what is shared between processes counts once."""
+"""Memory of a tree: what is shared with the slot is nobody's, what is shared between processes
+counts once.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,14 @@ def test_one_process_counts_beyond_the_baseline() -> None:
 
 
 def test_several_processes_below_the_limit_are_not_looked_at_closely() -> None:
-    # 130 + 120 - 100 is the most that it can be; 30 + 20 what it is if they share what they began with.
-    assert TreeMemory(100.0, 200.0).of([ProcessUsage(1, 0.0, 130.0, 1), ProcessUsage(2, 0.0, 120.0, 1)]) == 50.0
+    # 130 + 120 - 100 is the most that it can be; 30 + 20 what it is if they share what they began
+    # with.
+    assert (
+        TreeMemory(100.0, 200.0).of(
+            [ProcessUsage(1, 0.0, 130.0, 1), ProcessUsage(2, 0.0, 120.0, 1)]
+        )
+        == 50.0
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -35,12 +43,21 @@ def test_shared_pages_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(60)
         os._exit(0)
     try:
-        found = TreeMemory(0.0, 10.0).of([ProcessUsage(os.getpid(), 0.0, 150.0, 1), ProcessUsage(child, 0.0, 150.0, 1)])
+        found = TreeMemory(0.0, 10.0).of(
+            [ProcessUsage(os.getpid(), 0.0, 150.0, 1), ProcessUsage(child, 0.0, 150.0, 1)]
+        )
     finally:
         os.kill(child, 9)
         os.waitpid(child, 0)
     mine = Path("/proc/self/smaps_rollup").read_text()
-    own_mb = sum(int(line.split()[1]) for line in mine.splitlines() if line.startswith(("Pss_Anon", "Pss_Shmem"))) / 1024
+    own_mb = (
+        sum(
+            int(line.split()[1])
+            for line in mine.splitlines()
+            if line.startswith(("Pss_Anon", "Pss_Shmem"))
+        )
+        / 1024
+    )
     assert len(block) == 100 << 20
     assert found == pytest.approx(own_mb, rel=0.1)
 

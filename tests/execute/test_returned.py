@@ -38,7 +38,11 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("{}")
     (tmp_path / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "pipe")
-    for name, says in (("link", "symbolic links"), ("pipe", "not a regular file"), ("gone", "No such file")):
+    for name, says in (
+        ("link", "symbolic links"),
+        ("pipe", "not a regular file"),
+        ("gone", "No such file"),
+    ):
         with pytest.raises(UnreadableFileError, match=says):
             read_bounded_file(tmp_path / name)
 
@@ -70,7 +74,9 @@ def test_what_is_left_is_removed_however_deep_it_is(tmp_path: Path) -> None:
         place = below
     os.close(place)
     remove_folder(folder)
-    assert list(tmp_path.iterdir()) == [outside] and [path.name for path in outside.iterdir()] == ["kept"]
+    assert list(tmp_path.iterdir()) == [outside] and [path.name for path in outside.iterdir()] == [
+        "kept"
+    ]
 
 
 def test_a_link_is_removed_and_not_what_it_names(tmp_path: Path) -> None:

@@ -13,10 +13,23 @@ def test_a_bound_holds_for_every_smaller_limit() -> None:
 
 
 def test_the_area_between_front_and_floor() -> None:
-    # From 10 to 20 the front is at 100 and the floor at 60; from 20 to 30 they are at 60 and 50: 400 + 100.
-    assert undecided_area([(10, 100), (20, 60), (30, 50)], floor_steps([(10, 100), (20, 60), (30, 50)], 0), 0) == 500
+    # From 10 to 20 the front is at 100 and the floor at 60; from 20 to 30 they are at 60 and 50:
+    # 400 + 100.
+    assert (
+        undecided_area(
+            [(10, 100), (20, 60), (30, 50)], floor_steps([(10, 100), (20, 60), (30, 50)], 0), 0
+        )
+        == 500
+    )
     # A bound of 80 at 15 halves the first part's lower half: 5 * 20 + 5 * 40 + 10 * 10.
-    assert undecided_area([(10, 100), (20, 60), (30, 50)], floor_steps([(10, 100), (15, 80), (20, 60), (30, 50)], 0), 0) == 400
+    assert (
+        undecided_area(
+            [(10, 100), (20, 60), (30, 50)],
+            floor_steps([(10, 100), (15, 80), (20, 60), (30, 50)], 0),
+            0,
+        )
+        == 400
+    )
 
 
 def test_one_point_leaves_nothing_open() -> None:

@@ -36,8 +36,12 @@ def test_proven_and_open_points_are_told_apart(front: Front) -> None:
     opened = replace(front, points=(replace(first, bound=90.0), *others))
     circles = [circle.get("class") for circle in chart(render_front(opened)).iter("circle")]
     assert circles == ["point open", "point", "point"]
-    assert [path.get("class") for path in chart(render_front(opened)).iter("path")].count("whisker") == 1
-    assert "2 of 3 points are proven optimal" in render_front(opened) and "25 %" in render_front(opened)
+    assert [path.get("class") for path in chart(render_front(opened)).iter("path")].count(
+        "whisker"
+    ) == 1
+    assert "2 of 3 points are proven optimal" in render_front(opened) and "25 %" in render_front(
+        opened
+    )
 
 
 def test_every_point_says_its_proof_and_the_page_its_horizon(front: Front) -> None:
@@ -51,14 +55,16 @@ def test_every_point_says_its_proof_and_the_page_its_horizon(front: Front) -> No
 def test_the_floor_is_never_above_a_point(front: Front) -> None:
     # Pixels grow downwards: the floor's line may not be higher than a point at the same x.
     drawn = chart(render_front(front))
-    line = next(path.get("d") or "" for path in drawn.iter("path") if path.get("class") == "floor-line")
+    line = next(
+        path.get("d") or "" for path in drawn.iter("path") if path.get("class") == "floor-line"
+    )
     numbers = [float(n) for n in re.findall(r"[-\d.]+", line)]
     lowest_pixel = {float(c.get("cx") or 0): float(c.get("cy") or 0) for c in drawn.iter("circle")}
     assert min(numbers[1::2]) >= min(lowest_pixel.values()) - 0.1
 
 
 def test_a_page_fetches_nothing(front: Front) -> None:
-    assert not re.search(r'(?:src|href)=|@import|url\(', render_front(front))
+    assert not re.search(r"(?:src|href)=|@import|url\(", render_front(front))
 
 
 def test_without_points_there_is_a_page_without_a_chart(front: Front) -> None:

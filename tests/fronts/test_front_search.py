@@ -22,8 +22,15 @@ from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
 
 
-def one_task(*modes: tuple[float, float], idle_w: float = 0.0, others: int = 0, horizon_s: float | None = None) -> Instance:
-    """One task with modes (seconds, joules) on a device that may idle, beside ``others`` that always do."""
+def one_task(
+    *modes: tuple[float, float],
+    idle_w: float = 0.0,
+    others: int = 0,
+    horizon_s: float | None = None,
+) -> Instance:
+    """One task with modes (seconds, joules) on a device that may idle, beside ``others`` that
+    always do.
+    """
     m = ob.Model("one task", horizon_s=horizon_s)
     gpu = m.pool("gpu", idle_w=idle_w)
     if others:
@@ -38,37 +45,48 @@ def xy(front: Front) -> list[tuple[float, float]]:
 
 
 def test_a_point_that_no_weights_reach() -> None:
-    # (10, 100), (15, 90), (20, 20): the line from the first to the last is at 60 when x is 15, below 90. With weights
-    # (w, 1), the middle costs 15 w + 90, the ends 10 w + 100 and 20 w + 20: it beats the first for w < 2, the last for w > 14.
+    # (10, 100), (15, 90), (20, 20): the line from the first to the last is at 60 when x is 15,
+    # below 90. With weights (w, 1), the middle costs 15 w + 90, the ends 10 w + 100 and 20 w + 20:
+    # it beats the first for w < 2, the last for w > 14.
     instance = one_task((10, 100), (15, 90), (20, 20))
     front = pareto(instance, points=3, time_limit_s=5)
     assert xy(front) == [(10, 100), (15, 90), (20, 20)]
     assert front.proven == 3 and all(point.efficient for point in front.points)
     reached = set()
     for weight in np.geomspace(0.01, 1000, 60).tolist():
-        result = ob.solve(instance.with_objective(Objective.weighted({"makespan_s": weight, "energy_j": 1.0})), time_limit_s=5)
+        result = ob.solve(
+            instance.with_objective(Objective.weighted({"makespan_s": weight, "energy_j": 1.0})),
+            time_limit_s=5,
+        )
         reached.add((result.metrics["makespan_s"], result.metrics["energy_j"]))
     assert reached == {(10, 100), (20, 20)}
 
 
 def test_another_solver_draws_the_same_front() -> None:
     instance = one_task((10, 100), (15, 90), (20, 20), idle_w=1, others=2)
-    by_cpsat, by_highs = (pareto(instance, solver, points=3, time_limit_s=20) for solver in ("cpsat", "highs"))
+    by_cpsat, by_highs = (
+        pareto(instance, solver, points=3, time_limit_s=20) for solver in ("cpsat", "highs")
+    )
     assert by_highs.solver == "highs" and by_highs.proven == 3
     assert xy(by_cpsat) == pytest.approx(np.asarray(xy(by_highs)))
 
 
 def test_with_rest_until_completion_the_front_collapses() -> None:
-    # Fast: 10 s, 1000 J; slow: 20 s, 600 J; three others idle at 20 W. Until completion the fast mode costs 1000 + 10 * 60
-    # = 1600 J, the slow one 600 + 20 * 60 = 1800 J: one point. With a horizon of 20 s everything rests that long:
-    # fast 1000 + 20 * 60 + 10 * 20 (its own device, once done) = 2400 J, slow 600 + 20 * 60 = 1800 J.
+    # Fast: 10 s, 1000 J; slow: 20 s, 600 J; three others idle at 20 W. Until completion the fast
+    # mode costs 1000 + 10 * 60 = 1600 J, the slow one 600 + 20 * 60 = 1800 J: one point. With a
+    # horizon of 20 s everything rests that long: fast 1000 + 20 * 60 + 10 * 20 (its own device,
+    # once done) = 2400 J, slow 600 + 20 * 60 = 1800 J.
     instance = one_task((10, 1000), (20, 600), idle_w=20, others=3)
     collapsed = pareto(instance, points=4, time_limit_s=5, horizon_s="completion")
     assert xy(collapsed) == [(10, 1600)]
     assert (collapsed.horizon_s, collapsed.horizon_from) == (None, "completion")
     front = pareto(instance, points=2, time_limit_s=5)
     assert xy(front) == [(10, 2400), (20, 1800)]
-    assert (front.horizon_s, front.horizon_from, front.rest_energy) == (20, "cheapest_modes", "idle")
+    assert (front.horizon_s, front.horizon_from, front.rest_energy) == (
+        20,
+        "cheapest_modes",
+        "idle",
+    )
     # Asleep (0 W, as no sleeping power is declared) only the modes' own energy is left.
     assert xy(pareto(instance, points=2, time_limit_s=5, asleep=True)) == [(10, 1000), (20, 600)]
 
@@ -80,7 +98,8 @@ def test_the_constant_is_what_no_schedule_avoids() -> None:
 
 
 def test_more_points_are_looked_for_where_limits_meet_the_same_one() -> None:
-    # Limits 10, 40, 70, 100: nothing between 10 and 100 but the modes of 12 and 14 s, which are found on the way.
+    # Limits 10, 40, 70, 100: nothing between 10 and 100 but the modes of 12 and 14 s, which are
+    # found on the way.
     front = pareto(one_task((10, 100), (12, 90), (14, 80), (100, 20)), points=4, time_limit_s=5)
     assert xy(front) == [(10, 100), (12, 90), (14, 80), (100, 20)]
 
@@ -108,7 +127,9 @@ def test_fronts_are_the_same_at_every_magnitude(usd_per_j: float, x: str, y: str
 
 
 def test_a_front_with_fewer_points_than_asked_for_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps between costs were halved for ever (464 searches in 30 s): the least cost with less time settles a step."""
+    """Steps between costs were halved for ever (464 searches in 30 s): the least cost with less
+    time settles a step.
+    """
     calls = []
 
     def counted(*args: Any, **kwargs: Any) -> Result:
@@ -125,7 +146,9 @@ def test_a_front_with_fewer_points_than_asked_for_ends(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("usd_per_j", [1.0, 1e-9, 1e-15])
 def test_levels_are_held_at_every_magnitude(usd_per_j: float) -> None:
-    """Least cost, then least time at it: at 8e-8 USD the second level gave 1 to 39 % of the first away."""
+    """Least cost, then least time at it: at 8e-8 USD the second level gave 1 to 39 % of the first
+    away.
+    """
     m = ob.Model("levels", horizon_s=200)
     gpu = m.pool("gpu")
     m.tariff(price_usd_per_kwh=[3.6e6 * usd_per_j])
@@ -140,7 +163,9 @@ def test_levels_are_held_at_every_magnitude(usd_per_j: float) -> None:
 @pytest.mark.parametrize("seed", [s for s in range(60) if tiny_instance(s).num_tasks >= 3][:12])
 def test_points_and_floor_against_brute_force(seed: int) -> None:
     instance = tiny_instance(seed)
-    front = pareto(instance, x="makespan", y="energy_j", points=3, time_limit_s=10, horizon_s="completion")
+    front = pareto(
+        instance, x="makespan", y="energy_j", points=3, time_limit_s=10, horizon_s="completion"
+    )
     energy = replace(instance, horizon=None, objective=Objective.weighted({"energy_j": 1.0}))
     if brute_force(energy) is None:
         assert front.infeasible and front.points == ()
@@ -157,7 +182,9 @@ def test_points_and_floor_against_brute_force(seed: int) -> None:
 
 def test_progress_names_point_and_limit() -> None:
     seen: list[FrontProgress] = []
-    pareto(one_task((10, 100), (15, 90), (20, 20)), points=3, time_limit_s=5, on_progress=seen.append)
+    pareto(
+        one_task((10, 100), (15, 90), (20, 20)), points=3, time_limit_s=5, on_progress=seen.append
+    )
     done = [(p.number, p.points, p.limit, p.objective) for p in seen if p.finished]
     assert done == [(1, 3, 10, 100), (2, 3, None, 20), (3, 3, 15, 90)]
 

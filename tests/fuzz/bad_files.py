@@ -1,4 +1,6 @@
-"""Files with known mistakes, and some valid ones, each with the exit code of ``optbench convert``."""
+"""Files with known mistakes, and some valid ones, each with the exit code of ``optbench
+convert``.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,15 @@ from typing import Any
 from tests.sample_files.inputs import originals
 
 TEXTS = originals()
-JOB_SHOP, NATIVE, LOG, WORKFLOW = (TEXTS[name] for name in ("jobshop", "optbench", "sacct", "wfformat"))
+JOB_SHOP, NATIVE, LOG, WORKFLOW = (
+    TEXTS[name] for name in ("jobshop", "optbench", "sacct", "wfformat")
+)
 HUGE_BYTES = 200 << 20
 # A job that has not ended.
-LOG_HEAD, LOG_ROW = b"JobID|Start|End|AllocTRES\n", b"100|2024-03-01T00:00:00|Unknown|billing=4,cpu=4,gres/gpu:a100=4,mem=64G\n"
+LOG_HEAD, LOG_ROW = (
+    b"JobID|Start|End|AllocTRES\n",
+    b"100|2024-03-01T00:00:00|Unknown|billing=4,cpu=4,gres/gpu:a100=4,mem=64G\n",
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +72,9 @@ def repeated(head: bytes, body: bytes, size: int = HUGE_BYTES) -> Callable[[Path
 
 def many_nodes(path: Path) -> None:
     """A log of 100,000 runs on 65,536 nodes each."""
-    rows = (f"{job}|1700000000|1700000001|gres/gpu=65536|n[00000-65535]\n" for job in range(100_000))
+    rows = (
+        f"{job}|1700000000|1700000001|gres/gpu=65536|n[00000-65535]\n" for job in range(100_000)
+    )
     path.write_text("JobID|Start|End|AllocTRES|NodeList\n" + "".join(rows))
 
 
@@ -111,16 +120,22 @@ CASES = (
     DamagedFile("native, text for a number", native("pools", "idle_w", 0, value="50 W")),
     DamagedFile("native, unknown key", native("tasks", "deadlines", value=[])),
     DamagedFile("native, missing key", written(NATIVE.replace('"needs"', '"need"'))),
-    DamagedFile("native, key twice", written(NATIVE.replace('"horizon"', '"name": "again", "horizon"'))),
+    DamagedFile(
+        "native, key twice", written(NATIVE.replace('"horizon"', '"name": "again", "horizon"'))
+    ),
     DamagedFile("native, wrong version", native("version", value=7)),
     DamagedFile("native, wrong format", native("format", value="optbench-result")),
     DamagedFile("native, unknown metric", native("objective", 0, "makespam_s", value=1.0)),
     DamagedFile("native, column too short", native("tasks", "weight", value=[1.0])),
     DamagedFile("native, kind out of range", native("tasks", "kind", 2, value=9)),
-    DamagedFile("native, more devices than the pool has", native("modes", "needs", 0, value=[[0, 99]])),
+    DamagedFile(
+        "native, more devices than the pool has", native("modes", "needs", 0, value=[[0, 99]])
+    ),
     DamagedFile("native, memory that no pool has", native("tasks", "memory_gb", 0, value=1000)),
     DamagedFile("schedule instead of an instance", written(TEXTS["schedule"])),
-    DamagedFile("JSON of something else", written('{"name": "web", "dependencies": {"left-pad": "1.0"}}')),
+    DamagedFile(
+        "JSON of something else", written('{"name": "web", "dependencies": {"left-pad": "1.0"}}')
+    ),
     DamagedFile("whole number of 10,000 digits", written(NATIVE.replace("60.0", "7" * 10_000))),
     DamagedFile("whole number of 30 digits", native("tasks", "release", 0, value=10**30)),
     DamagedFile("job shop, duration of 30 digits", written("1 1\n0 " + "9" * 30 + "\n")),
@@ -129,29 +144,60 @@ CASES = (
     DamagedFile("log, undamaged", written(LOG), 0),
     DamagedFile("log, commas without quotes", written(LOG.replace("|", ","))),
     DamagedFile("log, without Start", with_text_replaced(LOG, "|Start|", "|Began|")),
-    DamagedFile("log, only steps", written("".join(line for line in LOG.splitlines(True) if "." in line or "JobID" in line))),
-    DamagedFile("log, a billion nodes", with_text_replaced(LOG, "gpu[01-02]", "gpu[000000000-999999999]"), 0),
-    DamagedFile("log, a billion GPUs", with_text_replaced(LOG, "gres/gpu=1|", "gres/gpu=999999999|"), 0),
-    DamagedFile("log, year 9999", with_text_replaced(LOG, "|2024-02-29T00:30:10|01:30", "|9999-12-31T23:59:59|01:30"), 0),
+    DamagedFile(
+        "log, only steps",
+        written("".join(line for line in LOG.splitlines(True) if "." in line or "JobID" in line)),
+    ),
+    DamagedFile(
+        "log, a billion nodes", with_text_replaced(LOG, "gpu[01-02]", "gpu[000000000-999999999]"), 0
+    ),
+    DamagedFile(
+        "log, a billion GPUs", with_text_replaced(LOG, "gres/gpu=1|", "gres/gpu=999999999|"), 0
+    ),
+    DamagedFile(
+        "log, year 9999",
+        with_text_replaced(LOG, "|2024-02-29T00:30:10|01:30", "|9999-12-31T23:59:59|01:30"),
+        0,
+    ),
     DamagedFile("log, fixed width", written(LOG.replace("|", "  "))),
     DamagedFile("workflow, undamaged", written(WORKFLOW), 0),
-    DamagedFile("workflow, cyclic", with_text_replaced(WORKFLOW, '"parents": []', '"parents": ["merge_1"]')),
-    DamagedFile("workflow, negative runtime", with_text_replaced(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": -60')),
-    DamagedFile("workflow, runtime 1e308", with_text_replaced(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": 1e308')),
-    DamagedFile("workflow, a billion cores", with_text_replaced(WORKFLOW, '"coreCount": 8', '"coreCount": 1000000000'), 0),
-    DamagedFile("workflow, without execution", with_text_replaced(WORKFLOW, '"execution"', '"executions"')),
+    DamagedFile(
+        "workflow, cyclic", with_text_replaced(WORKFLOW, '"parents": []', '"parents": ["merge_1"]')
+    ),
+    DamagedFile(
+        "workflow, negative runtime",
+        with_text_replaced(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": -60'),
+    ),
+    DamagedFile(
+        "workflow, runtime 1e308",
+        with_text_replaced(WORKFLOW, '"runtimeInSeconds": 60', '"runtimeInSeconds": 1e308'),
+    ),
+    DamagedFile(
+        "workflow, a billion cores",
+        with_text_replaced(WORKFLOW, '"coreCount": 8', '"coreCount": 1000000000'),
+        0,
+    ),
+    DamagedFile(
+        "workflow, without execution", with_text_replaced(WORKFLOW, '"execution"', '"executions"')
+    ),
     DamagedFile("JSON nested 100,000 deep", written("[" * 100_000)),
     DamagedFile("200 MB of zero bytes", sparse),
     DamagedFile("200 MB of digits", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n")),
     DamagedFile("200 MB on one line", repeated(b"10 10 ", b"12345678")),
     DamagedFile("200 MB of JSON", repeated(b'{"format": [', b"0,1,2,3,")),
-    DamagedFile("15 MB of digits, within the limit", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n", 15 << 20)),
-    DamagedFile("15 MB of digits on one line, within the limit", repeated(b"10 10 ", b"12345678 ", 15 << 20)),
+    DamagedFile(
+        "15 MB of digits, within the limit", repeated(b"10 10\n", b"1 2 3 4 5 6 7 8\n", 15 << 20)
+    ),
+    DamagedFile(
+        "15 MB of digits on one line, within the limit", repeated(b"10 10 ", b"12345678 ", 15 << 20)
+    ),
     DamagedFile("15 MB of empty lines, within the limit", repeated(b"x\n", b"\n", 15 << 20)),
     DamagedFile("250 MB of log, within the limit", repeated(LOG_HEAD, LOG_ROW, 250 << 20)),
     DamagedFile("log of six billion nodes, within the limit", many_nodes, 0),
-    DamagedFile("63 MB of JSON numbers, within the limit", repeated(b'{"format": [', b"0,1,2,3,", 63 << 20)),
-    DamagedFile("63 MB of JSON objects, within the limit", repeated(b'[', b"{},", 63 << 20)),
+    DamagedFile(
+        "63 MB of JSON numbers, within the limit", repeated(b'{"format": [', b"0,1,2,3,", 63 << 20)
+    ),
+    DamagedFile("63 MB of JSON objects, within the limit", repeated(b"[", b"{},", 63 << 20)),
     DamagedFile("directory", directory),
     DamagedFile("missing file", lambda path: path.with_name("missing.json")),
     DamagedFile("named pipe", pipe),

@@ -1,4 +1,6 @@
-"""Random damage of files, as by disks and editors; a reader must refuse it with one clear message."""
+"""Random damage of files, as by disks and editors; a reader must refuse it with one clear
+message.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,68 @@ TOKEN = re.compile(rb'"[^"\n]*"|[^\s,:|\[\]{}"]+')
 WORD = re.compile(rb"[A-Za-z_]{3,}")
 # Values that numbers are replaced with.
 NASTY = (
-    b"-1", b"0", b"1", b"2", b"1.5", b"-0.0", b"1e308", b"1e309", b"-1e400", b"1e-320", b"1e3",
-    b"NaN", b"-Infinity", b"nan", b"null", b"true", b'""', b"[]", b"{}", b"999999999", b"1000000000", b"1000000001",
-    b"2147483648", b"9007199254740993", b"9223372036854775808", b"1" + b"0" * 30, b"1" + b"0" * 5000,
-    b"Unknown", b"2024-02-30T25:61:00", b"9999999999", b"1-02:03:04", b"n[0-999999999]", b"gres/gpu=99999999",
-    b"0x10", b"1_000", b"1,5", "\u0663".encode(), "\u00bd".encode(), b"+7", b"--3",
+    b"-1",
+    b"0",
+    b"1",
+    b"2",
+    b"1.5",
+    b"-0.0",
+    b"1e308",
+    b"1e309",
+    b"-1e400",
+    b"1e-320",
+    b"1e3",
+    b"NaN",
+    b"-Infinity",
+    b"nan",
+    b"null",
+    b"true",
+    b'""',
+    b"[]",
+    b"{}",
+    b"999999999",
+    b"1000000000",
+    b"1000000001",
+    b"2147483648",
+    b"9007199254740993",
+    b"9223372036854775808",
+    b"1" + b"0" * 30,
+    b"1" + b"0" * 5000,
+    b"Unknown",
+    b"2024-02-30T25:61:00",
+    b"9999999999",
+    b"1-02:03:04",
+    b"n[0-999999999]",
+    b"gres/gpu=99999999",
+    b"0x10",
+    b"1_000",
+    b"1,5",
+    "\u0663".encode(),
+    "\u00bd".encode(),
+    b"+7",
+    b"--3",
 )
 INTRUDERS = (
-    b"\0", b"\xff", b"\xc3", b"\xef\xbb\xbf", b"\r", b"\x1a", b"\x0c", b"\xe2\x80\xa8", b"#", b"//", b"[" * 3000, b'{"a":' * 2000,
-    b"\xed\xa0\x80", b"\\ud800", b'"', b",", b"}", b"\n\n", b"\t", b"1 " * 500,
+    b"\0",
+    b"\xff",
+    b"\xc3",
+    b"\xef\xbb\xbf",
+    b"\r",
+    b"\x1a",
+    b"\x0c",
+    b"\xe2\x80\xa8",
+    b"#",
+    b"//",
+    b"[" * 3000,
+    b'{"a":' * 2000,
+    b"\xed\xa0\x80",
+    b"\\ud800",
+    b'"',
+    b",",
+    b"}",
+    b"\n\n",
+    b"\t",
+    b"1 " * 500,
 )
 
 
@@ -108,10 +163,24 @@ def noise(data: bytes, rng: np.random.Generator) -> bytes:
     return data[:at] + rng.bytes(int(rng.integers(1, 64))) + data[at + 1 :]
 
 
-# Operations that depend on the format's structure are listed more than once, to be drawn more often.
+# Operations that depend on the format's structure are listed more than once, to be drawn more
+# often.
 OPERATIONS: tuple[Operation, ...] = (
-    flip_bits, truncate, swap_tokens, swap_tokens, change_number, change_number, change_number, change_word, duplicate_line,
-    delete_line, swap_lines, delete_block, copy_block, intrude, noise,
+    flip_bits,
+    truncate,
+    swap_tokens,
+    swap_tokens,
+    change_number,
+    change_number,
+    change_number,
+    change_word,
+    duplicate_line,
+    delete_line,
+    swap_lines,
+    delete_block,
+    copy_block,
+    intrude,
+    noise,
 )
 
 

@@ -1,4 +1,6 @@
-"""Check of readers on a damaged file: they read a valid instance or refuse it with one clear message."""
+"""Check of readers on a damaged file: they read a valid instance or refuse it with one clear
+message.
+"""
 
 from __future__ import annotations
 

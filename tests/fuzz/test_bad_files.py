@@ -1,4 +1,6 @@
-"""Bad files made by hand: each is refused with a message that names the file, the good ones among them are read."""
+"""Bad files made by hand: each is refused with a message that names the file, the good ones among
+them are read.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from optbench.model.formats.format_registry import load
 from tests.fuzz.bad_files import CASES, DamagedFile
 from tests.fuzz.survival import attempt, limit_s
 
-# Those of 15 MB and more that are read before they are refused take seconds: benchmarks/fuzz_inputs.py.
+# Those of 15 MB and more that are read before they are refused take seconds:
+# benchmarks/fuzz_inputs.py.
 QUICK = [case for case in CASES if "within" not in case.name]
 
 
@@ -42,7 +45,10 @@ def test_bad_file(case: DamagedFile, tmp_path: Path) -> None:
         ("native, truncated", "line 34, column 14: not JSON.*cut off"),
         ("native, cyclic", "cycle: 'second' -> 'first' -> 'second'"),
         ("project, cyclic", "cycle: 'a3' -> 'a2' -> 'a3'"),
-        ("job shop, negative duration", r"in no known format\n  job shop, standard layout \(jobshop\): line 2: '-2' is below 0"),
+        (
+            "job shop, negative duration",
+            r"in no known format\n  job shop, standard layout \(jobshop\): line 2: '-2' is below 0",
+        ),
         ("job shop, NaN duration", "line 2: 'nan' is not a whole number"),
         ("a million machines", "number of machines is 1,000,000; at most 4,096"),
         ("UTF-16", "UTF-16 text; save it as UTF-8"),

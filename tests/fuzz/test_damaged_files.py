@@ -1,4 +1,6 @@
-"""Damaged files of every format: read as valid instances, or refused with one message that names the file."""
+"""Damaged files of every format: read as valid instances, or refused with one message that names
+the file.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def test_damage_is_survived(name: str, tmp_path: Path) -> None:
     for seed in range(FILES_PER_FORMAT):
         done, changed = damaged(data, seed)
         path.write_bytes(changed)
-        print(f"{name}, seed {seed}: {done}")  # pytest shows the last of these when a file is not survived
+        print(
+            f"{name}, seed {seed}: {done}"
+        )  # pytest shows the last of these when a file is not survived
         refused = attempt(path, owner).message is not None
         if whole is None or refused:
             shows += refused

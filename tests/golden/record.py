@@ -2,9 +2,9 @@
 
     python tests/golden/record.py [--only PART] [--check] [--into FOLDER] [--sample]
 
-Without --check every part is recorded twice, in two processes, and overwritten only if both agree to
-the last digit. With --check nothing is overwritten: each difference is printed, those of texts at
-the end, and the exit code is 1 if a number, a key or a code differs. --only PART --into FOLDER
+Without --check every part is recorded twice, in two processes, and overwritten only if both agree
+to the last digit. With --check nothing is overwritten: each difference is printed, those of texts
+at the end, and the exit code is 1 if a number, a key or a code differs. --only PART --into FOLDER
 records once, there.
 """
 

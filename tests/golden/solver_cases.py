@@ -107,7 +107,9 @@ def instance_cases() -> Iterator[InstanceCase]:
 
 
 def sample_cases() -> list[InstanceCase]:
-    """Every second specification with a seed that moves on from one to the next, and not the slow."""
+    """Every second specification with a seed that moves on from one to the next, and not
+    the slow.
+    """
     specs = list(SPECS.items())[::2]
     return [
         InstanceCase(spec, k % seeds) for k, (spec, seeds) in enumerate(specs) if spec not in SLOW

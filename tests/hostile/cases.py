@@ -1,4 +1,6 @@
-"""A workspace of hostile solvers, what each must be recorded as, and how to run them next to honest ones."""
+"""A workspace of hostile solvers, what each must be recorded as, and how to run them next to honest
+ones.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ HONEST = ("fcfs", "heft", "random_rules:work_limit=20")
 
 @dataclass(frozen=True)
 class Case:
-    """A hostile configuration. ``reason`` is one word of REASONS, None where it harms nobody and its result counts.
+    """A hostile configuration. ``reason`` is one word of REASONS, None where it harms nobody and
+    its result counts.
 
     ``later``: its record is in order, and only those of other solvers show that it lies.
     """
@@ -44,8 +47,12 @@ class Case:
 
 
 CASES = (
-    Case("loops:how=python,time_limit=500ms,wall_limit=1s", "time_limit", "still at work after 1 s"),
-    Case("loops:how=native,time_limit=500ms,wall_limit=1s", "time_limit", "still at work after 1 s"),
+    Case(
+        "loops:how=python,time_limit=500ms,wall_limit=1s", "time_limit", "still at work after 1 s"
+    ),
+    Case(
+        "loops:how=native,time_limit=500ms,wall_limit=1s", "time_limit", "still at work after 1 s"
+    ),
     Case("loops:how=deaf,time_limit=500ms,wall_limit=1s", "time_limit", "still at work after 1 s"),
     Case("spawns:how=busy,cpu_limit=1s,wall_limit=30s", "cpu_limit", "1 s are allowed"),
     Case("eats:how=touch,memory_limit=400", "memory_limit", "400 MB are allowed"),
@@ -100,7 +107,11 @@ class Study:
         """Keys and objectives of the honest solvers' cells that did not fail."""
         names = [spec.partition(":")[0] for spec in HONEST]
         found = [record for record in self.records().values() if record.cell.solver in names]
-        return sorted((record.key, record.objective) for record in found if record.verified and not record.failed)
+        return sorted(
+            (record.key, record.objective)
+            for record in found
+            if record.verified and not record.failed
+        )
 
     def records(self) -> dict[tuple[str, str], Record]:
         """By label of the solver and name of the instance."""
@@ -110,13 +121,21 @@ class Study:
 
 def make_workspace(root: Path) -> Path:
     root.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(HERE / "solvers", root / "solvers", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        HERE / "solvers", root / "solvers", ignore=shutil.ignore_patterns("__pycache__")
+    )
     (root / "optbench.toml").touch()
     (root / "studies").mkdir()
     return root
 
 
-def run(root: Path, solvers: Sequence[str], problems: Sequence[str] = PROBLEMS, seeds: int = 1, jobs: int = 2) -> Study:
+def run(
+    root: Path,
+    solvers: Sequence[str],
+    problems: Sequence[str] = PROBLEMS,
+    seeds: int = 1,
+    jobs: int = 2,
+) -> Study:
     """Run a study of these solvers in a workspace, as anybody would from the command line."""
     specs = [spec.format(victim=root / ".optbench") for spec in solvers]
     lines = [
@@ -141,14 +160,21 @@ def run(root: Path, solvers: Sequence[str], problems: Sequence[str] = PROBLEMS, 
 
 
 def marked(root: Path) -> list[str]:
-    """Processes of this machine that a study in a workspace has started, by number and command line."""
+    """Processes of this machine that a study in a workspace has started, by number and command
+    line.
+    """
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                environment, words = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
+                environment, words = (
+                    (entry / "environ").read_bytes(),
+                    (entry / "cmdline").read_bytes(),
+                )
             except OSError:
                 continue
             if f"{MARK}={root}".encode() in environment.split(b"\0"):
-                found.append(f"{entry.name}: {words.replace(bytes(1), b' ').decode(errors='replace')[:200]}")
+                found.append(
+                    f"{entry.name}: {words.replace(bytes(1), b' ').decode(errors='replace')[:200]}"
+                )
     return found

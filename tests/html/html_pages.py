@@ -52,7 +52,9 @@ def outline(html: str) -> Outline:
 
 
 def dom_of(path: Path, profile: Path) -> str:
-    """The page after its script; the test is skipped on machines without the browser, which the project does not install."""
+    """The page after its script; the test is skipped on machines without the browser, which the
+    project does not install.
+    """
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium here: apt-get install chromium")

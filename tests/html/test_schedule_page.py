@@ -28,8 +28,17 @@ def cluster(tasks: int = 3, name: str = "t", cap_w: float | None = 900.0) -> Ins
     before = None
     for i in range(tasks):
         pool = (big, small)[i % 2]
-        modes = [m.mode({pool: n}, time_s=60 / n, energy_j=6000 * n, clock=c) for n in (1, 2) for c in (0.5, 1.0)]
-        before = m.task(f"{name}{i}", modes=modes, data_gb={before: 2.0} if before else None, deadline_s=100.0 * (i + 1))
+        modes = [
+            m.mode({pool: n}, time_s=60 / n, energy_j=6000 * n, clock=c)
+            for n in (1, 2)
+            for c in (0.5, 1.0)
+        ]
+        before = m.task(
+            f"{name}{i}",
+            modes=modes,
+            data_gb={before: 2.0} if before else None,
+            deadline_s=100.0 * (i + 1),
+        )
     if cap_w is not None:
         m.limit(power_w=cap_w)
     m.minimize(energy_j=1.0, makespan_s=1.0, tardiness_s=1.0)
@@ -39,7 +48,9 @@ def cluster(tasks: int = 3, name: str = "t", cap_w: float | None = 900.0) -> Ins
 def serial(instance: Instance, pick: int = 0) -> Schedule:
     """One task after the other, each in its ``pick``-th mode."""
     start, t = [], 0
-    mode = [int(instance.pairs.mode[instance.pairs.ptr[i] + pick]) for i in range(instance.num_tasks)]
+    mode = [
+        int(instance.pairs.mode[instance.pairs.ptr[i] + pick]) for i in range(instance.num_tasks)
+    ]
     for i in range(instance.num_tasks):
         start.append(t)
         t += int(instance.duration(mode[i], instance.tasks.units[i])) + 5
@@ -50,7 +61,11 @@ def result_of(instance: Instance, schedule: Schedule, solver: str = "cpsat") -> 
     verdict = verify(instance, schedule)
     value = verdict.objective if isinstance(verdict.objective, float) else None
     bound = None if value is None else 0.9 * value
-    points = () if value is None else (TrajectoryPoint(0.1, 1.5 * value, None), TrajectoryPoint(0.5, value, bound))
+    points = (
+        ()
+        if value is None
+        else (TrajectoryPoint(0.1, 1.5 * value, None), TrajectoryPoint(0.5, value, bound))
+    )
     return Result(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -76,7 +91,10 @@ def result_of(instance: Instance, schedule: Schedule, solver: str = "cpsat") -> 
 
 
 def pointer_data(html: str) -> list[dict[str, object]]:
-    return [json.loads(text) for text in re.findall(r'<script type="application/json">(.*?)</script>', html)]
+    return [
+        json.loads(text)
+        for text in re.findall(r'<script type="application/json">(.*?)</script>', html)
+    ]
 
 
 def test_the_power_curve_integrates_to_the_energy() -> None:
@@ -98,25 +116,39 @@ def test_the_drawn_areas_are_the_energies_of_their_pools() -> None:
     joules = ceiling / power_chart.HEIGHT * float(trace.t[-1]) / 1000.0  # of one square pixel
     for kind, watts in (("busy", trace.busy_w), ("rest", trace.rest_w)):
         for p in range(instance.num_pools):
-            (path,) = re.findall(rf'<path d="([^"]+)" fill="[^"]+" class="{kind}" data-p="{p}"/>', drawn)
+            (path,) = re.findall(
+                rf'<path d="([^"]+)" fill="[^"]+" class="{kind}" data-p="{p}"/>', drawn
+            )
             expected = float((watts[p] * np.diff(trace.t)).sum())
-            assert staircase_area(path) * joules == pytest.approx(expected, rel=1e-3, abs=0.1 * 1000.0 * joules)
+            assert staircase_area(path) * joules == pytest.approx(
+                expected, rel=1e-3, abs=0.1 * 1000.0 * joules
+            )
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_schedule_of_any_instance_can_be_drawn(seed: int) -> None:
-    """Random modes and starts, feasible or not, over instances with every feature: well-formed, and energy in the curve."""
+    """Random modes and starts, feasible or not, over instances with every feature: well-formed, and
+    energy in the curve.
+    """
     instance = tiny_instance(seed)
     rng = np.random.default_rng(seed)
     ptr = instance.pairs.ptr
-    mode = [int(instance.pairs.mode[rng.integers(ptr[i], ptr[i + 1])]) for i in range(instance.num_tasks)]
+    mode = [
+        int(instance.pairs.mode[rng.integers(ptr[i], ptr[i + 1])])
+        for i in range(instance.num_tasks)
+    ]
     schedule = Schedule.of(instance, mode, rng.integers(0, 12, instance.num_tasks))
     result = result_of(instance, schedule)
     html = schedule_page.render(instance, [result])
     outline(html)
     (axis,) = pointer_data(html)
-    # Past a fixed horizon nothing rests: the energy of what ends later is that of the verifier only within it.
-    if "t" in axis and "horizon" not in " ".join(result.violations) and "capacity" not in " ".join(result.violations):
+    # Past a fixed horizon nothing rests: the energy of what ends later is that of the verifier only
+    # within it.
+    if (
+        "t" in axis
+        and "horizon" not in " ".join(result.violations)
+        and "capacity" not in " ".join(result.violations)
+    ):
         width = np.diff(axis["t"]) * instance.tick_s  # type: ignore[call-overload]
         area = float((width * axis["w"]).sum()) + axis["transfer_j"]  # type: ignore[operator]
         assert area == pytest.approx(result.metrics["energy_j"], rel=1e-9, abs=1e-9)
@@ -128,7 +160,13 @@ def staircase_area(path: str) -> float:
     corners = []
     for letter, words in re.findall(r"([MHV])([-\d. ]+)", path):
         values = [float(word) for word in words.split()]
-        x, y = (values[0], values[1]) if letter == "M" else (values[0], y) if letter == "H" else (x, values[0])
+        x, y = (
+            (values[0], values[1])
+            if letter == "M"
+            else (values[0], y)
+            if letter == "H"
+            else (x, values[0])
+        )
         corners.append((x, y))
     following = corners[1:] + corners[:1]
     return abs(sum(a * d - b * c for (a, b), (c, d) in zip(corners, following, strict=True))) / 2
@@ -137,7 +175,8 @@ def staircase_area(path: str) -> float:
 def test_every_segment_gets_its_devices_and_none_is_shared() -> None:
     m = ob.Model("lanes")
     gpu = m.pool("gpu", count=4)
-    # 1 device [0, 10), 2 devices [0, 4), 1 device [0, 6), then 2 devices [4, 8) fit beside the first and the third.
+    # 1 device [0, 10), 2 devices [0, 4), 1 device [0, 6), then 2 devices [4, 8) fit beside the
+    # first and the third.
     for count, length in ((1, 10), (2, 4), (1, 6), (2, 4)):
         m.task(modes=[m.mode({gpu: count}, time_s=length)])
     m.minimize(makespan_s=1.0)
@@ -152,7 +191,11 @@ def test_every_segment_gets_its_devices_and_none_is_shared() -> None:
     assert max(max(rows) for rows in held.values()) == 3
     for a in held:
         for b in held:
-            overlap = a != b and schedule.start[a] < schedule.end[b] and schedule.start[b] < schedule.end[a]
+            overlap = (
+                a != b
+                and schedule.start[a] < schedule.end[b]
+                and schedule.start[b] < schedule.end[a]
+            )
             assert not (overlap and set(held[a]) & set(held[b]))
     assert held[3] == held[1]  # the two devices that are free again, side by side
 
@@ -170,18 +213,25 @@ def test_an_infeasible_schedule_is_drawn_on_further_lanes_and_called_infeasible(
 
 def test_the_page_needs_no_network_and_is_small() -> None:
     instance = cluster(tasks=50, cap_w=None)
-    results = [result_of(instance, serial(instance, pick), name) for pick, name in ((0, "cpsat"), (1, "highs"), (3, "rule"))]
+    results = [
+        result_of(instance, serial(instance, pick), name)
+        for pick, name in ((0, "cpsat"), (1, "highs"), (3, "rule"))
+    ]
     html = schedule_page.render(instance, results)
     attributes = outline(html).attributes
     assert len(html.encode()) < 300_000
-    assert [value for key, value in attributes if key in ("src", "href", "srcset", "data-src")] == []
+    assert [
+        value for key, value in attributes if key in ("src", "href", "srcset", "data-src")
+    ] == []
     assert not re.search(r"https?://|@import|url\(", html)
     assert html.count('class="chart gantt"') == 3
 
 
 def test_names_cannot_inject_markup() -> None:
     instance = cluster(name="<script>alert(1)</script>&\"'")
-    html = schedule_page.render(instance, [result_of(instance, serial(instance))], title="<b>bold</b>")
+    html = schedule_page.render(
+        instance, [result_of(instance, serial(instance))], title="<b>bold</b>"
+    )
     outline(html)
     assert "<script>alert" not in html
     assert "<b>bold</b>" not in html
@@ -195,7 +245,9 @@ def test_a_job_shop_has_no_power_curve_and_no_hours() -> None:
         m.task(f"j{job}.1", modes=[m.mode(machines[1 - job], time_s=60)], after=first)
     m.minimize(makespan=1.0)
     instance = m.build()
-    html = schedule_page.render(instance, [result_of(instance, Schedule.of(instance, [0, 1, 2, 3], [0, 40, 0, 40]))])
+    html = schedule_page.render(
+        instance, [result_of(instance, Schedule.of(instance, [0, 1, 2, 3], [0, 40, 0, 40]))]
+    )
     outline(html)
     assert ">energy</th>" not in html and 'class="busy"' not in html and "resting" not in html
     assert ">100</text>" in html and "1:40" not in html
@@ -219,9 +271,26 @@ def test_prices_that_vary_are_a_strip_and_constant_ones_are_not() -> None:
 def test_a_result_without_schedule_is_a_row_of_the_table_only() -> None:
     instance = cluster()
     lost = Result(
-        "cluster", instance.hash, None, "highs", 0, 1, "unknown", "time_limit", None, 12.0, None, False, (), {},
-        (Bound(12.0, "fluid_lp", "exact-lp"),), 1.0, None, 1.0, (),
-    )  # fmt: skip
+        "cluster",
+        instance.hash,
+        None,
+        "highs",
+        0,
+        1,
+        "unknown",
+        "time_limit",
+        None,
+        12.0,
+        None,
+        False,
+        (),
+        {},
+        (Bound(12.0, "fluid_lp", "exact-lp"),),
+        1.0,
+        None,
+        1.0,
+        (),
+    )
     html = schedule_page.render(instance, [lost])
     outline(html)
     assert "unknown, time limit" in html and "fluid_lp (exact-lp)" in html
@@ -235,7 +304,9 @@ def test_a_missed_due_date_is_marked() -> None:
     shifted = Schedule.of(instance, late.mode, late.start + 60)
     assert verify(instance, shifted).metrics["late_tasks"] == 1
     assert schedule_page.render(instance, [result_of(instance, on_time)]).count(" missed") == 0
-    assert 'class="flag soft missed"' in schedule_page.render(instance, [result_of(instance, shifted)])
+    assert 'class="flag soft missed"' in schedule_page.render(
+        instance, [result_of(instance, shifted)]
+    )
 
 
 def test_a_page_is_a_whole_document() -> None:
@@ -264,7 +335,14 @@ def test_a_lower_clock_is_paler_and_no_clock_is_full() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0"), (0.25, "0.25 s"), (45, "45 s"), (90, "1:30"), (3900, "1:05:00"), (2 * 86400 + 10800, "2 d 3:00:00")],
+    [
+        (0, "0"),
+        (0.25, "0.25 s"),
+        (45, "45 s"),
+        (90, "1:30"),
+        (3900, "1:05:00"),
+        (2 * 86400 + 10800, "2 d 3:00:00"),
+    ],
 )
 def test_clock(seconds: float, words: str) -> None:
     assert quantities.clock(seconds) == words
@@ -296,7 +374,10 @@ def test_the_script_runs_in_a_browser(tmp_path: Path) -> None:
     path = tmp_path / "p.html"
     path.write_text(schedule_page.render(instance, results), encoding="utf-8")
     dom = dom_of(path, tmp_path / "profile")
-    # Only the script sets these: the pressed tab, the hidden second panel, tooltips moved out of <title>.
-    assert 'data-panel="0" aria-pressed="true"' in dom and 'data-panel="1" aria-pressed="false"' in dom
+    # Only the script sets these: the pressed tab, the hidden second panel, tooltips moved out of
+    # <title>.
+    assert (
+        'data-panel="0" aria-pressed="true"' in dom and 'data-panel="1" aria-pressed="false"' in dom
+    )
     assert re.search(r'<figure class="panel" data-panel="1" hidden', dom)
     assert "data-tip=" in dom and dom.count("<title>") == 1

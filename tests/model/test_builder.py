@@ -51,7 +51,8 @@ def test_a_kind_of_explicit_modes_may_have_a_name() -> None:
 
 
 def test_small_problems_are_a_kind_of_their_own() -> None:
-    # T4, training, clock 1: alpha_t + beta_t = 0.03023 + 0.1824 s per unit when full, and as much again at half_size_gflop.
+    # T4, training, clock 1: alpha_t + beta_t = 0.03023 + 0.1824 s per unit when full, and as much
+    # again at half_size_gflop.
     m = Model(time="seconds")
     m.pool("t4", profile="T4", clocks=[1.0])
     half = profile("T4").law("training").half_size_gflop
@@ -84,7 +85,9 @@ def test_groups_of_pools_are_linked_all_at_once() -> None:
 def test_durations_round_up_once_and_forgive_float_noise() -> None:
     m = Model(tick_s=0.1)
     pool = m.pool("p")
-    m.task(modes=[m.mode(pool, time_s=0.1)], units=3)  # 0.1 * 3 / 0.1 is 3.0000000000000004 in floats
+    m.task(
+        modes=[m.mode(pool, time_s=0.1)], units=3
+    )  # 0.1 * 3 / 0.1 is 3.0000000000000004 in floats
     m.task(modes=[m.mode(pool, time_s=0.25)])
     m.minimize(makespan_s=1)
     assert m.build().pairs.duration.tolist() == [3, 3]
@@ -126,7 +129,11 @@ def test_data_gb_makes_predecessors_and_repeated_edges_add_up() -> None:
     m.precede(first, second, 3.0)
     m.minimize(makespan_s=1)
     edges = m.build().edges
-    assert (edges.source.tolist(), edges.target.tolist(), edges.data_gb.tolist()) == ([0], [1], [5.0])
+    assert (edges.source.tolist(), edges.target.tolist(), edges.data_gb.tolist()) == (
+        [0],
+        [1],
+        [5.0],
+    )
 
 
 def test_a_transfer_takes_latency_and_bandwidth_and_nothing_within_a_pool() -> None:
@@ -136,7 +143,11 @@ def test_a_transfer_takes_latency_and_bandwidth_and_nothing_within_a_pool() -> N
     m.minimize(makespan_s=1)
     instance = m.build()
     # 3 GB = 24 Gbit at 8 Gbit/s = 3 s, plus 0.5 s, rounded up to ticks of 1 s.
-    assert instance.lag(0, 1, 3.0) == 4 and instance.lag(0, 0, 3.0) == 0 and instance.lag(0, 1, 0.0) == 0
+    assert (
+        instance.lag(0, 1, 3.0) == 4
+        and instance.lag(0, 0, 3.0) == 0
+        and instance.lag(0, 1, 0.0) == 0
+    )
     assert instance.transfer_j(0, 1, 3.0) == 21.0
 
 
@@ -264,8 +275,17 @@ def declare(m: Model, what: str) -> None:
         ("homeless energy", r"uses no pool but has energy"),
         ("units=0", r"units of task 'x' is 0.0; it must be positive and finite"),
         ("units=nan", r"units of task 'x' is nan"),
-        ("units=1e300", r"release and longest duration of task 'x' is 1e\+300; it must be together at most 2\^52 ticks"),
-        ("release_s=1e16", r"release_s of task 'x' is 1e\+16; it must be finite, and at most 2\^52 ticks of 1 s"),
+        (
+            "units=1e300",
+            (
+                r"release and longest duration of task 'x' is 1e\+300; it must be together at most "
+                r"2\^52 ticks"
+            ),
+        ),
+        (
+            "release_s=1e16",
+            r"release_s of task 'x' is 1e\+16; it must be finite, and at most 2\^52 ticks of 1 s",
+        ),
         ("release_s=-1", r"release of task 'x' is -1"),
         ("release_s=inf", r"release_s of task 'x' is inf"),
         ("deadline_s=-2", r"deadline of task 'x' is -2"),
@@ -293,19 +313,37 @@ def test_a_faulty_declaration_names_the_culprit(what: str, message: str) -> None
         (lambda m: m.task("x"), "task 'x': give either kind="),
         (lambda m: m.task("x", modes=[]), "task 'x': modes is empty"),
         (lambda m: m.task("x", kind="training", size_gflop=0), "task 'x': size_gflop is 0"),
-        (lambda m: m.task("x", modes=[m.mode(None, 1)], size_gflop=1), "task 'x': size_gflop is 1.*goes with a kind"),
-        (lambda m: m.task("x", kind=m.kind(modes=[m.mode(None, 1)]), gpus=2), "'x': gpus, pools and size_gflop are arguments"),
+        (
+            lambda m: m.task("x", modes=[m.mode(None, 1)], size_gflop=1),
+            "task 'x': size_gflop is 1.*goes with a kind",
+        ),
+        (
+            lambda m: m.task("x", kind=m.kind(modes=[m.mode(None, 1)]), gpus=2),
+            "'x': gpus, pools and size_gflop are arguments",
+        ),
         (lambda m: m.kind(modes=[]), "kind 0: modes is empty"),
-        (lambda m: m.tasks([1, 2], modes=[m.mode(None, 1)], release_s=[1, 2, 3]), r"release_s has shape \(3,\)"),
+        (
+            lambda m: m.tasks([1, 2], modes=[m.mode(None, 1)], release_s=[1, 2, 3]),
+            r"release_s has shape \(3,\)",
+        ),
         (lambda m: m.precede(0, 1), "there is no task 0; 0 are declared"),
         (lambda m: m.build(), "no objective"),
         (lambda m: m.mode({m.pool("g", 4): 2.7}, 1), "mode on pool 'g': devices is 2.7"),
         (lambda m: m.pool("g", count=float("nan")), "pool 'g': count is nan"),
         (lambda m: m.precede(0.7, 1.9), "by handle or index, not by 0.7"),
-        (lambda m: m.tariff(price_usd_per_kwh=[1, 2, 3], times_s=[0, 7200, 3600]), r"times_s is \[0, 7200, 3600\]"),
+        (
+            lambda m: m.tariff(price_usd_per_kwh=[1, 2, 3], times_s=[0, 7200, 3600]),
+            r"times_s is \[0, 7200, 3600\]",
+        ),
         (lambda m: [m.tariff(price_usd_per_kwh=p) for p in (1, 2)], "'cluster' has one already"),
-        (lambda m: [m.link(a, b) for a, b in [(m.pool("a"), m.pool("b"))] * 2], "link 'a' to 'b' is declared twice"),
-        (lambda m: m.tariff(price_usd_per_kwh=[1, 2], carbon_g_per_kwh=[1, 2, 3]), "do not fit together"),
+        (
+            lambda m: [m.link(a, b) for a, b in [(m.pool("a"), m.pool("b"))] * 2],
+            "link 'a' to 'b' is declared twice",
+        ),
+        (
+            lambda m: m.tariff(price_usd_per_kwh=[1, 2], carbon_g_per_kwh=[1, 2, 3]),
+            "do not fit together",
+        ),
     ],
 )
 def test_a_faulty_call_says_what_is_allowed(call: object, message: str) -> None:

@@ -1,4 +1,6 @@
-"""The arithmetic of caps: watts at rest and net watts of a mode, by hand and against the verifier's peak."""
+"""The arithmetic of caps: watts at rest and net watts of a mode, by hand and against the verifier's
+peak.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,15 @@ from optbench.model.verify import verify
 
 
 def two_nodes() -> Instance:
-    """Node a: 3 devices idling at 10 W; node b: 2 sleeping at 0.1 W; a mode on each, one on both, and one on nothing."""
+    """Node a: 3 devices idling at 10 W; node b: 2 sleeping at 0.1 W; a mode on each, one on both,
+    and one on nothing.
+    """
     m = Model()
     a, b = m.place("a"), m.place("b")
-    here, there = m.pool("here", 3, idle_w=10, at=a), m.pool("there", 2, idle_w=5, sleep_w=0.1, sleeps=True, at=b)
+    here, there = (
+        m.pool("here", 3, idle_w=10, at=a),
+        m.pool("there", 2, idle_w=5, sleep_w=0.1, sleeps=True, at=b),
+    )
     modes = [
         m.mode({here: 2}, 1, power_w=300),
         m.mode(there, 1, power_w=70),
@@ -30,7 +37,8 @@ def two_nodes() -> Instance:
 
 
 def test_base_and_net_by_hand() -> None:
-    # Rest: node a 30 W, node b 0.2 W. Mode 2 draws its 50 W at b and keeps 30 W of rest at a: 30 W less there while it runs.
+    # Rest: node a 30 W, node b 0.2 W. Mode 2 draws its 50 W at b and keeps 30 W of rest at a: 30 W
+    # less there while it runs.
     instance = two_nodes()
     assert [resting_power_w(instance, place) for place in range(3)] == [30.2, 30.0, 0.2]
     assert net_power_w(instance, 0).tolist() == pytest.approx([280, 69.9, 19.9, 0])
@@ -44,7 +52,8 @@ def test_base_and_net_are_what_the_verifier_sees(place: int) -> None:
     for mode in range(4):
         schedule = Schedule.of(instance, np.array([mode]), np.array([0]))
         peak = peak_power(instance, schedule, place).watts
-        # Devices that draw less than their rest lower the power for a while; the peak is then the rest itself.
+        # Devices that draw less than their rest lower the power for a while; the peak is then the
+        # rest itself.
         net = max(0.0, float(net_power_w(instance, place)[mode]))
         assert peak == pytest.approx(resting_power_w(instance, place) + net, rel=1e-12)
 
@@ -77,7 +86,9 @@ def test_the_least_power_above_the_rest_is_a_peak() -> None:
     m.task(modes=[m.mode(m.pool("p"), 2, power_w=1)])
     m.minimize(makespan_s=1)
     instance = m.build()
-    assert peak_power(instance, Schedule.of(instance, np.array([0]), np.array([5])), 0) == Peak(1.0, 5.0)
+    assert peak_power(instance, Schedule.of(instance, np.array([0]), np.array([5])), 0) == Peak(
+        1.0, 5.0
+    )
 
 
 def below_rest() -> Instance:

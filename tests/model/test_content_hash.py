@@ -1,4 +1,6 @@
-"""The hash of an instance (fault 8 of issue 11): every number counts, and nothing of how it was stored or declared does."""
+"""The hash of an instance (fault 8 of issue 11): every number counts, and nothing of how it was
+stored or declared does.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,20 @@ Path = tuple[str, ...]
 
 
 def full_instance() -> Instance:
-    """Something in every part, ways in, outages and an opening too; the hash does not ask whether it all goes together."""
+    """Something in every part, ways in, outages and an opening too; the hash does not ask whether
+    it all goes together.
+    """
     base = cluster()
-    outages = Outages(np.array([3, 3, 9]), np.array([0, 1, 0]), np.array([1, 1, -1]), np.array([True, False, True]))
+    outages = Outages(
+        np.array([3, 3, 9]),
+        np.array([0, 1, 0]),
+        np.array([1, 1, -1]),
+        np.array([True, False, True]),
+    )
     latency_s = np.array([[0.1, np.inf], [0.0, 2.0]])
-    stream = Stream(np.array([0, 1, 0]), latency_s, np.array([-1, 1, 0]), outages, 4, ("north", "south"))
+    stream = Stream(
+        np.array([0, 1, 0]), latency_s, np.array([-1, 1, 0]), outages, 4, ("north", "south")
+    )
     return replace(base, stream=stream)
 
 
@@ -101,14 +112,31 @@ def variants(value: Any) -> Iterator[Any]:
 
 def test_the_full_instance_has_something_everywhere() -> None:
     parts = {path[0] for path in COLUMNS}
-    assert {"tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs", "stream", "horizon", "tick_s"} <= parts
+    assert {
+        "tasks",
+        "edges",
+        "places",
+        "pools",
+        "modes",
+        "links",
+        "limits",
+        "tariffs",
+        "stream",
+        "horizon",
+        "tick_s",
+    } <= parts
     assert ("stream", "outages", "announced") in COLUMNS and ("stream", "opens") in COLUMNS
-    assert all(len(np.atleast_1d(at(FULL, path))) for path in COLUMNS if isinstance(at(FULL, path), np.ndarray))
+    assert all(
+        len(np.atleast_1d(at(FULL, path)))
+        for path in COLUMNS
+        if isinstance(at(FULL, path), np.ndarray)
+    )
 
 
 @pytest.mark.parametrize("path", COLUMNS, ids=".".join)
 def test_every_number_of_every_column_is_in_the_hash(path: Path) -> None:
-    # Columns of one part must be of one length where rows are sorted, which is a matter of validation, not of the hash.
+    # Columns of one part must be of one length where rows are sorted, which is a matter of
+    # validation, not of the hash.
     ragged = "req" in path[-1] or path[-2:-1] in [("edges",), ("limits",), ("outages",)]
     seen = {FULL.hash}
     for count, column in enumerate(variants(at(FULL, path)), 2):
@@ -166,20 +194,32 @@ def test_a_part_is_its_columns_in_alphabetical_order() -> None:
 
 def test_equal_numbers_in_another_column_are_another_instance() -> None:
     pools = FULL.pools
-    assert replace(FULL, pools=replace(pools, idle_w=pools.sleep_w, sleep_w=pools.idle_w)).hash != FULL.hash
+    assert (
+        replace(FULL, pools=replace(pools, idle_w=pools.sleep_w, sleep_w=pools.idle_w)).hash
+        != FULL.hash
+    )
     edges = FULL.edges
-    assert replace(FULL, edges=replace(edges, source=edges.target, target=edges.source)).hash != FULL.hash
+    assert (
+        replace(FULL, edges=replace(edges, source=edges.target, target=edges.source)).hash
+        != FULL.hash
+    )
 
 
 @pytest.mark.parametrize("opens", [0, 1, 100, np.int64(100), None])
 def test_a_whole_opening_counts(opens: Any) -> None:
     """100 and 200 had one hash: by the bank of one, the other was "optimal"."""
+
     def at_opening(value: Any) -> str:
         return str(put(FULL, ("stream", "opens"), value).hash)
 
     assert at_opening(opens) != at_opening(200)
     assert len({at_opening(value) for value in (None, 0, 100, 200)}) == 4
-    assert at_opening(100) == at_opening(100.0) == at_opening(np.int64(100)) == at_opening(np.float64(100))
+    assert (
+        at_opening(100)
+        == at_opening(100.0)
+        == at_opening(np.int64(100))
+        == at_opening(np.float64(100))
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int32, np.uint16])
@@ -193,7 +233,11 @@ def test_the_type_of_numbers_does_not_count(dtype: Any) -> None:
             if (other == value).all():
                 assert put(FULL, path, other).hash == FULL.hash, path
             spread = np.repeat(value, 2, axis=-1)[..., ::2]
-            assert put(FULL, path, spread).hash == put(FULL, path, np.asfortranarray(value)).hash == FULL.hash, path
+            assert (
+                put(FULL, path, spread).hash
+                == put(FULL, path, np.asfortranarray(value)).hash
+                == FULL.hash
+            ), path
     swapped = FULL.tasks.units.astype(FULL.tasks.units.dtype.newbyteorder())
     assert put(FULL, ("tasks", "units"), swapped).hash == FULL.hash
 
@@ -202,10 +246,15 @@ def test_scalars_of_any_type_and_negative_zeros_are_the_same() -> None:
     assert FULL.horizon is not None
     for horizon in (float(FULL.horizon), np.int32(FULL.horizon), np.float64(FULL.horizon)):
         assert put(FULL, ("horizon",), horizon).hash == FULL.hash
-    assert replace(FULL, tick_s=np.float64(FULL.tick_s), preemptive=np.bool_(False)).hash == FULL.hash  # type: ignore[arg-type]
+    assert (
+        replace(FULL, tick_s=np.float64(FULL.tick_s), preemptive=np.bool_(False)).hash == FULL.hash
+    )  # type: ignore[arg-type]
     assert replace(FULL, tick_s=2).hash == replace(FULL, tick_s=2.0).hash
     latency_s = FULL.links.latency_s
-    assert put(FULL, ("links", "latency_s"), np.where(latency_s == 0, -0.0, latency_s)).hash == FULL.hash
+    assert (
+        put(FULL, ("links", "latency_s"), np.where(latency_s == 0, -0.0, latency_s)).hash
+        == FULL.hash
+    )
     limits = replace(FULL.limits, metric_max={"energy_j": 10_000_000})
     assert replace(FULL, limits=limits).hash == FULL.hash
 
@@ -219,10 +268,15 @@ def test_any_nan_is_no_clock() -> None:
 
 @pytest.mark.parametrize("part", ["edges", "limits", "outages"])
 def test_the_order_of_rows_that_are_a_set_does_not_count(part: str) -> None:
-    base = replace(FULL, limits=replace(FULL.limits, cap_place=np.array([1, 0, 1]), cap_w=np.array([5e3, 9e3, 7e3])))
+    base = replace(
+        FULL,
+        limits=replace(FULL.limits, cap_place=np.array([1, 0, 1]), cap_w=np.array([5e3, 9e3, 7e3])),
+    )
     path: Path = ("stream", "outages") if part == "outages" else (part,)
     rows = at(base, path)
-    names = [field.name for field in fields(rows) if isinstance(getattr(rows, field.name), np.ndarray)]
+    names = [
+        field.name for field in fields(rows) if isinstance(getattr(rows, field.name), np.ndarray)
+    ]
     for order in ([2, 0, 1], [1, 0, 2], [2, 1, 0]):
         shuffled = replace(rows, **{name: getattr(rows, name)[order] for name in names})
         assert put(base, path, shuffled).hash == base.hash
@@ -232,7 +286,10 @@ def test_the_order_of_rows_that_are_a_set_does_not_count(part: str) -> None:
 
 
 def test_the_order_of_metrics_and_limits_does_not_count() -> None:
-    two = [FULL.with_limits(**limits) for limits in ({"makespan": 9.0, "cost_usd": 5.0}, {"cost_usd": 5.0, "makespan": 9.0})]
+    two = [
+        FULL.with_limits(**limits)
+        for limits in ({"makespan": 9.0, "cost_usd": 5.0}, {"cost_usd": 5.0, "makespan": 9.0})
+    ]
     assert two[0].hash == two[1].hash
     weights = {"energy_j": 1, "makespan": 2.0}, {"makespan": 2, "energy_j": 1.0}
     sums = [FULL.with_objective(Objective.weighted(each)) for each in weights]
@@ -242,6 +299,7 @@ def test_the_order_of_metrics_and_limits_does_not_count() -> None:
 
 def test_the_order_of_further_pools_of_a_mode_does_not_count() -> None:
     """The first pool is the primary one; of the others only the numbers of devices matter."""
+
     def built(order: tuple[int, ...]) -> Instance:
         m = ob.Model()
         pools = [m.pool(name, count=3) for name in "abc"]
@@ -255,6 +313,7 @@ def test_the_order_of_further_pools_of_a_mode_does_not_count() -> None:
 @pytest.mark.parametrize("before", [0, 1])
 def test_further_pools_belong_to_their_mode(before: int) -> None:
     """Two modes differ in their second pool only: their order is content like that of all modes."""
+
     def built(second: tuple[int, int]) -> Instance:
         m = ob.Model()
         a, *others = (m.pool(name) for name in "abc")
@@ -268,7 +327,10 @@ def test_further_pools_belong_to_their_mode(before: int) -> None:
 
 
 def test_the_way_it_was_built_does_not_count() -> None:
-    """One by one and as arrays; edges, links and limits in another order; seconds as whole numbers and as floats."""
+    """One by one and as arrays; edges, links and limits in another order; seconds as whole numbers
+    and as floats.
+    """
+
     def built(many: bool) -> Instance:
         m = ob.Model("one" if many else "two", tick_s=0.5, horizon_s=100 if many else 100.0)
         a, b = m.pool("a", count=2, idle_w=5), m.pool("b" if many else "c", idle_w=5.0)
@@ -280,7 +342,9 @@ def test_the_way_it_was_built_does_not_count() -> None:
             m.precede(ids[0], ids[1])
             m.limit(energy_j=5, power_w=100)
         else:
-            ids = [m.task(f"x{i}", kind=kind, units=float(i + 1), release_s=float(i)) for i in range(3)]
+            ids = [
+                m.task(f"x{i}", kind=kind, units=float(i + 1), release_s=float(i)) for i in range(3)
+            ]
             m.precede(ids[0], ids[1])
             m.precede(ids[0], ids[2], 1.0)
             m.limit(power_w=100.0)
@@ -293,7 +357,12 @@ def test_the_way_it_was_built_does_not_count() -> None:
 
 
 def test_json_keeps_the_hash() -> None:
-    for instance in (FULL, put(FULL, ("stream", "opens"), None), put(FULL, ("stream", "opens"), np.int64(7)), cluster()):
+    for instance in (
+        FULL,
+        put(FULL, ("stream", "opens"), None),
+        put(FULL, ("stream", "opens"), np.int64(7)),
+        cluster(),
+    ):
         again = instance_from_dict(json.loads(json.dumps(instance_to_dict(instance))))
         assert again.hash == instance.hash
 
@@ -304,7 +373,11 @@ def test_on_random_instances(seed: int) -> None:
     instance, rng = tiny_with_ways(seed), np.random.default_rng(seed)
     again = instance_from_dict(json.loads(json.dumps(instance_to_dict(instance))))
     assert again.hash == instance.hash
-    arrays = [path for path in columns(instance) if isinstance(at(instance, path), np.ndarray) and at(instance, path).size]
+    arrays = [
+        path
+        for path in columns(instance)
+        if isinstance(at(instance, path), np.ndarray) and at(instance, path).size
+    ]
     for path in (arrays[k] for k in rng.choice(len(arrays), 6, replace=False)):
         value = at(instance, path)
         where = tuple(rng.integers(0, size) for size in value.shape)
@@ -315,6 +388,7 @@ def test_on_random_instances(seed: int) -> None:
 
 def test_two_openings_are_two_instances() -> None:
     """The case of the issue: what opens at 0 and at 900 costs 30,700 J and 10,900 J."""
+
     def built(opens: int) -> Instance:
         m = ob.Model(horizon_s=1000)
         m.task(modes=[m.mode(m.pool("gpu", idle_w=20), time_s=10, energy_j=9000)], release_s=900)

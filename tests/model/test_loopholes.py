@@ -1,4 +1,6 @@
-"""What once earned a schedule more than it did (faults 2, 4 to 7 and 24 of issue 11): each is named now, or paid for."""
+"""What once earned a schedule more than it did (faults 2, 4 to 7 and 24 of issue 11): each is named
+now, or paid for.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def tiny_work() -> Instance:
         ([(0, 0, 0, 0), (0, 0, 5, 5)], "duration"),
     ],
 )
-def test_small_work_has_to_be_done_too(segments: list[tuple[int, int, int, int]], constraint: str) -> None:
+def test_small_work_has_to_be_done_too(
+    segments: list[tuple[int, int, int, int]], constraint: str
+) -> None:
     """Fault 5: a task of two segments was done to within 1e-9 units, all of this one and more."""
     assert constraint in named(verify(tiny_work(), rows(*segments)))
 
@@ -97,13 +101,19 @@ def test_small_work_costs_what_it_costs() -> None:
     halves = verify(tiny_work(), rows((0, 0, 0, 50), (0, 0, 60, 110)))
     assert halves.feasible and halves.objective == pytest.approx(1e4, rel=1e-12)
     twice = verify(tiny_work(), rows((0, 0, 0, 100), (0, 0, 200, 300)))
-    assert twice.feasible and twice.objective == pytest.approx(2e4, rel=1e-12), "work done twice is paid for twice"
+    assert twice.feasible and twice.objective == pytest.approx(2e4, rel=1e-12), (
+        "work done twice is paid for twice"
+    )
 
 
 def in_no_time(is_open: bool) -> Instance:
     """Three tasks of 0 s and 5 J, released at 1, 2 and 3."""
     m = ob.Model(time="seconds", horizon_s=10.0)
-    m.tasks([1.0, 1.0, 1.0], modes=[m.mode(m.pool("gpu", idle_w=1.0), time_s=0.0, energy_j=5.0)], release_s=[1.0, 2.0, 3.0])
+    m.tasks(
+        [1.0, 1.0, 1.0],
+        modes=[m.mode(m.pool("gpu", idle_w=1.0), time_s=0.0, energy_j=5.0)],
+        release_s=[1.0, 2.0, 3.0],
+    )
     m.minimize(energy_j=1.0)
     made = with_stream(m.build(), opens=0 if is_open else None)
     return made.with_objective(Objective.weighted({"j_per_unit": 1.0})) if is_open else made
@@ -111,7 +121,9 @@ def in_no_time(is_open: bool) -> Instance:
 
 @pytest.mark.parametrize("is_open", [False, True])
 def test_work_in_no_time_is_feasible_and_so_is_fcfs_on_it(is_open: bool) -> None:
-    """Fault 6: 0/0 in ``j_per_unit_logged`` made it infeasible without a violation, and ``fcfs`` died of an IndexError."""
+    """Fault 6: 0/0 in ``j_per_unit_logged`` made it infeasible without a violation, and ``fcfs``
+    died of an IndexError.
+    """
     instance = in_no_time(is_open)
     at = instance.tasks.release
     verdict = verify(instance, Schedule.of(instance, [0, 0, 0], at))
@@ -127,7 +139,9 @@ def test_without_any_work_there_is_a_named_violation() -> None:
 
 
 def opens_late() -> Instance:
-    """A day of work at 100 W from tick 0 on, on one of 3 devices of 10 W at rest; watched from 10 to 20."""
+    """A day of work at 100 W from tick 0 on, on one of 3 devices of 10 W at rest; watched from 10
+    to 20.
+    """
     m = ob.Model(horizon_s=20, preemptive=True)
     gpu = m.pool("gpu", count=3, idle_w=10)
     m.tasks([12.0, 30.0], kind=m.kind(modes=[m.mode(gpu, time_s=1, energy_j=100)]))
@@ -136,18 +150,26 @@ def opens_late() -> Instance:
 
 
 def test_work_before_a_stream_opens_saves_no_rest() -> None:
-    """Fault 7: devices at work before 10 reduced a rest that is paid from 10 on only, down to −89,000 J."""
+    """Fault 7: devices at work before 10 reduced a rest that is paid from 10 on only, down to
+    −89,000 J.
+    """
     instance = opens_late()
     early = verify(instance, rows((0, 0, 0, 9)))
     assert early.feasible and early.metrics["rest_energy_j"] == 3 * 10 * 10
     assert early.metrics["energy_j"] == 300 + 900
-    # From 0 to 12, and from 5 to 20: 2 and 10 device-seconds of the 30 after the opening are at work.
+    # From 0 to 12, and from 5 to 20: 2 and 10 device-seconds of the 30 after the opening are at
+    # work.
     across = rows((0, 0, 0, 12), (1, 0, 5, 20))
     verdict = verify(instance, across)
     assert verdict.feasible and verdict.metrics["rest_energy_j"] == 10 * (30 - 2 - 10)
     for schedule in (rows((0, 0, 0, 9)), across):
-        trace, energy_j = power_trace(instance, schedule), verify(instance, schedule).metrics["energy_j"]
-        assert (trace.rest_w >= 0).all() and trace.energy_j(instance.tick_s) == pytest.approx(energy_j, rel=1e-12)
+        trace, energy_j = (
+            power_trace(instance, schedule),
+            verify(instance, schedule).metrics["energy_j"],
+        )
+        assert (trace.rest_w >= 0).all() and trace.energy_j(instance.tick_s) == pytest.approx(
+            energy_j, rel=1e-12
+        )
 
 
 def test_full_pools_before_the_opening_leave_no_negative_rest() -> None:
@@ -158,7 +180,9 @@ def test_full_pools_before_the_opening_leave_no_negative_rest() -> None:
 
 
 def sender_of_data(j_per_gb: float = 1e6) -> Instance:
-    """a runs on x or y and sends 1 GB to b on y, at 1e6 J from x to y: together on y it costs nothing, but a is slow there."""
+    """a runs on x or y and sends 1 GB to b on y, at 1e6 J from x to y: together on y it costs
+    nothing, but a is slow there.
+    """
     m = ob.Model(time="seconds", preemptive=True)
     x, y = m.pool("x"), m.pool("y")
     m.link(x, y, energy_j_per_gb=j_per_gb)
@@ -169,7 +193,9 @@ def sender_of_data(j_per_gb: float = 1e6) -> Instance:
 
 
 def test_a_sliver_elsewhere_makes_no_transfer_free() -> None:
-    """Fault 24: all of a on x but for the last billionth, which stands on y, from where nothing has to be sent."""
+    """Fault 24: all of a on x but for the last billionth, which stands on y, from where nothing has
+    to be sent.
+    """
     instance, s = sender_of_data(), 10**9
     whole = verify(instance, rows((0, 0, 0, s), (1, 2, s, 2 * s)))
     assert whole.feasible and whole.objective == 1e6 + 20
@@ -177,7 +203,9 @@ def test_a_sliver_elsewhere_makes_no_transfer_free() -> None:
     assert named(sliver) == ["one_pool"]
     assert "task a sends or receives data, and goes from x to y" in sliver.violations[0].message
     without_data = replace(instance, edges=replace(instance.edges, data_gb=np.zeros(1)))
-    assert verify(without_data, rows((0, 0, 0, s - 1), (0, 1, s, s + 100), (1, 2, 2 * s, 3 * s))).feasible
+    assert verify(
+        without_data, rows((0, 0, 0, s - 1), (0, 1, s, s + 100), (1, 2, 2 * s, 3 * s))
+    ).feasible
 
 
 def lamps(cap_w: float, power_w: float = 0.1, count: int = 3) -> Verdict:
@@ -192,7 +220,11 @@ def lamps(cap_w: float, power_w: float = 0.1, count: int = 3) -> Verdict:
 
 def test_three_tenths_of_a_watt_keep_a_cap_of_three_tenths() -> None:
     verdict = lamps(0.3)
-    assert 0.1 + 0.1 + 0.1 > 0.3 and verdict.feasible and verdict.metrics["peak_power_w"] == 0.30000000000000004
+    assert (
+        0.1 + 0.1 + 0.1 > 0.3
+        and verdict.feasible
+        and verdict.metrics["peak_power_w"] == 0.30000000000000004
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -210,7 +242,9 @@ def test_limits_on_sums_have_the_same_tolerance(scale: float) -> None:
     instance = m.build()
     at_once = Schedule.of(instance, [0] * 10, [0] * 10)
     assert verify(instance.with_limits(energy_j=scale * (1 - 0.99 * 2.0**-40)), at_once).feasible
-    assert named(verify(instance.with_limits(energy_j=scale * (1 - 1.01 * 2.0**-40)), at_once)) == ["limit:energy_j"]
+    assert named(verify(instance.with_limits(energy_j=scale * (1 - 1.01 * 2.0**-40)), at_once)) == [
+        "limit:energy_j"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +261,9 @@ def test_limits_on_the_makespan_are_exact(name: str, limit: float, kept: bool) -
     m.minimize(makespan_s=1.0)
     instance = m.build()
     late = Schedule.of(instance, [0], [10**15 - 10**9])
-    assert named(verify(instance.with_limits(**{name: limit}), late)) == ([] if kept else [f"limit:{name}"])
+    assert named(verify(instance.with_limits(**{name: limit}), late)) == (
+        [] if kept else [f"limit:{name}"]
+    )
 
 
 def test_2_to_the_52_is_a_horizon_of_every_instance() -> None:
@@ -240,7 +276,9 @@ def test_2_to_the_52_is_a_horizon_of_every_instance() -> None:
     assert last.feasible and last.objective == 2.0**52
     beyond = verify(instance, Schedule.of(instance, [0], [HORIZON_TICKS - 4]))
     assert named(beyond) == ["horizon"] and beyond.violations[0].amount == 1
-    with pytest.raises(ModelError, match=r"horizon is 4503599627370497; it must be at most 2\^52 ticks"):
+    with pytest.raises(
+        ModelError, match=r"horizon is 4503599627370497; it must be at most 2\^52 ticks"
+    ):
         validate(replace(instance, horizon=HORIZON_TICKS + 1))
 
 
@@ -251,7 +289,9 @@ def test_columns_of_small_or_unsigned_integers_do_not_wrap_around() -> None:
     instance = m.build()
     good = Schedule.of(instance, [0, 0], [0, 200])
     for dtype in (np.uint16, np.uint64, np.int32):
-        small = Schedule(*(getattr(good, name).astype(dtype) for name in ("task", "mode", "start", "end")))
+        small = Schedule(
+            *(getattr(good, name).astype(dtype) for name in ("task", "mode", "start", "end"))
+        )
         assert verify(instance, small).metrics == verify(instance, good).metrics
         swapped = replace(small, start=small.end, end=small.start)
         assert "duration" in named(verify(instance, swapped))

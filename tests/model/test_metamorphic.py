@@ -1,4 +1,6 @@
-"""Changes of an instance whose effect is known beforehand, on random tiny instances and on GPU task graphs."""
+"""Changes of an instance whose effect is known beforehand, on random tiny instances and on GPU task
+graphs.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ seeds = st.integers(0, 100_000)
 
 
 def one_by_one(instance: Instance, seed: int) -> Schedule:
-    """Random modes; tasks one after the other in topological order, with random pauses; caps and limits are ignored."""
+    """Random modes; tasks one after the other in topological order, with random pauses; caps and
+    limits are ignored.
+    """
     rng = np.random.default_rng(seed)
     mode, start = np.zeros((2, instance.num_tasks), dtype=np.int64)
     clock = 0
@@ -44,7 +48,9 @@ def one_by_one(instance: Instance, seed: int) -> Schedule:
 
 
 def in_pieces(instance: Instance, whole: Schedule, seed: int) -> Schedule:
-    """The schedule's tasks in its order, each cut into up to three pieces in modes at random; they follow one another."""
+    """The schedule's tasks in its order, each cut into up to three pieces in modes at random; they
+    follow one another.
+    """
     rng = np.random.default_rng([seed, 1])
     rows, clock = [], 0
     for i in whole.task[np.argsort(whole.start, kind="stable")].tolist():
@@ -66,12 +72,16 @@ def in_pieces(instance: Instance, whole: Schedule, seed: int) -> Schedule:
 def _lag(instance: Instance, mode: np.ndarray[tuple[int, ...], np.dtype[np.int64]], e: int) -> int:
     primary = instance.modes.primary
     source, target = instance.edges.source[e], instance.edges.target[e]
-    lag = float(instance.lag(primary[mode[source]], primary[mode[target]], instance.edges.data_gb[e]))
+    lag = float(
+        instance.lag(primary[mode[source]], primary[mode[target]], instance.edges.data_gb[e])
+    )
     return int(lag) if np.isfinite(lag) else 0
 
 
 def in_fine_ticks(instance: Instance) -> Instance:
-    """Ticks of about a thousandth, which nothing fits: times are large, and every duration and lag is rounded."""
+    """Ticks of about a thousandth, which nothing fits: times are large, and every duration and lag
+    is rounded.
+    """
     tasks, tariffs = instance.tasks, instance.tariffs
     return replace(
         instance,
@@ -90,7 +100,9 @@ def with_doubled_powers(instance: Instance) -> Instance:
     modes, pools, links = instance.modes, instance.pools, instance.links
     return replace(
         instance,
-        modes=replace(modes, energy_per_unit_j=2 * modes.energy_per_unit_j, power_w=2 * modes.power_w),
+        modes=replace(
+            modes, energy_per_unit_j=2 * modes.energy_per_unit_j, power_w=2 * modes.power_w
+        ),
         pools=replace(pools, idle_w=2 * pools.idle_w, sleep_w=2 * pools.sleep_w),
         links=replace(links, j_per_gb=2 * links.j_per_gb),
     )
@@ -109,7 +121,9 @@ def test_doubling_all_powers_doubles_energy_cost_carbon_and_peak(seed: int) -> N
 
 
 @given(seeds, st.booleans())
-def test_doubling_all_powers_doubles_them_in_pieces_and_in_fine_ticks_too(seed: int, whole: bool) -> None:
+def test_doubling_all_powers_doubles_them_in_pieces_and_in_fine_ticks_too(
+    seed: int, whole: bool
+) -> None:
     instance = replace(in_fine_ticks(tiny_instance(seed)), preemptive=True)
     schedule = one_by_one(instance, seed)
     schedule = schedule if whole else in_pieces(instance, schedule, seed)
@@ -137,14 +151,20 @@ def test_a_tick_of_double_length_doubles_times_and_resting_energy(seed: int) -> 
 
 
 @given(seeds, st.floats(0.01, 2.0))
-def test_at_one_price_for_ever_the_cost_is_the_energy_times_the_price(seed: int, price: float) -> None:
+def test_at_one_price_for_ever_the_cost_is_the_energy_times_the_price(
+    seed: int, price: float
+) -> None:
     instance = tiny_instance(seed)
     assume(instance.tariffs is not None)
     assert instance.tariffs is not None
     rates = np.full(instance.tariffs.price_usd_per_kwh.shape, price)
-    flat = replace(instance, tariffs=replace(instance.tariffs, price_usd_per_kwh=rates, carbon_g_per_kwh=rates))
+    flat = replace(
+        instance, tariffs=replace(instance.tariffs, price_usd_per_kwh=rates, carbon_g_per_kwh=rates)
+    )
     found = metrics(flat, one_by_one(instance, seed))
-    assert found["cost_usd"] == pytest.approx(found["energy_j"] * price / J_PER_KWH, rel=1e-9, abs=1e-12)
+    assert found["cost_usd"] == pytest.approx(
+        found["energy_j"] * price / J_PER_KWH, rel=1e-9, abs=1e-12
+    )
     assert found["carbon_g"] == pytest.approx(found["cost_usd"], rel=1e-12)
 
 
@@ -153,12 +173,16 @@ def check_trace(instance: Instance, schedule: Schedule) -> None:
     energy = metrics(instance, schedule)["energy_j"]
     assert trace.energy_j(instance.tick_s) == pytest.approx(energy, rel=1e-9, abs=1e-9)
 
-
     # The three sums that the energy is made of, each from its own part of the trace.
     found, width = metrics(instance, schedule), np.diff(trace.t) * instance.tick_s
     instant = float(trace.transfer_j.sum()) - found["transfer_energy_j"]
-    for watts, joules in ((trace.busy_w, found["busy_energy_j"] - instant), (trace.rest_w, found["rest_energy_j"])):
-        assert float((watts * width).sum()) == pytest.approx(joules, rel=1e-9, abs=1e-9 * max(1.0, abs(energy)))
+    for watts, joules in (
+        (trace.busy_w, found["busy_energy_j"] - instant),
+        (trace.rest_w, found["rest_energy_j"]),
+    ):
+        assert float((watts * width).sum()) == pytest.approx(
+            joules, rel=1e-9, abs=1e-9 * max(1.0, abs(energy))
+        )
 
 
 @given(seeds)
@@ -186,7 +210,11 @@ SMALLER = {"geo_dc": "geo_dc:jobs=30,drain=yes"}
 
 
 @pytest.mark.parametrize(
-    "spec", [*(SMALLER.get(name, name) for name in names("problem")), "gpu_dag:tasks=60,gpus=9,gang=4,price=yes,shape=chains"]
+    "spec",
+    [
+        *(SMALLER.get(name, name) for name in names("problem")),
+        "gpu_dag:tasks=60,gpus=9,gang=4,price=yes,shape=chains",
+    ],
 )
 def test_power_over_time_integrates_to_the_energy_in_every_family(spec: str) -> None:
     instance = load_problem(spec).instance(1)
@@ -202,7 +230,9 @@ def test_power_over_time_integrates_to_the_energy_of_an_open_instance() -> None:
     check_trace(instance, result.schedule)
 
 
-def permuted(instance: Instance, order: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Instance:
+def permuted(
+    instance: Instance, order: np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+) -> Instance:
     """Task ``order[i]`` becomes task i, under another name."""
     tasks, edges = instance.tasks, instance.edges
     place = np.argsort(order)
@@ -216,7 +246,9 @@ def permuted(instance: Instance, order: np.ndarray[tuple[int, ...], np.dtype[np.
         memory_gb=tasks.memory_gb[order],
         names=tuple(f"renamed {i}" for i in range(len(order))),
     )
-    return replace(instance, tasks=rows, edges=Edges(place[edges.source], place[edges.target], edges.data_gb))
+    return replace(
+        instance, tasks=rows, edges=Edges(place[edges.source], place[edges.target], edges.data_gb)
+    )
 
 
 @given(seeds)
@@ -225,7 +257,10 @@ def test_the_order_and_names_of_tasks_change_no_metric(seed: int) -> None:
     s = one_by_one(instance, seed)
     order = np.random.default_rng(seed).permutation(instance.num_tasks)
     other = permuted(instance, order)
-    before, after = verify(instance, s), verify(other, Schedule.of(other, s.mode[order], s.start[order]))
+    before, after = (
+        verify(instance, s),
+        verify(other, Schedule.of(other, s.mode[order], s.start[order])),
+    )
     assert after.feasible == before.feasible
     for name in METRICS:
         assert after.metrics[name] == pytest.approx(before.metrics[name], rel=1e-12)
@@ -275,14 +310,21 @@ def relaxations(instance: Instance, seed: int) -> dict[str, Instance]:
         "later deadlines": replace(instance, tasks=replace(tasks, deadline=later)),
         "higher caps": replace(instance, limits=replace(limits, cap_w=limits.cap_w + 40.0)),
         "higher limits": replace(
-            instance, limits=replace(limits, metric_max={name: value * 1.2 for name, value in limits.metric_max.items()})
+            instance,
+            limits=replace(
+                limits, metric_max={name: value * 1.2 for name, value in limits.metric_max.items()}
+            ),
         ),
         "less memory": replace(instance, tasks=replace(tasks, memory_gb=tasks.memory_gb / 4)),
         "less data": replace(instance, edges=replace(edges, data_gb=edges.data_gb * 0.5)),
-        "one edge less": replace(instance, edges=Edges(edges.source[1:], edges.target[1:], edges.data_gb[1:])),
+        "one edge less": replace(
+            instance, edges=Edges(edges.source[1:], edges.target[1:], edges.data_gb[1:])
+        ),
     }
     if "flow_time_s" not in instance.objective.metrics | set(limits.metric_max):
-        out["earlier releases"] = replace(instance, tasks=replace(tasks, release=np.maximum(0, tasks.release - 1)))
+        out["earlier releases"] = replace(
+            instance, tasks=replace(tasks, release=np.maximum(0, tasks.release - 1))
+        )
     return out
 
 

@@ -15,12 +15,18 @@ from optbench.model.verify import verify
 
 
 def cluster(horizon_s: float | None = None, price: tuple[float, ...] = (1.0,)) -> Instance:
-    """Pools a (2 devices, 10 W at rest) and b (1, 4 W): x on both a for 3 s, then 5 s of transfer, then y on b for 2 s."""
+    """Pools a (2 devices, 10 W at rest) and b (1, 4 W): x on both a for 3 s, then 5 s of transfer,
+    then y on b for 2 s.
+    """
     m = Model(horizon_s=horizon_s)
     a, b = m.pool("a", 2, idle_w=10), m.pool("b", 1, idle_w=4)
     m.link(a, b, bandwidth_gbit_s=8, energy_j_per_gb=7)
-    x = m.task("x", modes=[m.mode({a: 2}, time_s=3, energy_j=600)], deadline_s=2, hard=False, weight=2)
-    m.task("y", modes=[m.mode(b, time_s=2, energy_j=100)], data_gb={x: 5}, deadline_s=10, release_s=1)
+    x = m.task(
+        "x", modes=[m.mode({a: 2}, time_s=3, energy_j=600)], deadline_s=2, hard=False, weight=2
+    )
+    m.task(
+        "y", modes=[m.mode(b, time_s=2, energy_j=100)], data_gb={x: 5}, deadline_s=10, release_s=1
+    )
     m.tariff(price_usd_per_kwh=price, carbon_g_per_kwh=100, every_s=4)
     m.minimize(energy_j=1, cost_usd=1)
     return m.build()
@@ -62,14 +68,16 @@ def test_times_of_the_tasks() -> None:
     metrics = verify(instance, Schedule.of(instance, [0, 1], [0, 9])).metrics
     assert metrics["makespan_s"] == 11
     assert metrics["flow_time_s"] == 2 * 3 + (11 - 1)
-    # x is late by 1 s with weight 2; y is late too, but its deadline is hard: a violation, not tardiness.
+    # x is late by 1 s with weight 2; y is late too, but its deadline is hard: a violation, not
+    # tardiness.
     assert (metrics["tardiness_s"], metrics["late_tasks"]) == (2, 2)
 
 
 def test_cost_follows_the_price_while_power_is_drawn() -> None:
     instance = cluster(price=(1.0, 3.0))  # 1 until 4 s, then 3 for ever
     metrics = verify(instance, Schedule.of(instance, [0, 1], [2, 10])).metrics
-    # x runs from 2 to 5 at 200 W: 2 s at price 1, 1 s at price 3; its transfer leaves at 5 at price 3; y runs at price 3.
+    # x runs from 2 to 5 at 200 W: 2 s at price 1, 1 s at price 3; its transfer leaves at 5 at price
+    # 3; y runs at price 3.
     busy = 200 * (2 * 1 + 1 * 3) + 35 * 3 + 100 * 3
     # Until 12: a rests from 0 to 2 and from 5 to 12 (2 devices), b from 0 to 10.
     rest = 10 * 2 * (2 * 1 + 7 * 3) + 4 * (4 * 1 + 6 * 3)
@@ -108,7 +116,9 @@ def test_power_over_time_integrates_to_the_energy(horizon_s: float | None) -> No
     instance = cluster(horizon_s)
     schedule = Schedule.of(instance, [0, 1], [1, 9])
     energy = verify(instance, schedule).metrics["energy_j"]
-    assert power_trace(instance, schedule).energy_j(instance.tick_s) == pytest.approx(energy, rel=1e-12)
+    assert power_trace(instance, schedule).energy_j(instance.tick_s) == pytest.approx(
+        energy, rel=1e-12
+    )
 
 
 def test_a_hand_over_is_exact_to_the_tick() -> None:
@@ -139,7 +149,9 @@ def test_ticks_are_exact_at_every_size() -> None:
 
 @pytest.mark.parametrize("units", [1.0000000015, 1_000_000.0015])
 @pytest.mark.parametrize(("preemptive", "named"), [(False, "duration"), (True, "assignment")])
-def test_a_little_work_too_much_for_the_ticks_needs_one_more(units: float, preemptive: bool, named: str) -> None:
+def test_a_little_work_too_much_for_the_ticks_needs_one_more(
+    units: float, preemptive: bool, named: str
+) -> None:
     """Fault 5 of issue 11: a million and 0.0015 units went into a million ticks."""
     m = Model(preemptive=preemptive)
     m.task(modes=[m.mode(m.pool("p"), time_s=1)], units=units)
@@ -159,7 +171,9 @@ def test_an_infeasible_schedule_has_no_objective() -> None:
 
 
 def test_devices_that_never_rest_cost_nothing_for_it() -> None:
-    """An hour of work in 1,000 pieces of no energy: the price of rest was once what rounding left of two large numbers."""
+    """An hour of work in 1,000 pieces of no energy: the price of rest was once what rounding left
+    of two large numbers.
+    """
     rng = np.random.default_rng(1)
     m = Model(tick_s=1e-3, preemptive=True)
     m.tariff(price_usd_per_kwh=rng.random(60).tolist(), every_s=60.0)
@@ -167,6 +181,10 @@ def test_devices_that_never_rest_cost_nothing_for_it() -> None:
     m.minimize(cost_usd=1.0)
     m.limit(cost_usd=0.0)
     cuts = np.sort(rng.choice(np.arange(1, 3_600_000), 999, replace=False))
-    zeros, start, end = np.zeros(1000, dtype=np.int64), np.append(0, cuts), np.append(cuts, 3_600_000)
+    zeros, start, end = (
+        np.zeros(1000, dtype=np.int64),
+        np.append(0, cuts),
+        np.append(cuts, 3_600_000),
+    )
     verdict = verify(m.build(), Schedule(zeros, zeros, start, end))
     assert verdict.feasible and verdict.objective == 0.0

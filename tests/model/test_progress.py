@@ -1,4 +1,6 @@
-"""How far tasks have come, in rationals: against ``Fraction`` on histories in many modes, and sums beyond 64 bits."""
+"""How far tasks have come, in rationals: against ``Fraction`` on histories in many modes, and sums
+beyond 64 bits.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def durations(rng: Rng, count: int) -> list[int]:
 
 
 def history(rng: Rng) -> tuple[Parts, int]:
-    """Up to eight parts and the duration in the mode that goes on; what is left is often next to nothing, or exactly whole."""
+    """Up to eight parts and the duration in the mode that goes on; what is left is often next to
+    nothing, or exactly whole.
+    """
     count = int(rng.integers(1, 9))
     *behind, whole = durations(rng, count + 1)
     parts: Parts = []
@@ -53,14 +57,23 @@ def history(rng: Rng) -> tuple[Parts, int]:
 
 def compiled_ticks_left(histories: list[tuple[Parts, int]]) -> list[int]:
     ptr = np.cumsum([0, *(len(parts) for parts, _ in histories)])
-    length, duration = np.array([part for parts, _ in histories for part in parts], dtype=np.int64).reshape(-1, 2).T.copy()
-    whole, out = np.array([whole for _, whole in histories]), np.zeros(len(histories), dtype=np.int64)
+    length, duration = (
+        np.array([part for parts, _ in histories for part in parts], dtype=np.int64)
+        .reshape(-1, 2)
+        .T.copy()
+    )
+    whole, out = (
+        np.array([whole for _, whole in histories]),
+        np.zeros(len(histories), dtype=np.int64),
+    )
     driver.lengths_left(ptr, length, duration, whole, out)
     return [int(left) for left in out]
 
 
 def check_histories(seed: int, number: int) -> None:
-    """The least L ≥ 0 with L / D + Σ l_j / D_j ≥ 1, multiplied out in whole numbers; both functions give it."""
+    """The least L ≥ 0 with L / D + Σ l_j / D_j ≥ 1, multiplied out in whole numbers; both functions
+    give it.
+    """
     rng = np.random.default_rng([seed, 11])
     left = 0
     histories = [history(rng) for _ in range(number)]
@@ -69,7 +82,9 @@ def check_histories(seed: int, number: int) -> None:
         common = lcm(whole, *(d for _, d in parts))
         behind = sum(done * (common // d) for done, d in parts)
         step = common // whole
-        assert length * step + behind >= common and (length == 0 or (length - 1) * step + behind < common), (parts, whole)
+        assert length * step + behind >= common and (
+            length == 0 or (length - 1) * step + behind < common
+        ), (parts, whole)
         assert compiled == length, (parts, whole)
         left += length > 0
     assert 0.2 * number < left < 0.95 * number, "histories that are over, and others that go on"
@@ -117,13 +132,18 @@ def many_modes(seed: int, tasks: int, modes: int = 48) -> Instance:
     m = ob.Model(preemptive=True)
     gpu = m.pool("gpu")
     lengths = [0, *(d for _ in range(modes // 4) for d in durations(rng, 4))]
-    m.tasks(np.ones(tasks), kind=m.kind(modes=[m.mode(gpu, time_s=float(d), energy_j=float(d)) for d in lengths]))
+    m.tasks(
+        np.ones(tasks),
+        kind=m.kind(modes=[m.mode(gpu, time_s=float(d), energy_j=float(d)) for d in lengths]),
+    )
     m.minimize(makespan=1.0)
     return m.build()
 
 
 def segments(instance: Instance, rng: Rng) -> Iterator[tuple[int, int, int]]:
-    """(task, mode, length) of up to six segments of each task; the last one ends it, or stops a tick before or after."""
+    """(task, mode, length) of up to six segments of each task; the last one ends it, or stops a
+    tick before or after.
+    """
     whole = instance.duration(np.arange(instance.num_modes), 1.0).tolist()
     for task in range(instance.num_tasks):
         parts: Parts = []
@@ -131,7 +151,9 @@ def segments(instance: Instance, rng: Rng) -> Iterator[tuple[int, int, int]]:
         for k in range(count):
             mode = int(rng.integers(0 if rng.random() < 0.02 else 1, instance.num_modes))
             left = ticks_left(parts, whole[mode])
-            length = int(rng.integers(0, left + 1)) if k < count - 1 else left + int(rng.integers(-1, 2))
+            length = (
+                int(rng.integers(0, left + 1)) if k < count - 1 else left + int(rng.integers(-1, 2))
+            )
             length = 0 if whole[mode] == 0 else max(1, length)
             parts.append((length, whole[mode]))
             yield task, mode, length
@@ -150,7 +172,9 @@ def test_complete_tasks_are_told_exactly() -> None:
         share[i] += Fraction(l, d) if d else Fraction(1)
     assert found.complete.tolist() == [each >= 1 for each in share]
     assert found.share.tolist() == pytest.approx([float(each) for each in share], rel=1e-15, abs=0)
-    assert found.units_done(instance).tolist() == pytest.approx([min(1.0, float(each)) for each in share], rel=1e-15, abs=0)
+    assert found.units_done(instance).tolist() == pytest.approx(
+        [min(1.0, float(each)) for each in share], rel=1e-15, abs=0
+    )
     # Floats alone would be wrong on some of them.
     assert (found.complete != (found.share >= 1.0)).any() and 1000 < found.complete.sum() < 5000
 
@@ -161,10 +185,18 @@ def test_exact_progress_adds_up_fractions() -> None:
 
 
 def test_energy_follows_progress() -> None:
-    """A third of 90 J and two thirds of 60 J; an empty segment of a mode of no length is the whole of its 7 J."""
+    """A third of 90 J and two thirds of 60 J; an empty segment of a mode of no length is the whole
+    of its 7 J.
+    """
     m = ob.Model(preemptive=True)
     gpu = m.pool("gpu")
-    m.task(modes=[m.mode(gpu, time_s=3, energy_j=90), m.mode(gpu, time_s=6, energy_j=60), m.mode(gpu, time_s=0, energy_j=7)])
+    m.task(
+        modes=[
+            m.mode(gpu, time_s=3, energy_j=90),
+            m.mode(gpu, time_s=6, energy_j=60),
+            m.mode(gpu, time_s=0, energy_j=7),
+        ]
+    )
     m.minimize(energy_j=1.0)
     instance = m.build()
     parts = Schedule(*np.array([[0, 0, 0, 1], [0, 1, 1, 5]]).T)
@@ -188,7 +220,9 @@ LATE = 2**52
 
 
 def test_sums_of_times_beyond_64_bits() -> None:
-    """5,000 tasks that each end at 2^52: flow times of 2.3e19 ticks; 10,000 devices at rest until then: 4.5e19 device-ticks."""
+    """5,000 tasks that each end at 2^52: flow times of 2.3e19 ticks; 10,000 devices at rest until
+    then: 4.5e19 device-ticks.
+    """
     m = ob.Model(horizon_s=float(LATE))
     gpu = m.pool("gpu", count=10_000, idle_w=1.0)
     m.tasks(np.ones(5000), modes=[m.mode(gpu, time_s=1.0)])
@@ -204,7 +238,9 @@ def test_sums_of_times_beyond_64_bits() -> None:
 
 
 def test_busy_devices_beyond_64_bits() -> None:
-    """4,000 devices are at work from 0 to 2^52, of 4,001: what is left of 1.8e19 device-ticks is exact."""
+    """4,000 devices are at work from 0 to 2^52, of 4,001: what is left of 1.8e19 device-ticks is
+    exact.
+    """
     m = ob.Model()
     gpu = m.pool("gpu", count=4001, idle_w=1.0)
     m.task(modes=[m.mode({gpu: 4000}, time_s=float(LATE), energy_j=1.0)])

@@ -16,7 +16,9 @@ from optbench.units import DAY_S
 
 
 def two_days() -> Instance:
-    """One device of 100 W at work and 10 W at rest, a unit a second, watched from 100 s to the end of the second day."""
+    """One device of 100 W at work and 10 W at rest, a unit a second, watched from 100 s to the end
+    of the second day.
+    """
     m = Model("two days", time="seconds", horizon_s=2 * DAY_S)
     pool = m.pool("gpu", 1, idle_w=10.0)
     m.tasks(
@@ -26,11 +28,15 @@ def two_days() -> Instance:
     )
     m.minimize(energy_j=1.0)
     built = m.build()
-    return with_stream(built, opens=int(built.to_ticks(100.0))).with_objective(Objective.weighted({"j_per_unit": 1.0}))
+    return with_stream(built, opens=int(built.to_ticks(100.0))).with_objective(
+        Objective.weighted({"j_per_unit": 1.0})
+    )
 
 
 def one_after_the_other() -> Schedule:
-    """The first ends at 50,100 s, the second at 100,100 s, the third is cut at the horizon; the fourth never begins."""
+    """The first ends at 50,100 s, the second at 100,100 s, the third is cut at the horizon; the
+    fourth never begins.
+    """
     start, end = np.array([100.0, 50_100.0, 100_100.0]), np.array([50_100.0, 100_100.0, 2 * DAY_S])
     to_ticks = two_days().to_ticks
     return Schedule(np.arange(3), np.zeros(3, dtype=np.int64), to_ticks(start), to_ticks(end))
@@ -39,9 +45,12 @@ def one_after_the_other() -> Schedule:
 def test_units_as_the_simulator_logs_them() -> None:
     instance, schedule = two_days(), one_after_the_other()
     metrics = verify(instance, schedule).metrics
-    # Samples every 20 s: at 100, 120, ..., 50,080 the first adds 20 each (2,500 of them), at its end 50,100 mod 20 = 0 more; the
-    # second likewise; the third at 100,100, 100,120, ..., 172,800, which are 3,636.
-    assert metrics["j_per_unit_logged"] == pytest.approx(metrics["energy_j"] / (2 * 50_000 + 3636 * 20), rel=1e-12)
+    # Samples every 20 s: at 100, 120, ..., 50,080 the first adds 20 each (2,500 of them), at its
+    # end 50,100 mod 20 = 0 more; the second likewise; the third at 100,100, 100,120, ..., 172,800,
+    # which are 3,636.
+    assert metrics["j_per_unit_logged"] == pytest.approx(
+        metrics["energy_j"] / (2 * 50_000 + 3636 * 20), rel=1e-12
+    )
     assert metrics["units_done"] == pytest.approx(2 * 50_000 + 72_700)
     assert metrics["j_per_unit"] == pytest.approx(100.0)
 
@@ -59,7 +68,8 @@ def test_a_log_in_ticks_longer_than_its_samples() -> None:
 def test_who_waits_at_the_end_of_each_day() -> None:
     instance, schedule = two_days(), one_after_the_other()
     metrics = verify(instance, schedule).metrics
-    # At 86,400 s the second runs and the third waits; at the horizon the third runs and the fourth waits.
+    # At 86,400 s the second runs and the third waits; at the horizon the third runs and the fourth
+    # waits.
     assert (metrics["queue_day1"], metrics["queue_day2"]) == (1.0, 1.0)
     assert "queue_day3" not in metrics
     assert metrics["queue_end"] == metrics["queue_day2"]

@@ -1,4 +1,6 @@
-"""The grid of whole ticks: the rule of rounding, the automatic tick, the compiled twin, and the one tolerance of sums."""
+"""The grid of whole ticks: the rule of rounding, the automatic tick, the compiled twin, and the one
+tolerance of sums.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +42,25 @@ def by_the_rule(x: float, up: bool) -> int:
 
 
 def awkward(size: int) -> Floats:
-    """Values from 1e-9 to 2^52: of every magnitude, whole, halves, and up to 12 units of the last place beside either."""
+    """Values from 1e-9 to 2^52: of every magnitude, whole, halves, and up to 12 units of the last
+    place beside either.
+    """
     rng = np.random.default_rng(0)
     anything = np.exp(rng.uniform(math.log(1e-9), math.log(2.0**52), size))
     whole = np.rint(np.exp(rng.uniform(0.0, math.log(2.0**51), size)))
     near = whole + rng.integers(-12, 13, size) * ulp(whole)
     quarters = np.rint(2.0 ** rng.uniform(44, 50, size)) + rng.integers(0, 16, size) / 16
-    return np.concatenate((
-        anything, whole, whole + 0.5, near, near + 0.5, quarters, [0.0, 1e-9, 0.25, 0.5, 0.75, 2.0**52, 2.0**52 - 0.5],
-    ))  # fmt: skip
+    return np.concatenate(
+        (
+            anything,
+            whole,
+            whole + 0.5,
+            near,
+            near + 0.5,
+            quarters,
+            [0.0, 1e-9, 0.25, 0.5, 0.75, 2.0**52, 2.0**52 - 0.5],
+        )
+    )
 
 
 def test_the_rule_in_rationals() -> None:
@@ -82,13 +94,21 @@ def test_the_compiled_twin_gives_the_same_integers() -> None:
         (2.0**52, 2**52, 2**52),
     ],
 )
-def test_eight_units_of_the_last_place_and_a_quarter_of_a_tick(x: float, up: int, down: int) -> None:
+def test_eight_units_of_the_last_place_and_a_quarter_of_a_tick(
+    x: float, up: int, down: int
+) -> None:
     assert (float(grid_up(x)), float(grid_down(x))) == (up, down)
 
 
 def test_what_is_not_finite_stays() -> None:
     assert grid_up([np.inf]).tolist() == grid_down([np.inf]).tolist() == [np.inf]
-    assert is_on_grid([3.0, 3.5, 0.1 * 30, np.inf, np.nan]).tolist() == [True, False, True, False, False]
+    assert is_on_grid([3.0, 3.5, 0.1 * 30, np.inf, np.nan]).tolist() == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
     assert to_ints([5.0, 2.0**52, 2.0**60, np.inf]).tolist() == [5, 2**52, 2**52 + 1, 2**52 + 1]
 
 
@@ -119,7 +139,9 @@ def test_time_in_seconds_is_the_automatic_tick() -> None:
         (10 * 365 * 86_400.0, 1e-5), (1e30, 1e16),
     ],
 )  # fmt: skip
-def test_the_automatic_tick_is_the_finest_power_of_ten_that_holds_the_horizon(horizon_s: float, tick_s: float) -> None:
+def test_the_automatic_tick_is_the_finest_power_of_ten_that_holds_the_horizon(
+    horizon_s: float, tick_s: float
+) -> None:
     assert automatic_tick_s(horizon_s) == tick_s
     assert horizon_s / tick_s <= AUTO_HORIZON_TICKS
     assert tick_s == 1e-9 or horizon_s / (tick_s / 10) > AUTO_HORIZON_TICKS * (1 - 1e-15)
@@ -132,9 +154,13 @@ def test_without_a_horizon_the_latest_time_and_the_longest_task_choose_the_tick(
 
 
 def test_the_sum_of_durations_chooses_no_tick_and_refuses_nothing() -> None:
-    """97,000 jobs of a day each: 8.4e18 ns one after the other, beyond the horizon of every instance."""
+    """97,000 jobs of a day each: 8.4e18 ns one after the other, beyond the horizon of every
+    instance.
+    """
     m = ob.Model(time="seconds")
-    m.tasks(np.full(97_000, 86_400.0), kind=m.kind(modes=[m.mode(m.pool("gpu", count=100), time_s=1.0)]))
+    m.tasks(
+        np.full(97_000, 86_400.0), kind=m.kind(modes=[m.mode(m.pool("gpu", count=100), time_s=1.0)])
+    )
     m.minimize(makespan_s=1.0)
     assert m.build().tick_s == 1e-9
 
@@ -150,7 +176,10 @@ def test_each_kind_of_time_is_rounded_its_own_way() -> None:
     instance = with_stream(m.build(), latency_s=[[0.1, 4.0]])
     assert instance.pairs.duration.tolist() == [2, 2]
     assert (instance.tasks.release[0], instance.tasks.deadline[0], instance.horizon) == (3, 10, 49)
-    assert float(instance.lag(0, 1, 2.0)) == 2 and instance.access([0, 0], [0, 1]).tolist() == [1, 2]
+    assert float(instance.lag(0, 1, 2.0)) == 2 and instance.access([0, 0], [0, 1]).tolist() == [
+        1,
+        2,
+    ]
     assert instance.pairs.ready.tolist() == [3 + 1, 0 + 2]
 
 
@@ -178,14 +207,23 @@ def test_no_horizon_is_beyond_that_of_every_instance() -> None:
 
 
 def test_sums_under_a_limit() -> None:
-    """A sum exceeds a limit by more than 2^-40 of itself; what models and bounds widen or narrow lies on its own side."""
+    """A sum exceeds a limit by more than 2^-40 of itself; what models and bounds widen or narrow
+    lies on its own side.
+    """
     rng = np.random.default_rng(1)
     for limit in (10.0 ** rng.uniform(-12, 12, 2000)).tolist():
         edge = limit / (1 - RELATIVE_TOLERANCE)
         assert not exceeds(edge * (1 - 2e-15), limit) and exceeds(edge * (1 + 2e-15), limit)
         assert not exceeds(narrowed(limit), limit) and exceeds(widened(limit), limit)
-        assert limit < narrowed(limit) < edge < widened(limit) < limit * (1 + 3 * RELATIVE_TOLERANCE)
-    assert exceeds(np.inf, 1e308) and exceeds(np.nan, 1.0) and not exceeds(0.0, 0.0) and exceeds(5e-324, 0.0)
+        assert (
+            limit < narrowed(limit) < edge < widened(limit) < limit * (1 + 3 * RELATIVE_TOLERANCE)
+        )
+    assert (
+        exceeds(np.inf, 1e308)
+        and exceeds(np.nan, 1.0)
+        and not exceeds(0.0, 0.0)
+        and exceeds(5e-324, 0.0)
+    )
 
 
 def test_sums_are_rounded_once() -> None:

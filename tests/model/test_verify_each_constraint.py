@@ -1,4 +1,5 @@
-"""Each constraint broken once, by one edit of a feasible schedule: the verifier names exactly that one.
+"""Each constraint broken once, by one edit of a feasible schedule: the verifier names exactly that
+one.
 
 The instance, in ticks of 1 s (idle power 0, objective makespan):
 
@@ -7,7 +8,8 @@ The instance, in ticks of 1 s (idle power 0, objective makespan):
     tasks   t0, t1, t2 of kind 0, t3 of kind 1 (all of one unit); t0 -> t2 with 1 GB; t1 -> t3 without data
             t1 is released at 1, t3 needs 16 GB and must end by 16, everything by 18; 350 W at most; 3,000 J at most
 
-Feasible: t0 on a from 0 to 3, t1 on a from 1 to 4, t2 on b from 5 to 7 (t0's data arrives at 5), t3 on a from 12 to 16.
+Feasible: t0 on a from 0 to 3, t1 on a from 1 to 4, t2 on b from 5 to 7 (t0's data arrives at 5), t3
+on a from 12 to 16.
 """
 
 from __future__ import annotations
@@ -21,7 +23,18 @@ import pytest
 
 from optbench.model.builder import Model
 from optbench.model.checks import missing_devices
-from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Links, Modes, Places, Pools, Tasks
+from optbench.model.instance import (
+    Edges,
+    Floats,
+    Instance,
+    Ints,
+    Limits,
+    Links,
+    Modes,
+    Places,
+    Pools,
+    Tasks,
+)
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Outages, with_stream
@@ -69,9 +82,21 @@ def instance() -> Instance:
             tasks=tasks,
             edges=Edges(ints(0, 1), ints(2, 3), floats(1, 0)),
             places=Places(("cluster", "node"), ints(-1, 0)),
-            pools=Pools(("a", "b"), ints(1, 0), ints(2, 1), np.zeros(2), np.zeros(2), np.zeros(2, dtype=bool), floats(16, 8)),
+            pools=Pools(
+                ("a", "b"),
+                ints(1, 0),
+                ints(2, 1),
+                np.zeros(2),
+                np.zeros(2),
+                np.zeros(2, dtype=bool),
+                floats(16, 8),
+            ),
             modes=modes,
-            links=Links(np.array([[0, 0], [np.inf, 0]]), np.array([[0.0, 2.0], [0.0, 0.0]]), np.zeros((2, 2))),
+            links=Links(
+                np.array([[0, 0], [np.inf, 0]]),
+                np.array([[0.0, 2.0], [0.0, 0.0]]),
+                np.zeros((2, 2)),
+            ),
             limits=Limits(ints(0), floats(350), {"energy_j": 3000.0}),
             objective=Objective.weighted({"makespan": 1.0}),
         )
@@ -126,10 +151,19 @@ def half(problem: Instance, s: Schedule) -> Broken:
     return replace(problem, preemptive=True), replace(s, end=ends)
 
 
-def in_two(problem: Instance, s: Schedule, first: tuple[int, int, int], second: tuple[int, int, int], t2: int) -> Broken:
+def in_two(
+    problem: Instance,
+    s: Schedule,
+    first: tuple[int, int, int],
+    second: tuple[int, int, int],
+    t2: int,
+) -> Broken:
     """t0 in two segments of (mode, start, end); t2 moves to where it can begin after them."""
     _, s = moved(2, t2)(problem, s)
-    columns = [np.append(column, value) for column, value in zip((s.task, s.mode, s.start, s.end), (0, *second), strict=True)]
+    columns = [
+        np.append(column, value)
+        for column, value in zip((s.task, s.mode, s.start, s.end), (0, *second), strict=True)
+    ]
     for column, value in zip(columns[1:], first, strict=True):
         column[0] = value
     return problem, Schedule(*columns)
@@ -141,12 +175,16 @@ def two_segments(problem: Instance, s: Schedule) -> Broken:
 
 
 def overlapping_segments(problem: Instance, s: Schedule) -> Broken:
-    """Two thirds from 4 to 6 and from 5 to 7, on the two devices of a, which are free then; t2 moves to 9."""
+    """Two thirds from 4 to 6 and from 5 to 7, on the two devices of a, which are free then; t2
+    moves to 9.
+    """
     return in_two(replace(problem, preemptive=True), s, (ON_A, 4, 6), (ON_A, 5, 7), 9)
 
 
 def on_two_pools(problem: Instance, s: Schedule) -> Broken:
-    """t0, which sends data, does a half on b from 0 to 1 and two thirds on a from 2 to 4; its data is at b at 6."""
+    """t0, which sends data, does a half on b from 0 to 1 and two thirds on a from 2 to 4; its data
+    is at b at 6.
+    """
     return in_two(replace(problem, preemptive=True), s, (ON_B, 0, 1), (ON_A, 2, 4), 6)
 
 
@@ -156,7 +194,9 @@ def too_large_a_sum(problem: Instance, s: Schedule) -> Broken:
 
 
 def fractional_start(problem: Instance, s: Schedule) -> Broken:
-    return problem, replace(s, start=s.start + np.array([0, 0, 0.5, 0]), end=s.end + np.array([0, 0, 0.5, 0]))
+    return problem, replace(
+        s, start=s.start + np.array([0, 0, 0.5, 0]), end=s.end + np.array([0, 0, 0.5, 0])
+    )
 
 
 def hotter(problem: Instance, s: Schedule) -> Broken:
@@ -167,7 +207,9 @@ def hotter(problem: Instance, s: Schedule) -> Broken:
 def from_afar(problem: Instance, s: Schedule) -> Broken:
     """t1, released at 1, takes 1 s to pool a and starts at 1."""
     latency_s = np.array([[0.0, 0.0], [1.0, 0.0]])
-    return with_stream(problem, ingress=ints(0, 1, 0, 0), latency_s=latency_s, ingress_names=("near", "far")), s
+    return with_stream(
+        problem, ingress=ints(0, 1, 0, 0), latency_s=latency_s, ingress_names=("near", "far")
+    ), s
 
 
 def tighter_limit(metric: str, value: float) -> Edit:
@@ -184,7 +226,10 @@ BREAKS: dict[str, Edit] = {
     "one_pool": on_two_pools,
     "mode": wrong_kind,
     # b has 8 GB.
-    "memory": lambda problem, s: (replace(problem, tasks=replace(problem.tasks, memory_gb=floats(0, 0, 9, 16))), s),
+    "memory": lambda problem, s: (
+        replace(problem, tasks=replace(problem.tasks, memory_gb=floats(0, 0, 9, 16))),
+        s,
+    ),
     "duration": longer,
     "release": moved(1, 0),
     "access": from_afar,
@@ -192,12 +237,14 @@ BREAKS: dict[str, Edit] = {
     "deadline": moved(3, 13),
     # From 17 to 19, after t3.
     "horizon": moved(2, 17),
-    # t0 ends at 3, its data arrives at 5: from 2 on t2 is too early for both, and only precedence is named.
+    # t0 ends at 3, its data arrives at 5: from 2 on t2 is too early for both, and only precedence
+    # is named.
     "precedence": moved(2, 2),
     "transfer": moved(2, 4),
     # t0 on b from 0 to 2, t2 on a: there is no link from b to a.
     "link": lambda problem, s: with_mode(2, ON_A, 4)(*with_mode(0, ON_B, 0)(problem, s)),
-    # t3 takes both devices of a from 4 to 8, beside t0 from 2 to 5 (350 W); t2 waits for the data until 8.
+    # t3 takes both devices of a from 4 to 8, beside t0 from 2 to 5 (350 W); t2 waits for the data
+    # until 8.
     "capacity": lambda problem, s: moved(2, 8)(*moved(0, 2)(*moved(3, 4)(problem, s))),
     "self_overlap": overlapping_segments,
     "power_cap": hotter,
@@ -319,12 +366,23 @@ def test_a_limit_on_every_metric_is_checked_and_named(metric: str) -> None:
         (lambda s: replace(s, task=np.array([0, 1, 2, 9])), r"task\[3\] is 9, expected 0 to 3"),
         (lambda s: replace(s, mode=np.array([0, 0, -1, 2])), r"mode\[2\] is -1, expected 0 to 2"),
         (lambda s: replace(s, mode=s.mode.astype(float)), "'mode' holds float64"),
-        (lambda s: replace(s, end=np.array([3, 4, np.inf, 11])), "'end' holds float64, expected whole numbers"),
-        (lambda s: replace(s, end=np.array([3, 4, 2**61, 11])), r"end\[2\] is 2305843009213693952, expected at most 2\^60 ticks"),
-        (lambda s: replace(s, start=np.array([0, -(2**61), 5, 12])), r"start\[1\] is -2305843009213693952"),
+        (
+            lambda s: replace(s, end=np.array([3, 4, np.inf, 11])),
+            "'end' holds float64, expected whole numbers",
+        ),
+        (
+            lambda s: replace(s, end=np.array([3, 4, 2**61, 11])),
+            r"end\[2\] is 2305843009213693952, expected at most 2\^60 ticks",
+        ),
+        (
+            lambda s: replace(s, start=np.array([0, -(2**61), 5, 12])),
+            r"start\[1\] is -2305843009213693952",
+        ),
     ],
 )
-def test_bad_form_says_what_is_wrong_and_where(edit: Callable[[Schedule], Schedule], said: str) -> None:
+def test_bad_form_says_what_is_wrong_and_where(
+    edit: Callable[[Schedule], Schedule], said: str
+) -> None:
     problem = instance()
     verdict = verify(problem, edit(schedule(problem)))
     assert [violation.constraint for violation in verdict.violations] == ["form"]
@@ -336,7 +394,9 @@ def test_a_missing_task_is_an_assignment_violation() -> None:
     problem = instance()
     whole = schedule(problem)
     part = Schedule(whole.task[:3], whole.mode[:3], whole.start[:3], whole.end[:3])
-    assert [violation.constraint for violation in verify(problem, part).violations] == ["assignment"]
+    assert [violation.constraint for violation in verify(problem, part).violations] == [
+        "assignment"
+    ]
 
 
 def test_a_share_beyond_1_by_rounding_alone_is_not_complete() -> None:
@@ -360,11 +420,16 @@ def test_powers_too_large_to_add_up_are_named(power_w: float) -> None:
     problem = instance()
     limits = replace(problem.limits, cap_w=floats(1e308))
     hot = replace(problem, pools=replace(problem.pools, idle_w=np.full(2, power_w)), limits=limits)
-    assert [violation.constraint for violation in verify(hot, schedule(hot)).violations] == ["power_cap", "limit:energy_j"]
+    assert [violation.constraint for violation in verify(hot, schedule(hot)).violations] == [
+        "power_cap",
+        "limit:energy_j",
+    ]
 
 
 def test_a_weighted_sum_too_large_is_named() -> None:
     problem = instance().with_objective(Objective.weighted({"makespan": 1e307, "energy_j": 1e305}))
     verdict = verify(problem, schedule(problem))
-    assert [violation.constraint for violation in verdict.violations] == ["finite"] and verdict.objective is None
+    assert [violation.constraint for violation in verdict.violations] == [
+        "finite"
+    ] and verdict.objective is None
     assert "objective level 0 is inf" in verdict.violations[0].message

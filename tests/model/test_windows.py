@@ -23,7 +23,9 @@ from optbench.model.windows import (
 
 
 def chain() -> Model:
-    """x (2 s on a, or 4 s on b) sends 3 GB (3 s between the pools) to y (5 s on b, memory for b only), released at 1."""
+    """x (2 s on a, or 4 s on b) sends 3 GB (3 s between the pools) to y (5 s on b, memory for b
+    only), released at 1.
+    """
     m = Model()
     a, b = m.pool("a", memory_gb=8), m.pool("b", memory_gb=80)
     m.link(a, b, bandwidth_gbit_s=8)
@@ -61,7 +63,9 @@ def test_the_time_horizon_is_serial_and_respects_limits() -> None:
 def test_a_limit_that_is_a_float_multiple_of_the_tick_is_not_rounded_below_itself() -> None:
     m = Model(tick_s=0.1)
     m.task(modes=[m.mode(m.pool("p"), 10)])
-    m.limit(makespan_s=37 * 0.1)  # 3.7 / 0.1 = 37.00000000000001, and 0.3 / 0.1 = 2.9999999999999996
+    m.limit(
+        makespan_s=37 * 0.1
+    )  # 3.7 / 0.1 = 37.00000000000001, and 0.3 / 0.1 = 2.9999999999999996
     m.minimize(makespan_s=1)
     assert time_horizon(m.build()) == 37
 

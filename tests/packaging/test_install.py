@@ -12,7 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SHELL = shutil.which("sh") or "/bin/sh"
 # A Python of today whose `ensurepip` Debian has put into another package.
-WITHOUT_ENSUREPIP = f'#!{SHELL}\ncase "$2" in *ensurepip*) exit 1;; esac\nexec {sys.executable} "$@"\n'
+WITHOUT_ENSUREPIP = (
+    f'#!{SHELL}\ncase "$2" in *ensurepip*) exit 1;; esac\nexec {sys.executable} "$@"\n'
+)
 OLD = f"#!{SHELL}\nexit 1\n"
 
 
@@ -26,7 +28,9 @@ def install(folder: Path, *words: str, pythons: dict[str, str]) -> subprocess.Co
         (path / name).write_text(text)
         (path / name).chmod(0o755)
     command = [SHELL, str(ROOT / ".ci" / "install"), ".venv", "torch", *words]
-    return subprocess.run(command, cwd=folder, env={"PATH": str(path)}, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, cwd=folder, env={"PATH": str(path)}, capture_output=True, text=True, timeout=60
+    )
 
 
 @pytest.mark.parametrize(

@@ -25,9 +25,16 @@ def test_it_holds_the_plugins_inside_the_package_and_nothing_beside_it(wheel: Pa
     top = {name.partition("/")[0] for name in names}
     assert top == {"optbench", f"{wheel.name.split('-')[0]}-{wheel.name.split('-')[1]}.dist-info"}
     for kind in ("problems", "solvers"):
-        expected = {f"optbench/plugins/{kind}/{path.relative_to(ROOT / kind)}" for path in (ROOT / kind).rglob("*.py")}
+        expected = {
+            f"optbench/plugins/{kind}/{path.relative_to(ROOT / kind)}"
+            for path in (ROOT / kind).rglob("*.py")
+        }
         assert expected and expected <= names
-    assert {"optbench/py.typed", "optbench/templates/solver.py.txt", "optbench/plugins/solvers/__init__.py"} <= names
+    assert {
+        "optbench/py.typed",
+        "optbench/templates/solver.py.txt",
+        "optbench/plugins/solvers/__init__.py",
+    } <= names
 
 
 def test_it_carries_the_data_files_of_the_package(wheel: Path) -> None:
@@ -48,17 +55,25 @@ def test_it_carries_licence_entry_point_and_requirements(wheel: Path) -> None:
 
 
 def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
-    """Only the heavy libraries are borrowed from this environment; benchmarks/wheel.py installs those too."""
+    """Only the heavy libraries are borrowed from this environment; benchmarks/wheel.py installs
+    those too.
+    """
     venv, empty = tmp_path / "venv", tmp_path / "empty"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
     (site,) = (venv / "lib").glob("python*/site-packages")
     zipfile.ZipFile(wheel).extractall(site)
     (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     command = venv / "bin" / "optbench"
-    command.write_text(f"#!{venv / 'bin' / 'python'}\nimport sys\nfrom optbench.cli.main import main\nsys.exit(main())\n")
+    command.write_text(
+        f"#!{venv / 'bin' / 'python'}\nimport sys\nfrom optbench.cli.main import "
+        "main\nsys.exit(main())\n"
+    )
     command.chmod(0o755)
     empty.mkdir()
     outcome = trial.try_out(command, empty, trial.clean_environment())
     solve = "optbench solve jobshop:jobs=6,machines=4 --time-limit 20s --json -s"
-    assert [said.partition(",")[0] for command, said in outcome if command.startswith(solve)] == ["optimal", "optimal"]
+    assert [said.partition(",")[0] for command, said in outcome if command.startswith(solve)] == [
+        "optimal",
+        "optimal",
+    ]
     assert [said for command, said in outcome if "from the workspace, hiding" in said]

@@ -18,12 +18,20 @@ QUICK = {"lp_guided": "lp_guided:resolve_every=0.5,steps=50"}
 
 # One class per plug-in: pytest collects classes by their name in the module.
 for _name in discovery.names("solver"):
-    _body = {"solver": _name, "exact": _name in EXACT} | ({"time_limit_s": SECONDS[_name]} if _name in SECONDS else {})
-    _suite = PolicyConformance if issubclass(discovery.load_class("solver", _name), Policy) else SolverConformance
+    _body = {"solver": _name, "exact": _name in EXACT} | (
+        {"time_limit_s": SECONDS[_name]} if _name in SECONDS else {}
+    )
+    _suite = (
+        PolicyConformance
+        if issubclass(discovery.load_class("solver", _name), Policy)
+        else SolverConformance
+    )
     _body |= {"quick": QUICK[_name]} if _name in QUICK else {}
     globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (_suite,), _body)
 for _name in discovery.names("problem"):
-    globals()[f"TestProblem_{_name}"] = type(f"TestProblem_{_name}", (ProblemConformance,), {"problem": SMALL.get(_name, _name)})
+    globals()[f"TestProblem_{_name}"] = type(
+        f"TestProblem_{_name}", (ProblemConformance,), {"problem": SMALL.get(_name, _name)}
+    )
 
 
 @pytest.mark.parametrize("kind", discovery.KINDS)

@@ -63,7 +63,12 @@ def entry(kind: discovery.Kind, name: str) -> discovery.Entry:
 def test_a_dropped_in_file_is_a_plugin(write: Write) -> None:
     path = write("solvers/zz_mine.py", GOOD.format(name="Mine", summary="Does it my way."))
     found = entry("solver", "zz_mine")
-    assert (found.summary, found.available, found.reason, found.shadows) == ("Does it my way.", True, None, None)
+    assert (found.summary, found.available, found.reason, found.shadows) == (
+        "Does it my way.",
+        True,
+        None,
+        None,
+    )
     assert found.path == str(path) and found.supports == ("ticks",)
     assert [(p.name, p.type, p.default) for p in found.parameters] == [("depth", "int", "2")]
 
@@ -78,7 +83,9 @@ def test_a_small_package_is_a_plugin_with_relative_imports(write: Write) -> None
     write("solvers/zz_pack/inner.py", GOOD.format(name="Inner", summary="From inside."))
     write("solvers/zz_pack/__init__.py", "from .inner import Inner as Inner\n")
     write("solvers/_zz_shared.py", "LIMIT = 5\n")
-    user = GOOD.format(name="User", summary="Uses.").replace("\n@dataclass", "\nfrom ._zz_shared import LIMIT\n@dataclass")
+    user = GOOD.format(name="User", summary="Uses.").replace(
+        "\n@dataclass", "\nfrom ._zz_shared import LIMIT\n@dataclass"
+    )
     write("solvers/zz_user.py", user)
     assert entry("solver", "zz_pack").summary == "From inside."
     assert entry("solver", "zz_user").available
@@ -94,17 +101,25 @@ def test_listing_names_imports_nothing(write: Write) -> None:
 @pytest.mark.parametrize(
     ("source", "line", "reason"),
     [
-        ("import optbench\nimport no_such_library\n", 2, "ModuleNotFoundError: No module named 'no_such_library'"),
+        (
+            "import optbench\nimport no_such_library\n",
+            2,
+            "ModuleNotFoundError: No module named 'no_such_library'",
+        ),
         ("x = 1\ny = (\n", 2, "SyntaxError: '(' was never closed"),
         ("x = 1 / 0\n", 1, "ZeroDivisionError: division by zero"),
         ("\n\nimport sys\nsys.exit('bye')\n", 4, "SystemExit: bye"),
     ],
 )
-def test_a_broken_file_is_unavailable_with_its_place_and_reason(write: Write, source: str, line: int, reason: str) -> None:
+def test_a_broken_file_is_unavailable_with_its_place_and_reason(
+    write: Write, source: str, line: int, reason: str
+) -> None:
     path = write("solvers/zz_broken.py", source)
     found = entry("solver", "zz_broken")
     assert not found.available and found.reason == f"{path}:{line}: {reason}"
-    with pytest.raises(discovery.PluginError, match=f"solver 'zz_broken' is unavailable: .*zz_broken.py:{line}"):
+    with pytest.raises(
+        discovery.PluginError, match=f"solver 'zz_broken' is unavailable: .*zz_broken.py:{line}"
+    ):
         discovery.load_solver("zz_broken")
 
 
@@ -114,13 +129,19 @@ def test_a_broken_file_is_unavailable_with_its_place_and_reason(write: Write, so
 )
 def test_a_file_must_define_exactly_one_public_class(write: Write, source: str, found: str) -> None:
     write("solvers/zz_count.py", source)
-    with pytest.raises(discovery.PluginError, match=f"exactly one public subclass of optbench.Solver, {found}"):
+    with pytest.raises(
+        discovery.PluginError, match=f"exactly one public subclass of optbench.Solver, {found}"
+    ):
         discovery.load_class("solver", "zz_count")
 
 
 def test_a_parameter_without_dataclass_is_caught(write: Write) -> None:
-    write("solvers/zz_forgot.py", GOOD.format(name="Forgot", summary="f").replace("@dataclass\n", ""))
-    message = r"zz_forgot.py:\d+: 'depth' is annotated like a parameter, but Forgot is not a dataclass"
+    write(
+        "solvers/zz_forgot.py", GOOD.format(name="Forgot", summary="f").replace("@dataclass\n", "")
+    )
+    message = (
+        r"zz_forgot.py:\d+: 'depth' is annotated like a parameter, but Forgot is not a dataclass"
+    )
     with pytest.raises(discovery.PluginError, match=message):
         discovery.load_solver("zz_forgot")
 
@@ -131,7 +152,9 @@ def test_an_unknown_name_gets_the_nearest_one(write: Write) -> None:
         discovery.load_solver("zz_mime")
 
 
-def test_the_users_plugin_shadows_the_built_in_one(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_users_plugin_shadows_the_built_in_one(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = optbench.plugins.solvers
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path / "built_in")])
     hidden = write("built_in/zz_both.py", GOOD.format(name="Both", summary="Built in."))
@@ -152,7 +175,9 @@ def test_studies_are_listed_by_their_question(write: Write) -> None:
         discovery.study_file("zz_goood")
 
 
-def test_the_marker_is_found_from_below_and_the_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_marker_is_found_from_below_and_the_variable_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a" / "deep").mkdir(parents=True)
     (tmp_path / "optbench.toml").touch()
     (tmp_path / "b" / "solvers").mkdir(parents=True)
@@ -164,7 +189,9 @@ def test_the_marker_is_found_from_below_and_the_variable_wins(tmp_path: Path, mo
     assert plugin_path("solvers", "/own")[-1] == "/own"
 
 
-def test_a_variable_that_names_no_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_names_no_folder_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "gone"))
     with pytest.raises(OptbenchError, match="gone' is no folder"):
         activate()
@@ -175,6 +202,16 @@ def test_a_program_run_inside_a_workspace_sees_its_plugins(tmp_path: Path) -> No
     (tmp_path / "solvers").mkdir()
     (tmp_path / "solvers" / "zz_mine.py").write_text(GOOD.format(name="Mine", summary="Mine."))
     env = {key: value for key, value in os.environ.items() if key != VARIABLE}
-    code = "from optbench.plugins.discovery import names; print('zz_mine' in names('solver'), len(names('solver')) > 1)"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=100)
+    code = (
+        "from optbench.plugins.discovery import names; print('zz_mine' in names('solver'), "
+        "len(names('solver')) > 1)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
     assert done.stdout == "True True\n", done.stderr

@@ -147,11 +147,17 @@ def test_a_wrong_value_is_named_with_what_is_allowed(key: str, value: Any, allow
     with pytest.raises(ParameterError) as caught:
         specs.build(Sample, "problem 'sample'", {key: value})
     message = str(caught.value)
-    assert message.startswith(f"problem 'sample': {key} is {value!r}; it must be ") and allowed in message
+    assert (
+        message.startswith(f"problem 'sample': {key} is {value!r}; it must be ")
+        and allowed in message
+    )
 
 
 def test_an_unknown_parameter_gets_the_nearest_one() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown parameter of problem 'sample' 'task'; did you mean 'tasks'\?"):
+    with pytest.raises(
+        UnknownNameError,
+        match=r"unknown parameter of problem 'sample' 'task'; did you mean 'tasks'\?",
+    ):
         specs.build(Sample, "problem 'sample'", {"task": 3})
 
 
@@ -184,7 +190,10 @@ def test_an_annotation_that_cannot_be_read_is_named() -> None:
     class Odd:
         size: Unknown = 1  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(ParameterError, match="annotation of Odd cannot be read at run time: name 'Unknown' is not defined"):
+    with pytest.raises(
+        ParameterError,
+        match="annotation of Odd cannot be read at run time: name 'Unknown' is not defined",
+    ):
         specs.build(Odd, "solver 'odd'", {})
 
 

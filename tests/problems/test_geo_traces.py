@@ -57,27 +57,42 @@ def test_a_record_of_ones_own_is_read_as_it_stands(tmp_path: Path) -> None:
     assert found.report.format == "CSV of arrivals"
     assert found.report.read["rows"] == 3 and found.report.read["inference jobs"] == 1
     assert said(found, "dropped") == {"arrives after the horizon (43,200 s of the record)": 1}
-    assert instance.hash == load_problem(f"geo_dc:arrivals={tmp_path / 'record'},days=0.5").instance(7).hash
+    assert (
+        instance.hash
+        == load_problem(f"geo_dc:arrivals={tmp_path / 'record'},days=0.5").instance(7).hash
+    )
 
 
 def test_a_packed_record_is_the_same(tmp_path: Path) -> None:
-    assert imported(gzip.compress(OWN.encode(), mtime=0), tmp_path).instance.hash == imported(OWN, tmp_path).instance.hash
+    assert (
+        imported(gzip.compress(OWN.encode(), mtime=0), tmp_path).instance.hash
+        == imported(OWN, tmp_path).instance.hash
+    )
 
 
 def test_durations_become_units_of_the_reference_site(tmp_path: Path) -> None:
-    """4 GPUs for 3,600 s are 14,400 GPU-seconds; those without length, GPUs or an end are dropped, and say so."""
+    """4 GPUs for 3,600 s are 14,400 GPU-seconds; those without length, GPUs or an end are dropped,
+    and say so.
+    """
     text = "ingress,arrival_s,duration_s,gpus,team\n" + "".join(
-        f"gw-us-west,{t},{duration},{gpus},x\n" for t, duration, gpus in ((0, 3600, 4), (10, 0, 4), (20, "", 4), (30, 60, 0))
+        f"gw-us-west,{t},{duration},{gpus},x\n"
+        for t, duration, gpus in ((0, 3600, 4), (10, 0, 4), (20, "", 4), (30, 60, 0))
     )
     found = imported(text, tmp_path)
     assert found.instance.tasks.units.tolist() == pytest.approx([14_400 / US_WEST_S])
-    assert said(found, "dropped") == {"duration_s is empty": 1, "duration_s is 0: nothing to do": 1, "gpus is 0": 1}
+    assert said(found, "dropped") == {
+        "duration_s is empty": 1,
+        "duration_s is 0: nothing to do": 1,
+        "gpus is 0": 1,
+    }
     assert found.report.dropped[0].examples == ("line 4",)
     assumed = said(found, "assumed")
     assert assumed["no column 'type': training"] == assumed["a column that is not used"] == 1
     east = imported(text, tmp_path, ",reference=us-east")
     assert east.instance.tasks.units.tolist() == pytest.approx([14_400 / 0.043])
-    assert any("one of us-east (A100-PCIe) at its top clock" in what for what in said(east, "assumed"))
+    assert any(
+        "one of us-east (A100-PCIe) at its top clock" in what for what in said(east, "assumed")
+    )
 
 
 def test_a_window_of_a_record_is_taken_at_another_pace(tmp_path: Path) -> None:
@@ -85,17 +100,28 @@ def test_a_window_of_a_record_is_taken_at_another_pace(tmp_path: Path) -> None:
     instance = found.instance
     # A week is 6e14 ns, more than 2^48: ticks of 1e-8 s.
     assert instance.tick_s == 1e-8
-    assert (instance.tasks.release * instance.tick_s).tolist() == pytest.approx([(20 - 17.28) / 2, (86_400 - 17.28) / 2])
+    assert (instance.tasks.release * instance.tick_s).tolist() == pytest.approx(
+        [(20 - 17.28) / 2, (86_400 - 17.28) / 2]
+    )
     assert said(found, "dropped") == {"arrives before begin_days (17 s)": 1}
-    assert "arrivals come 2 times as fast as on record; their work is that on record" in said(found, "assumed")
-    with pytest.raises(FileFormatError, match=r"no job arrives in the 604,800 s from 864,000 s on; the record goes from 10 s to"):
+    assert "arrivals come 2 times as fast as on record; their work is that on record" in said(
+        found, "assumed"
+    )
+    with pytest.raises(
+        FileFormatError,
+        match=r"no job arrives in the 604,800 s from 864,000 s on; the record goes from 10 s to",
+    ):
         imported(OWN, tmp_path, ",begin_days=10")
     assert said(imported(OWN, tmp_path, ",jobs=1"), "dropped") == {"beyond the first 1 jobs": 2}
 
 
 def test_work_sent_to_a_site_that_is_left_out_may_go_anywhere(tmp_path: Path) -> None:
     found = imported(OWN, tmp_path, ",only=[us-west,eu-west]")
-    assert found.instance.stream is not None and found.instance.stream.sent_to.tolist() == [-1, -1, 1]
+    assert found.instance.stream is not None and found.instance.stream.sent_to.tolist() == [
+        -1,
+        -1,
+        1,
+    ]
     assert said(found, "assumed") == {"its site is left out: it may go anywhere": 1}
 
 
@@ -108,14 +134,29 @@ def test_names_that_stand_twice_are_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("arrival_s", "arrived", r"column 'arrival_s' is missing; the first line must name ingress.*There are: job, ingress"),
+        (
+            "arrival_s",
+            "arrived",
+            (
+                r"column 'arrival_s' is missing; the first line must name ingress.*There are: job, "
+                r"ingress"
+            ),
+        ),
         ("ingress", "door", "column 'ingress' is missing"),
         ("size_units", "size", "column 'size_units' is missing"),
         ("type", "site", "line 1: the column 'site' stands twice"),
-        ("20,300", "5,300", r"line 3: arrival_s is 5, after 10.5; arrivals must stand in order of time"),
+        (
+            "20,300",
+            "5,300",
+            r"line 3: arrival_s is 5, after 10.5; arrivals must stand in order of time",
+        ),
         ("20,300", "x,300", "line 3: arrival_s is 'x'; it must be a number"),
         ("20,300", ",300", "line 3: arrival_s is empty; it must be a number"),
-        ("10.5,4000", "-10.5,4000", "line 2: arrival_s is '-10.5'; it must be finite and at least 0"),
+        (
+            "10.5,4000",
+            "-10.5,4000",
+            "line 2: arrival_s is '-10.5'; it must be finite and at least 0",
+        ),
         ("20,300", "nan,300", "line 3: arrival_s is 'nan'; it must be finite"),
         ("4000", "-4000", "line 2: size_units is '-4000'; it must be finite and at least 0"),
         ("4000", "1e999", "line 2: size_units is '1e999'; it must be finite"),
@@ -137,11 +178,17 @@ def test_records_are_refused_by_line(old: str, new: str, message: str, tmp_path:
     [
         (b"", "the file is empty"),
         (OWN.partition("\n")[0].encode(), "no row but the header"),
-        (b"ingress,arrival_s,size_units\ngw-us-west,1,0\n", "no row is left: 1 x size_units is 0: nothing to do"),
+        (
+            b"ingress,arrival_s,size_units\ngw-us-west,1,0\n",
+            "no row is left: 1 x size_units is 0: nothing to do",
+        ),
         (b"\x1f\x8bnonsense", "damaged gzip data"),
         (gzip.compress(OWN.encode(), mtime=0)[:-9], "damaged gzip data"),
         (gzip.compress(b"a\0b", mtime=0), "a NUL byte at offset 1"),
-        (gzip.compress(b"ingress,arrival_s,size_units\n" + b"0" * (257 << 20), 1, mtime=0), "files up to 256 MB are read"),
+        (
+            gzip.compress(b"ingress,arrival_s,size_units\n" + b"0" * (257 << 20), 1, mtime=0),
+            "files up to 256 MB are read",
+        ),
         ("ingress,arrival_s,size_units\nÄ,1,2\n".encode("latin-1"), "line 2: byte 0xc4"),
     ],
 )
@@ -163,13 +210,29 @@ def test_no_record_at_all(tmp_path: Path) -> None:
 def test_pods_that_did_not_run_on_a_gpu_are_dropped(tmp_path: Path) -> None:
     """p0: 1,000 s on one GPU; p2: 400 s on a quarter of one; p5: 400 s on two."""
     found = imported(PODS, tmp_path)
-    assert found.report.format == "Alibaba GPU 2023 pods" and found.instance.tasks.names == ("p0", "p2", "p5")
-    assert found.instance.tasks.units.tolist() == pytest.approx([1000 / US_WEST_S, 100 / US_WEST_S, 800 / US_WEST_S])
-    assert said(found, "dropped") == {"asks for no GPU": 1, "never ran (scheduled_time is empty)": 1, "takes no time": 1}
+    assert found.report.format == "Alibaba GPU 2023 pods" and found.instance.tasks.names == (
+        "p0",
+        "p2",
+        "p5",
+    )
+    assert found.instance.tasks.units.tolist() == pytest.approx(
+        [1000 / US_WEST_S, 100 / US_WEST_S, 800 / US_WEST_S]
+    )
+    assert said(found, "dropped") == {
+        "asks for no GPU": 1,
+        "never ran (scheduled_time is empty)": 1,
+        "takes no time": 1,
+    }
     assumed = said(found, "assumed")
     assert assumed["shares a GPU; its work is that share of its run time"] == 1
-    assert assumed["has failed; its work is what it ran"] == assumed["is there at the end of the trace: taken to end then"] == 1
-    assert found.instance.hash != imported(PODS, tmp_path, seed=1).instance.hash  # ingresses are drawn
+    assert (
+        assumed["has failed; its work is what it ran"]
+        == assumed["is there at the end of the trace: taken to end then"]
+        == 1
+    )
+    assert (
+        found.instance.hash != imported(PODS, tmp_path, seed=1).instance.hash
+    )  # ingresses are drawn
     jobs = read_pods(read_table(PODS, "pods"), Findings())
     assert jobs.start_s.tolist() == [100, 10, 140] and jobs.end_s.tolist() == [1100, 410, 540]
 
@@ -177,27 +240,46 @@ def test_pods_that_did_not_run_on_a_gpu_are_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("deletion_time", "deleted", "column 'deletion_time' is missing; a list of pods has name, num_gpu"),
-        ("p2,1,1,1,250,,BE,Failed,10", "p2,1,1,1,250,,BE,Failed,1", "line 4: creation_time is 1, after 5; arrivals must"),
+        (
+            "deletion_time",
+            "deleted",
+            "column 'deletion_time' is missing; a list of pods has name, num_gpu",
+        ),
+        (
+            "p2,1,1,1,250,,BE,Failed,10",
+            "p2,1,1,1,250,,BE,Failed,1",
+            "line 4: creation_time is 1, after 5; arrivals must",
+        ),
         ("0,1100,100", "0,soon,100", "line 2: deletion_time is 'soon'; it must be a number"),
     ],
 )
-def test_lists_of_pods_are_refused_by_line(old: str, new: str, message: str, tmp_path: Path) -> None:
+def test_lists_of_pods_are_refused_by_line(
+    old: str, new: str, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(FileFormatError, match=message):
         imported(PODS.replace(old, new), tmp_path)
 
 
 def gavel(*jobs: tuple[str, int, int, float]) -> str:
-    return "".join(f"{kind}\trun\tdir\t-n\t1\t{steps}\t{gpus}\t1\t-1.000000\t{t}\n" for kind, steps, gpus, t in jobs)
+    return "".join(
+        f"{kind}\trun\tdir\t-n\t1\t{steps}\t{gpus}\t1\t-1.000000\t{t}\n"
+        for kind, steps, gpus, t in jobs
+    )
 
 
-RATES = {"v100": {"('A', 1)": {"null": 10.0}, "('A', 2)": {"null": 16.0}, "('B', 1)": {"null": 0.0}}}
+RATES = {
+    "v100": {"('A', 1)": {"null": 10.0}, "('A', 2)": {"null": 16.0}, "('B', 1)": {"null": 0.0}}
+}
 
 
 def test_steps_over_throughput_are_run_times() -> None:
-    """1,000 steps at 10 a second on one GPU, 1,600 at 16 a second on two; the others have no throughput or no steps."""
+    """1,000 steps at 10 a second on one GPU, 1,600 at 16 a second on two; the others have no
+    throughput or no steps.
+    """
     findings = Findings()
-    text = gavel(("A", 1000, 1, 0), ("A", 1600, 2, 5), ("B", 10, 1, 6), ("C", 10, 1, 6), ("A", 0, 1, 9))
+    text = gavel(
+        ("A", 1000, 1, 0), ("A", 1600, 2, 5), ("B", 10, 1, 6), ("C", 10, 1, 6), ("A", 0, 1, 9)
+    )
     jobs = read_gavel(text, "trace", RATES, findings)
     assert jobs.gpu_s.tolist() == [100.0, 200.0] and jobs.arrival_s.tolist() == [0.0, 5.0]
     assert [str(finding) for finding in findings.report("", {}).dropped] == [
@@ -225,7 +307,9 @@ def test_steps_over_throughput_are_run_times() -> None:
         ("chsac-af/reference/arrivals.csv.gz", 96_748, 96_748, 0),
     ],
 )
-def test_public_records(name: str, rows: int, jobs: int, dropped: int, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_records(
+    name: str, rows: int, jobs: int, dropped: int, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPTBENCH_DATA", str(data_dir))
     found = load_problem(f"geo_dc:arrivals={name},days=150").imported(0)
     assert found is not None and validate(found.instance) is found.instance
@@ -235,7 +319,9 @@ def test_public_records(name: str, rows: int, jobs: int, dropped: int, data_dir:
 
 def test_a_policy_runs_a_trace_to_its_end(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPTBENCH_DATA", str(data_dir))
-    result = ob.solve("geo_dc:arrivals=gavel/max_min_fairness.trace,drain=yes", "joint_nf", bound=False)
+    result = ob.solve(
+        "geo_dc:arrivals=gavel/max_min_fairness.trace,drain=yes", "joint_nf", bound=False
+    )
     assert result.status == "feasible" and result.metrics["completed"] == 96
 
 

@@ -1,4 +1,6 @@
-"""gpu_dag: patterns, hardware pooled and device by device, limits that bind, and refused parameters."""
+"""gpu_dag: patterns, hardware pooled and device by device, limits that bind, and refused
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ def on_cpu(instance: Instance) -> np.ndarray:
     return np.asarray([names[p].startswith("cpu") for p in instance.modes.primary.tolist()])
 
 
-# --- hardware ---------------------------------------------------------------------------------------------------
+# --- hardware
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_a_gpu_graph_offers_pools_counts_and_clocks() -> None:
@@ -77,14 +80,21 @@ def test_a_tight_deadline_is_half_a_loose_one() -> None:
 
 
 def test_nodes_and_sockets_are_dealt_out_in_turn() -> None:
-    # 11 GPUs: 6 of the first type, 5 of the second; on two nodes each 3 + 3 and 3 + 2. Five sockets over four nodes.
+    # 11 GPUs: 6 of the first type, 5 of the second; on two nodes each 3 + 3 and 3 + 2. Five sockets
+    # over four nodes.
     instance = make("gpu_dag:gpus=11,types=2,nodes=2,cpus=5")
     count = dict(zip(instance.pools.names, instance.pools.count.tolist(), strict=True))
     assert count == {
         "a100-pcie-0": 3, "cpu-a100-pcie-0": 2, "a100-pcie-1": 3, "cpu-a100-pcie-1": 1,
         "l4-0": 3, "cpu-l4-0": 1, "l4-1": 2, "cpu-l4-1": 1,
     }  # fmt: skip
-    assert instance.places.names == ("cluster", "node-a100-pcie-0", "node-a100-pcie-1", "node-l4-0", "node-l4-1")
+    assert instance.places.names == (
+        "cluster",
+        "node-a100-pcie-0",
+        "node-a100-pcie-1",
+        "node-l4-0",
+        "node-l4-1",
+    )
 
 
 def test_named_profiles_take_the_place_of_the_types() -> None:
@@ -125,11 +135,15 @@ def test_without_transfers_both_forms_have_the_same_optimum(spec: str, seed: int
 
 def test_with_transfers_device_by_device_is_never_cheaper() -> None:
     # Data within a pool move for free, so that the pooled form relaxes the other one.
-    spec = "gpu_dag:tasks=4,gpus=3,types=1,clocks=1,gang=1,shape=data_parallel,replicas=2,iterations=1"
+    spec = (
+        "gpu_dag:tasks=4,gpus=3,types=1,clocks=1,gang=1,shape=data_parallel,replicas=2,iterations=1"
+    )
     assert optimum(make(f"{spec},pooled=no")) > optimum(make(spec))
 
 
-@pytest.mark.parametrize("options", ["", ",pooled=no,gang=1", ",nodes=60,cpus=180,power_cap=0.7,node_cap=0.8"])
+@pytest.mark.parametrize(
+    "options", ["", ",pooled=no,gang=1", ",nodes=60,cpus=180,power_cap=0.7,node_cap=0.8"]
+)
 def test_a_cluster_of_1500_gpus_stays_small(options: str) -> None:
     instance = make(f"gpu_dag:tasks=5000,gpus=1500{options}")
     gpus = [name for name in instance.pools.names if not name.startswith("cpu")]
@@ -137,7 +151,9 @@ def test_a_cluster_of_1500_gpus_stays_small(options: str) -> None:
     assert sum(instance.pools.count[instance.pools.names.index(name)] for name in gpus) == 1500
     # A mode per pool, GPU count (two at most) and clock, for each of three kinds of work at most.
     assert instance.num_modes <= 3 * 2 * 5 * instance.num_pools
-    assert "pairs" not in vars(instance), "5,000 tasks x 7,500 modes must not be written out to build the instance"
+    assert "pairs" not in vars(instance), (
+        "5,000 tasks x 7,500 modes must not be written out to build the instance"
+    )
 
 
 @pytest.mark.parametrize(
@@ -149,12 +165,16 @@ def test_a_cluster_of_1500_gpus_stays_small(options: str) -> None:
         ("gpu_dag:shape=random,transfers=no,gang=4,gpus=9", 2, "807ccb820d8748e5"),
     ],
 )
-def test_instances_that_results_refer_to_stay_what_they_are(spec: str, seed: int, begin: str) -> None:
-    # Pages under docs/results name these by spec and seed: a change of the generator must not change them unnoticed.
+def test_instances_that_results_refer_to_stay_what_they_are(
+    spec: str, seed: int, begin: str
+) -> None:
+    # Pages under docs/results name these by spec and seed: a change of the generator must not
+    # change them unnoticed.
     assert make(spec, seed).hash.startswith(begin)
 
 
-# --- work -------------------------------------------------------------------------------------------------------
+# --- work
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_batch_is_jobs_alone() -> None:
@@ -168,7 +188,16 @@ def test_a_pipeline_repeats_its_stages() -> None:
     # Jobs of three stages, the last one cut: 0-1-2, 3-4-5, 6-7.
     graph = pipeline(8, 3)
     assert graph.edges == [(0, 1), (1, 2), (3, 4), (4, 5), (6, 7)]
-    assert graph.roles == ["prepare", "train", "infer", "prepare", "train", "infer", "prepare", "train"]
+    assert graph.roles == [
+        "prepare",
+        "train",
+        "infer",
+        "prepare",
+        "train",
+        "infer",
+        "prepare",
+        "train",
+    ]
     assert pipeline(4, 2).roles == ["prepare", "train"] * 2
     instance = make("gpu_dag:shape=pipeline,tasks=8,stages=3")
     kind = instance.tasks.kind.tolist()
@@ -177,13 +206,24 @@ def test_a_pipeline_repeats_its_stages() -> None:
 
 
 def test_data_parallel_jobs_fork_and_reduce_in_every_iteration() -> None:
-    # One job of two iterations with three replicas: 0 | 1 2 3 | 4 | 5 6 7 | 8; then 9 | 10 11 | 12, cut to 13 tasks.
+    # One job of two iterations with three replicas: 0 | 1 2 3 | 4 | 5 6 7 | 8; then 9 | 10 11 | 12,
+    # cut to 13 tasks.
     graph = data_parallel(13, 3, 2)
     fork_1, join_1 = [(0, 1), (0, 2), (0, 3)], [(1, 4), (2, 4), (3, 4)]
     fork_2, join_2 = [(4, 5), (4, 6), (4, 7)], [(5, 8), (6, 8), (7, 8)]
     assert graph.edges == [*fork_1, *join_1, *fork_2, *join_2, (9, 10), (9, 11), (10, 12), (11, 12)]
     train = ["train"] * 3
-    assert graph.roles == ["prepare", *train, "reduce", *train, "reduce", "prepare", "train", "train", "reduce"]
+    assert graph.roles == [
+        "prepare",
+        *train,
+        "reduce",
+        *train,
+        "reduce",
+        "prepare",
+        "train",
+        "train",
+        "reduce",
+    ]
     assert graph.teams == [0, 1, 1, 1, 4, 5, 5, 5, 8, 9, 10, 10, 12]
     assert graph.bundles == [0] * 3 + [3] * 3 + [6] * 3 + [9] * 3 + [12] * 2 + [14] * 2
 
@@ -210,10 +250,15 @@ def test_replicas_are_equal_and_exchange_equal_volumes() -> None:
 
 @pytest.mark.parametrize("shape", ["layered", "batch", "pipeline", "data_parallel"])
 @pytest.mark.parametrize("prepare", ["cpu", "either"])
-def test_preparation_runs_on_cpus_or_on_either_and_nothing_else_does(shape: str, prepare: str) -> None:
+def test_preparation_runs_on_cpus_or_on_either_and_nothing_else_does(
+    shape: str, prepare: str
+) -> None:
     instance = make(f"gpu_dag:tasks=40,cpus=3,shape={shape},prepare={prepare}")
     cpu = on_cpu(instance)
-    by_kind = [set(cpu[rows].tolist()) for rows in np.split(np.arange(len(cpu)), instance.modes.kind_ptr[1:-1])]
+    by_kind = [
+        set(cpu[rows].tolist())
+        for rows in np.split(np.arange(len(cpu)), instance.modes.kind_ptr[1:-1])
+    ]
     assert by_kind.count({False}) >= 2
     assert by_kind.count({True} if prepare == "cpu" else {True, False}) == 1
     assert len(by_kind) == by_kind.count({False}) + 1
@@ -228,7 +273,8 @@ def test_without_cpus_there_are_none_and_gpus_prepare() -> None:
 
 
 def test_small_problems_run_as_fast_on_any_gpu_and_large_ones_do_not() -> None:
-    # Full, one H100 trains 14 times as fast as one T4. Of 0.1 GFLOP neither is full: times differ by less than a third.
+    # Full, one H100 trains 14 times as fast as one T4. Of 0.1 GFLOP neither is full: times differ
+    # by less than a third.
     ratio = {}
     for sizes in ("small", "large"):
         instance = make(f"gpu_dag:profiles=[H100,T4],gpus=2,sizes={sizes},clocks=1")
@@ -245,12 +291,14 @@ def test_mixed_sizes_are_kinds_of_their_own() -> None:
 
 def test_of_any_size_a_task_is_10_to_60_s_of_an_a100() -> None:
     instance = make("gpu_dag:profiles=[A100],gpus=1,clocks=1,gang=1,sizes=mixed,tasks=100")
-    # Units are whole, and one of a small training problem takes 0.043 * 94.6 = 4.1 s: half of it more or less, and a tick.
+    # Units are whole, and one of a small training problem takes 0.043 * 94.6 = 4.1 s: half of it
+    # more or less, and a tick.
     assert instance.pairs.duration.min() >= 10 - 3
     assert instance.pairs.duration.max() <= 60 + 4
 
 
-# --- limits -----------------------------------------------------------------------------------------------------
+# --- limits
+# -----------------------------------------------------------------------------------------------------
 
 TINY = "gpu_dag:tasks=4,gpus=3,types=2,clocks=2,shape=batch,transfers=no"
 
@@ -289,8 +337,8 @@ def test_all_of_the_power_binds_nothing(option: str) -> None:
 def test_both_caps_hold_at_once() -> None:
     limits = make(f"{TINY},power_cap=0.6,node_cap=0.7").limits
     assert limits.cap_place.tolist() == [0, 1, 2]
-    # Node 1 holds two A100s of 254.99 W at work, node 2 an L4 of 61.2 W: 70 % of 509.98 and of 61.2 W, rounded down to mW;
-    # 60 % of 571.18 W, rounded down to W.
+    # Node 1 holds two A100s of 254.99 W at work, node 2 an L4 of 61.2 W: 70 % of 509.98 and of 61.2
+    # W, rounded down to mW; 60 % of 571.18 W, rounded down to W.
     assert limits.cap_w.tolist() == pytest.approx([342.0, 356.986, 42.84], abs=1e-3 + 1e-9)
 
 
@@ -312,7 +360,10 @@ def test_deadlines_are_multiples_of_the_earliest_end() -> None:
     for word, slack in (("tight", 1.5), ("loose", 3.0), ("flexible", 6.0)):
         deadline = make(f"gpu_dag:deadlines={word}").tasks.deadline
         assert np.flatnonzero(np.isfinite(deadline)).tolist() == last
-        assert deadline[last].tolist() == np.ceil(slack * (bounds.head + bounds.shortest)[last]).tolist()
+        assert (
+            deadline[last].tolist()
+            == np.ceil(slack * (bounds.head + bounds.shortest)[last]).tolist()
+        )
 
 
 def test_carbon_and_price_series_are_there_and_weighed() -> None:
@@ -324,10 +375,16 @@ def test_carbon_and_price_series_are_there_and_weighed() -> None:
     assert instance.objective.metrics == {"carbon_g", "makespan_s", "tardiness_s"}
     both = make("gpu_dag:carbon=yes,price=yes,tasks=4")
     assert both.objective.metrics == {"carbon_g", "cost_usd", "makespan_s", "tardiness_s"}
-    assert both.tariffs is not None and both.tariffs.price_usd_per_kwh[0].tolist() == [0.12, 0.20, 0.16, 0.12]
+    assert both.tariffs is not None and both.tariffs.price_usd_per_kwh[0].tolist() == [
+        0.12,
+        0.20,
+        0.16,
+        0.12,
+    ]
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------
+# --- refusals
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -341,7 +398,14 @@ def test_carbon_and_price_series_are_there_and_weighed() -> None:
         ("gpu_dag:tick_s=7,price=yes", "tick_s is 7.0; it must be a divisor of 120 s"),
         ("gpu_dag:tick_s=0", "tick_s is 0.0"),
         ("gpu_dag:node_cap=0", "node_cap is 0.0; it must be none, or above 0 and at most 1"),
-        ("gpu_dag:node_cap=0.2", "node_cap is 0.2, but some task needs at least 0.[0-9]+ of the .* W or more of each node"),
+        (
+            "gpu_dag:node_cap=0.2",
+            (
+                "node_cap is 0.2, but some task needs at least 0.[0-9]+ of the .* W or more of "
+                "each "
+                "node"
+            ),
+        ),
         ("gpu_dag:tick_s=7,carbon=yes", "tick_s is 7.0; it must be a divisor of 120 s"),
         ("gpu_dag:cpus=-1", "cpus is -1; it must be at least 0"),
         ("gpu_dag:nodes=0", "nodes is 0; it must be at least 1"),
@@ -350,11 +414,17 @@ def test_carbon_and_price_series_are_there_and_weighed() -> None:
         ("gpu_dag:iterations=0", "iterations is 0; it must be at least 1"),
         ("gpu_dag:sizes=huge", "sizes is 'huge'.*medium"),
         ("gpu_dag:prepare=gpu", "prepare is 'gpu'.*either"),
-        ("gpu_dag:profiles=[A100,A100-PCIe]", r"profiles is \['A100', 'A100-PCIe'\]; it must be different profiles"),
+        (
+            "gpu_dag:profiles=[A100,A100-PCIe]",
+            r"profiles is \['A100', 'A100-PCIe'\]; it must be different profiles",
+        ),
         (
             "gpu_dag:gpus=900,pooled=no",
             # 300 GPUs of a node: 300 alone and 300 * 299 / 2 pairs, times 3 types and 5 clocks.
-            "every choice of up to 2 devices of a node, at 5 clocks, makes 677,250 modes, more than 50,000",
+            (
+                "every choice of up to 2 devices of a node, at 5 clocks, makes 677,250 modes, more "
+                "than 50,000"
+            ),
         ),
     ],
 )
@@ -369,7 +439,9 @@ def test_an_unknown_profile_suggests_the_nearest() -> None:
 
 
 @pytest.mark.parametrize("cap", ["power_cap", "node_cap"])
-@pytest.mark.parametrize("options", ["", ",gpus=1", ",nodes=2,gpus=7,cpus=3", ",gpus=5,pooled=no", ",sizes=small"])
+@pytest.mark.parametrize(
+    "options", ["", ",gpus=1", ",nodes=2,gpus=7,cpus=3", ",gpus=5,pooled=no", ",sizes=small"]
+)
 def test_the_least_cap_that_is_named_works(cap: str, options: str) -> None:
     with pytest.raises(ParameterError, match="at least") as caught:
         make(f"gpu_dag:{cap}=0.01{options}")

@@ -47,7 +47,9 @@ def test_it_draws_the_front_of_ob_pareto() -> None:
     fast = fast_ticks(make())
     assert front.proven == 3 and front.horizon_s == make(",within=1").horizon
     for point in (middle, right):
-        assert least_energy(make(f",within={point.limit / fast!r}")) == pytest.approx(point.y, rel=1e-9)
+        assert least_energy(make(f",within={point.limit / fast!r}")) == pytest.approx(
+            point.y, rel=1e-9
+        )
     assert left.x <= fast
 
 

@@ -10,7 +10,9 @@ from optbench.plugins.discovery import load_problem
 
 
 def test_two_exact_solvers_agree_on_the_night_as_declared() -> None:
-    found = [ob.solve("night_batch:hours=3", solver, time_limit_s=60) for solver in ("cpsat", "highs")]
+    found = [
+        ob.solve("night_batch:hours=3", solver, time_limit_s=60) for solver in ("cpsat", "highs")
+    ]
     assert [result.status for result in found] == ["optimal", "optimal"]
     first, second = (result.objective for result in found)
     assert isinstance(first, float) and first == pytest.approx(second, rel=1e-6)

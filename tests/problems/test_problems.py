@@ -53,12 +53,15 @@ def test_the_same_seed_gives_the_same_valid_instance(spec: str) -> None:
     assert validate(instance) is instance
     assert instance.hash == make(spec, 3).hash
     assert instance.problem == spec.partition(":")[0]
-    assert instance.tick_s == {"geo_dc:days=0.05": 1e-9, "geo_dc:jobs=9,drain=yes,only=[us-west,us-east],tick_s=60": 60.0}.get(
-        spec, instance.tick_s
-    )
+    assert instance.tick_s == {
+        "geo_dc:days=0.05": 1e-9,
+        "geo_dc:jobs=9,drain=yes,only=[us-west,us-east],tick_s=60": 60.0,
+    }.get(spec, instance.tick_s)
 
 
-@pytest.mark.parametrize("spec", ["jobshop", "flexible_jobshop", "rcpsp", "gpu_dag", "gpu_dag:shape=independent"])
+@pytest.mark.parametrize(
+    "spec", ["jobshop", "flexible_jobshop", "rcpsp", "gpu_dag", "gpu_dag:shape=independent"]
+)
 def test_seeds_differ(spec: str) -> None:
     assert len({make(spec, seed).hash for seed in range(8)}) == 8
 
@@ -94,7 +97,8 @@ def test_a_generated_project_has_the_complexity_and_resources_it_was_asked_for()
     for _ in range(n):
         longer |= longer @ reach
     assert not ((reach.astype(int) @ longer.astype(int))[source, target] > 0).any()
-    # strength 1: every activity may start as early as precedence allows, so the critical path is the optimum.
+    # strength 1: every activity may start as early as precedence allows, so the critical path is
+    # the optimum.
     start = windows(instance).head
     for p, room in enumerate(instance.pools.count.tolist()):
         for t in range(int(start.max()) + 1):
@@ -114,7 +118,10 @@ def _demand(instance: Instance, task: int, pool: int) -> int:
     [
         ("jobshop:jobs=0", "jobs is 0; it must be at least 1"),
         ("jobshop:low=9,high=3", "high is 3; it must be at least low, which is 9"),
-        ("flexible_jobshop:machines=3,flexibility=4", "flexibility is 4.0; it must be from 1 to machines, which is 3"),
+        (
+            "flexible_jobshop:machines=3,flexibility=4",
+            "flexibility is 4.0; it must be from 1 to machines, which is 3",
+        ),
         ("flexible_jobshop:spread=1", "spread is 1.0"),
         ("rcpsp:factor=1.5", "factor is 1.5; it must be from 0 to 1"),
         ("rcpsp:activities=5,complexity=8", "complexity is 8.0; networks of 5 activities"),
@@ -129,14 +136,21 @@ def test_a_file_is_read_and_must_be_of_the_family(tmp_path: Path) -> None:
     path = tmp_path / "two.txt"
     path.write_text("2 2\n0 3 1 2\n1 4 0 1\n")
     assert make(f"jobshop:file={path}").pairs.duration.tolist() == [3, 2, 4, 1]
-    with pytest.raises(FileFormatError, match="holds a jobshop instance, not a rcpsp; use jobshop:file="):
+    with pytest.raises(
+        FileFormatError, match="holds a jobshop instance, not a rcpsp; use jobshop:file="
+    ):
         make(f"rcpsp:file={path}")
     with pytest.raises(ParameterError, match="jobs=3 is for generated instances"):
         make(f"jobshop:file={path},jobs=3")
 
 
 @pytest.mark.parametrize(
-    "spec", ["jobshop:file=jobshop/ft06", "rcpsp:file=rcpsp/j30/j30_1_1", "flexible_jobshop:file=flexible-jobshop/mk01"]
+    "spec",
+    [
+        "jobshop:file=jobshop/ft06",
+        "rcpsp:file=rcpsp/j30/j30_1_1",
+        "flexible_jobshop:file=flexible-jobshop/mk01",
+    ],
 )
 def test_a_public_instance_by_name(spec: str, data_dir: Path) -> None:
     assert make(spec).num_tasks == {"ft06": 36, "j30_1_1": 32, "mk01": 55}[spec.rpartition("/")[2]]

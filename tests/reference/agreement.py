@@ -1,4 +1,6 @@
-"""One random instance, solved by brute force, by every exact solver, and bounded by every source: what disagrees."""
+"""One random instance, solved by brute force, by every exact solver, and bounded by every source:
+what disagrees.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from tests.reference.random_instances import feature_names, in_fine_ticks, tiny_
 TIME_LIMIT_S = 60.0
 # Relative difference of an objective from the optimum that passes as none.
 SAME = 1e-6
-# Distance of a solver's bound from its optimum (relative, absolute below 1) that still counts as proven: HiGHS gives away a slack
-# for its floating-point duals.
+# Distance of a solver's bound from its optimum (relative, absolute below 1) that still counts as
+# proven: HiGHS gives away a slack for its floating-point duals.
 PROVEN = 1e-4
 # A bound may exceed the optimum by the rounding of its own last digits.
 EXACT = 1e-9
@@ -47,12 +49,17 @@ def compare(
     fine: Sequence[str] = (),
     make: Callable[[int], Instance] = tiny_instance,
 ) -> Outcome:
-    """Compare on the instance of a seed. Variants may refuse an instance; ``fine`` ones solve it in finer ticks too."""
+    """Compare on the instance of a seed. Variants may refuse an instance; ``fine`` ones solve it in
+    finer ticks too.
+    """
     instance = make(seed)
     began = time.perf_counter()
     best = brute_force(instance)
     outcome = Outcome(
-        seed, feature_names(instance), None if best is None else best.objective, 0 if best is None else best.num_feasible
+        seed,
+        feature_names(instance),
+        None if best is None else best.objective,
+        0 if best is None else best.num_feasible,
     )
     outcome.seconds["brute force"] = time.perf_counter() - began
     for spec in solvers:
@@ -82,20 +89,33 @@ def _takes(spec: str, instance: Instance) -> bool:
     return True
 
 
-def _solve(outcome: Outcome, instance: Instance, spec: str, best: Optimum | None, note: str = "") -> None:
+def _solve(
+    outcome: Outcome, instance: Instance, spec: str, best: Optimum | None, note: str = ""
+) -> None:
     began = time.perf_counter()
     result = solve(instance, spec, time_limit_s=TIME_LIMIT_S, bound=False)
     outcome.seconds[spec + note] = time.perf_counter() - began
-    outcome.wrong += [f"seed {outcome.seed}, {spec}{note}: {what}" for what in _disagreements(result, best)]
+    outcome.wrong += [
+        f"seed {outcome.seed}, {spec}{note}: {what}" for what in _disagreements(result, best)
+    ]
     outcome.sources |= {bound.source for bound in result.bounds}
 
 
 def _disagreements(result: Result, best: Optimum | None) -> list[str]:
     if best is None:
-        return [] if result.status == "infeasible" else [f"{result.status} {result.objective}, but no decision is feasible"]
+        return (
+            []
+            if result.status == "infeasible"
+            else [f"{result.status} {result.objective}, but no decision is feasible"]
+        )
     value, bound = result.objective, result.bound
     if not (isinstance(value, float) and isinstance(bound, float)):
-        return [f"{result.status} (objective {value}, bound {bound}, {result.violations}); the optimum is {best.objective}"]
+        return [
+            (
+                f"{result.status} (objective {value}, bound {bound}, {result.violations}); the "
+                f"optimum is {best.objective}"
+            )
+        ]
     wrong = []
     if not math.isclose(value, best.objective, rel_tol=SAME, abs_tol=EXACT):
         wrong.append(f"objective {value!r}, the optimum is {best.objective!r}")
@@ -111,10 +131,17 @@ def _bound(outcome: Outcome, instance: Instance, best: Optimum | None, note: str
         bounds = lower_bounds(instance, method=method, time_limit_s=TIME_LIMIT_S)
         outcome.sources |= {bound.source for bound in bounds}
         if best is not None:
-            outcome.wrong += [f"seed {outcome.seed}, method {method}{note}: {what}" for what in _too_high(bounds, best)]
+            outcome.wrong += [
+                f"seed {outcome.seed}, method {method}{note}: {what}"
+                for what in _too_high(bounds, best)
+            ]
     outcome.seconds["bounds" + note] = time.perf_counter() - began
 
 
 def _too_high(bounds: Sequence[Bound], best: Optimum) -> list[str]:
     top = best.objective + EXACT * max(1.0, abs(best.objective))
-    return [f"bound {b.value!r} from {b.source} exceeds the optimum {best.objective!r}" for b in bounds if b.value > top]
+    return [
+        f"bound {b.value!r} from {b.source} exceeds the optimum {best.objective!r}"
+        for b in bounds
+        if b.value > top
+    ]

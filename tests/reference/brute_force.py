@@ -1,19 +1,24 @@
-"""The optimum of a tiny instance by trying everything, restated from the maths and sharing no code with optbench.
+"""The optimum of a tiny instance by trying everything, restated from the maths and sharing no code
+with optbench.
 
-Only the numbers of an instance are read. With x the mode and S the start of every task, d and e duration and energy,
+Only the numbers of an instance are read. With x the mode and S the start of every task, d and e
+duration and energy,
 
     d_i = ⌈u_i · (time_per_unit / tick)⌉   (within 8 ulp and ¼ of an integer it is that integer),   e_i = u_i · energy_per_unit
 
-every combination of modes and, for each, *every* vector of integer starts in the windows is evaluated: nothing is assumed about
-left-shifting, so it is right where price or carbon vary. Starts end at
+every combination of modes and, for each, *every* vector of integer starts in the windows is
+evaluated: nothing is assumed about left-shifting, so it is right where price or carbon vary. Starts
+end at
 
     T = max(last release + longest finite way in, last tariff change) + Σ_i longest d_i + Σ_edges longest finite lag
         (or the fixed horizon)
 
-which loses no optimum: a schedule that ends later has a whole tick after the last release and tariff change in which nothing runs
-and no data moves; moving all that follows one tick earlier keeps it feasible and raises no metric.
+which loses no optimum: a schedule that ends later has a whole tick after the last release and
+tariff change in which nothing runs and no data moves; moving all that follows one tick earlier
+keeps it feasible and raises no metric.
 
-Rows of starts are grown task by task and dropped once a precedence or a pool's capacity is broken: further tasks never mend that.
+Rows of starts are grown task by task and dropped once a precedence or a pool's capacity is broken:
+further tasks never mend that.
 """
 
 from __future__ import annotations
@@ -35,7 +40,9 @@ SHARE = 2.0**-40
 
 @dataclass(frozen=True)
 class Optimum:
-    """Least value of every level in order, one decision that attains it, how many decisions were feasible."""
+    """Least value of every level in order, one decision that attains it, how many decisions were
+    feasible.
+    """
 
     objectives: tuple[float, ...]
     mode: tuple[int, ...]
@@ -74,14 +81,20 @@ def brute_force(instance: Instance) -> Optimum | None:
 
 def mode_choices(instance: Instance) -> Iterator[tuple[int, ...]]:
     """Every way to give each task a mode of its kind that has the memory."""
-    return itertools.product(*(task_modes(instance, task) for task in range(len(instance.tasks.kind))))
+    return itertools.product(
+        *(task_modes(instance, task) for task in range(len(instance.tasks.kind)))
+    )
 
 
 def task_modes(instance: Instance, task: int) -> list[int]:
     modes, kind = instance.modes, int(instance.tasks.kind[task])
     choices = range(int(modes.kind_ptr[kind]), int(modes.kind_ptr[kind + 1]))
     need = float(instance.tasks.memory_gb[task])
-    return [k for k in choices if all(float(instance.pools.memory_gb[p]) >= need for p, _ in requirements(instance, k))]
+    return [
+        k
+        for k in choices
+        if all(float(instance.pools.memory_gb[p]) >= need for p, _ in requirements(instance, k))
+    ]
 
 
 def requirements(instance: Instance, mode: int) -> list[tuple[int, int]]:
@@ -97,7 +110,10 @@ def primary(instance: Instance, mode: int) -> int:
 
 
 def duration(instance: Instance, task: int, mode: int) -> int:
-    return _ticks(float(instance.tasks.units[task]) * (float(instance.modes.time_per_unit_s[mode]) / instance.tick_s))
+    return _ticks(
+        float(instance.tasks.units[task])
+        * (float(instance.modes.time_per_unit_s[mode]) / instance.tick_s)
+    )
 
 
 def _ticks(value: float) -> int:
@@ -120,12 +136,33 @@ def end_of_time(instance: Instance) -> int:
         return math.floor(instance.horizon)
     last = int(max(instance.tasks.release, default=0))
     if instance.stream is not None:
-        last += int(max((wait for g in range(n) for p in pools if math.isfinite(wait := way_in(instance, g, p))), default=0))
+        last += int(
+            max(
+                (
+                    wait
+                    for g in range(n)
+                    for p in pools
+                    if math.isfinite(wait := way_in(instance, g, p))
+                ),
+                default=0,
+            )
+        )
     if instance.tariffs is not None:
         last = max(last, math.ceil(float(instance.tariffs.times[-1])))
-    work = sum(max((duration(instance, i, k) for k in task_modes(instance, i)), default=0) for i in range(n))
+    work = sum(
+        max((duration(instance, i, k) for k in task_modes(instance, i)), default=0)
+        for i in range(n)
+    )
     moves = sum(
-        max((x for a in pools for b in pools if math.isfinite(x := lag(instance, a, b, float(data)))), default=0)
+        max(
+            (
+                x
+                for a in pools
+                for b in pools
+                if math.isfinite(x := lag(instance, a, b, float(data)))
+            ),
+            default=0,
+        )
         for data in edges.data_gb
     )
     return last + work + int(moves)
@@ -149,7 +186,9 @@ def _grow(instance: Instance, mode: tuple[int, ...]) -> Array:
             latest = min(latest, math.floor(tasks.deadline[i]) - duration(instance, i, k))
         there = tasks.release[i] + way_in(instance, i, primary(instance, k))
         window = np.arange(int(there) if math.isfinite(there) else latest + 1, latest + 1)
-        rows = np.hstack((np.repeat(rows, len(window), axis=0), np.tile(window, len(rows))[:, None]))
+        rows = np.hstack(
+            (np.repeat(rows, len(window), axis=0), np.tile(window, len(rows))[:, None])
+        )
         if len(rows) == 0:
             break
         rows = rows[_ordered(instance, mode, rows) & _within_capacity(instance, mode, rows)]
@@ -159,23 +198,34 @@ def _grow(instance: Instance, mode: tuple[int, ...]) -> Array:
 def _ordered(instance: Instance, mode: tuple[int, ...], rows: Array) -> Array:
     """Rows in which every edge between tasks present waits for its producer and the data."""
     ok = np.ones(len(rows), dtype=bool)
-    for a, b, data in zip(instance.edges.source, instance.edges.target, instance.edges.data_gb, strict=True):
+    for a, b, data in zip(
+        instance.edges.source, instance.edges.target, instance.edges.data_gb, strict=True
+    ):
         if max(a, b) < rows.shape[1]:
-            wait = lag(instance, primary(instance, mode[a]), primary(instance, mode[b]), float(data))
+            wait = lag(
+                instance, primary(instance, mode[a]), primary(instance, mode[b]), float(data)
+            )
             ok &= rows[:, a] + duration(instance, int(a), mode[a]) + wait <= rows[:, b]
     return ok
 
 
-def _running(instance: Instance, mode: tuple[int, ...], rows: Array, i: int, num_ticks: int) -> Array:
+def _running(
+    instance: Instance, mode: tuple[int, ...], rows: Array, i: int, num_ticks: int
+) -> Array:
     """running[row, t]: task i is at work in tick [t, t + 1)."""
     t = np.arange(num_ticks)[None, :]
     start = rows[:, i, None]
     return (start <= t) & (t < start + duration(instance, i, mode[i]))
 
 
-def _busy(instance: Instance, mode: tuple[int, ...], rows: Array, num_ticks: int) -> dict[int, Array]:
+def _busy(
+    instance: Instance, mode: tuple[int, ...], rows: Array, num_ticks: int
+) -> dict[int, Array]:
     """busy[pool][row, t]: devices at work."""
-    busy = {p: np.zeros((len(rows), num_ticks), dtype=np.int64) for p in range(len(instance.pools.names))}
+    busy = {
+        p: np.zeros((len(rows), num_ticks), dtype=np.int64)
+        for p in range(len(instance.pools.names))
+    }
     for i in range(rows.shape[1]):
         running = _running(instance, mode, rows, i, num_ticks)
         for p, count in requirements(instance, mode[i]):
@@ -202,7 +252,9 @@ def evaluate(instance: Instance, mode: tuple[int, ...], rows: Array) -> Evaluati
     busy = _busy(instance, mode, rows, num_ticks)
     ok = _ordered(instance, mode, rows) & (ends.max(axis=1, initial=0) <= horizon)
     for i, k in enumerate(mode):
-        ok &= (k in task_modes(instance, i)) & (rows[:, i] >= tasks.release[i] + way_in(instance, i, primary(instance, k)))
+        ok &= (k in task_modes(instance, i)) & (
+            rows[:, i] >= tasks.release[i] + way_in(instance, i, primary(instance, k))
+        )
         if tasks.deadline_hard[i]:
             ok &= ends[:, i] <= tasks.deadline[i]
     for p, count in enumerate(instance.pools.count):
@@ -215,7 +267,15 @@ def evaluate(instance: Instance, mode: tuple[int, ...], rows: Array) -> Evaluati
         "makespan_s": makespan * tick,
         "flow_time_s": ((ends - tasks.release) * tasks.weight).sum(axis=1) * tick,
         "tardiness_s": (late * tasks.weight).sum(axis=1) * tick,
-        "energy_j": _integrate(instance, mode, rows, busy, horizon, [[1.0] * num_ticks] * len(instance.pools.names), None),
+        "energy_j": _integrate(
+            instance,
+            mode,
+            rows,
+            busy,
+            horizon,
+            [[1.0] * num_ticks] * len(instance.pools.names),
+            None,
+        ),
         "cost_usd": _tariffed(instance, mode, rows, busy, horizon, "price_usd_per_kwh"),
         "carbon_g": _tariffed(instance, mode, rows, busy, horizon, "carbon_g_per_kwh"),
     }
@@ -227,19 +287,31 @@ def evaluate(instance: Instance, mode: tuple[int, ...], rows: Array) -> Evaluati
     return Evaluation(ok, metrics)
 
 
-def _under_caps(instance: Instance, mode: tuple[int, ...], rows: Array, busy: dict[int, Array], num_ticks: int) -> Array:
-    """At every instant (also before and after all work): running powers plus resting devices stay within each cap."""
+def _under_caps(
+    instance: Instance, mode: tuple[int, ...], rows: Array, busy: dict[int, Array], num_ticks: int
+) -> Array:
+    """At every instant (also before and after all work): running powers plus resting devices stay
+    within each cap.
+    """
     ok = np.ones(len(rows), dtype=bool)
     for place, cap in zip(instance.limits.cap_place, instance.limits.cap_w, strict=True):
-        inside = [p for p in range(len(instance.pools.names)) if _is_under(instance, int(instance.pools.place[p]), int(place))]
+        inside = [
+            p
+            for p in range(len(instance.pools.names))
+            if _is_under(instance, int(instance.pools.place[p]), int(place))
+        ]
         most = cap / (1 - SHARE)
         power = np.zeros((len(rows), num_ticks))
         for p in inside:
             power += _rest_w(instance, p) * (int(instance.pools.count[p]) - busy[p])
         for i, k in enumerate(mode):
             if primary(instance, k) in inside:
-                power += float(instance.modes.power_w[k]) * _running(instance, mode, rows, i, num_ticks)
-        ok &= (power <= most).all(axis=1) & (sum(_rest_w(instance, p) * int(instance.pools.count[p]) for p in inside) <= most)
+                power += float(instance.modes.power_w[k]) * _running(
+                    instance, mode, rows, i, num_ticks
+                )
+        ok &= (power <= most).all(axis=1) & (
+            sum(_rest_w(instance, p) * int(instance.pools.count[p]) for p in inside) <= most
+        )
     return ok
 
 
@@ -254,7 +326,12 @@ def _rest_w(instance: Instance, p: int) -> float:
 
 
 def _tariffed(
-    instance: Instance, mode: tuple[int, ...], rows: Array, busy: dict[int, Array], horizon: Array, column: str
+    instance: Instance,
+    mode: tuple[int, ...],
+    rows: Array,
+    busy: dict[int, Array],
+    horizon: Array,
+    column: str,
 ) -> Array:
     """Energy times its price or carbon; 0 without tariffs."""
     if instance.tariffs is None:
@@ -262,8 +339,14 @@ def _tariffed(
     times = [float(t) for t in instance.tariffs.times]
     num_ticks = next(iter(busy.values())).shape[1] if busy else 0
     table = getattr(instance.tariffs, column)
-    rates = [[_mean_rate(times, table[p], t) for t in range(num_ticks)] for p in range(len(instance.pools.names))]
-    instants = [[float(table[p][_piece(times, t)]) for t in range(num_ticks + 1)] for p in range(len(instance.pools.names))]
+    rates = [
+        [_mean_rate(times, table[p], t) for t in range(num_ticks)]
+        for p in range(len(instance.pools.names))
+    ]
+    instants = [
+        [float(table[p][_piece(times, t)]) for t in range(num_ticks + 1)]
+        for p in range(len(instance.pools.names))
+    ]
     return _integrate(instance, mode, rows, busy, horizon, rates, instants) / 3.6e6
 
 
@@ -279,9 +362,17 @@ def _mean_rate(times: list[float], rates: Array, t: int) -> float:
 
 
 def _integrate(
-    instance: Instance, mode: tuple[int, ...], rows: Array, busy: dict[int, Array], horizon: Array, rates: Any, instants: Any
+    instance: Instance,
+    mode: tuple[int, ...],
+    rows: Array,
+    busy: dict[int, Array],
+    horizon: Array,
+    rates: Any,
+    instants: Any,
 ) -> Array:
-    """Σ energy drawn in each tick, in each pool, times the pool's rate in that tick (1 everywhere: plain energy)."""
+    """Σ energy drawn in each tick, in each pool, times the pool's rate in that tick (1 everywhere:
+    plain energy).
+    """
     total = np.zeros(len(rows))
     num_ticks = len(rates[0]) if rates else 0
     for i, k in enumerate(mode):
@@ -290,8 +381,14 @@ def _integrate(
         if length == 0 or p < 0:
             assert energy == 0, "the reference knows no energy without length or pool"
             continue
-        total += (_running(instance, mode, rows, i, num_ticks) * np.array(rates[p])[None, :]).sum(axis=1) * energy / length
-    for a, b, data in zip(instance.edges.source, instance.edges.target, instance.edges.data_gb, strict=True):
+        total += (
+            (_running(instance, mode, rows, i, num_ticks) * np.array(rates[p])[None, :]).sum(axis=1)
+            * energy
+            / length
+        )
+    for a, b, data in zip(
+        instance.edges.source, instance.edges.target, instance.edges.data_gb, strict=True
+    ):
         sender, receiver = primary(instance, mode[a]), primary(instance, mode[b])
         if sender != receiver and min(sender, receiver) >= 0 and data > 0:
             energy = float(data) * float(instance.links.j_per_gb[sender, receiver])
@@ -300,15 +397,24 @@ def _integrate(
     for p, count in enumerate(instance.pools.count):
         open_now = np.arange(num_ticks)[None, :] < horizon[:, None]
         resting = (int(count) - busy[p]) * open_now
-        total += (resting * np.array(rates[p])[None, :]).sum(axis=1) * _rest_w(instance, p) * instance.tick_s
+        total += (
+            (resting * np.array(rates[p])[None, :]).sum(axis=1)
+            * _rest_w(instance, p)
+            * instance.tick_s
+        )
     return total
 
 
-def _best_row(instance: Instance, evaluation: Evaluation, rows: Array) -> Iterator[tuple[int, tuple[float, ...]]]:
+def _best_row(
+    instance: Instance, evaluation: Evaluation, rows: Array
+) -> Iterator[tuple[int, tuple[float, ...]]]:
     """The best of the feasible rows by the levels in order."""
     if len(rows) == 0:
         return
-    values = [sum(weight * evaluation.metrics[name] for name, weight in level) for level in instance.objective.levels]
+    values = [
+        sum(weight * evaluation.metrics[name] for name, weight in level)
+        for level in instance.objective.levels
+    ]
     for level in values:
         least = level[rows].min()
         rows = rows[level[rows] * (1 - SHARE) <= least]

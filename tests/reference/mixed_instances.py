@@ -1,4 +1,6 @@
-"""Random instances of every family and form, and the same instance with its tasks in another order."""
+"""Random instances of every family and form, and the same instance with its tasks in
+another order.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,38 @@ from optbench.plugins.discovery import load_problem
 from tests.reference.random_instances import in_fine_ticks, tiny_instance
 
 Rng = np.random.Generator
-SHAPES = ("layered", "fork_join", "chains", "random", "independent", "batch", "pipeline", "data_parallel")
+SHAPES = (
+    "layered",
+    "fork_join",
+    "chains",
+    "random",
+    "independent",
+    "batch",
+    "pipeline",
+    "data_parallel",
+)
 KINDS = 8
 
 
 def mixed_instance(seed: int) -> Instance:
-    """The instance of this seed: tiny ones (of coarse and of fine ticks), shops, projects, and task graphs of every shape."""
+    """The instance of this seed: tiny ones (of coarse and of fine ticks), shops, projects, and task
+    graphs of every shape.
+    """
     rng = np.random.default_rng([seed, 3])
     kind = seed % KINDS
     if kind < 2:
         return _tiny(seed, fine=kind == 1)
     if kind == 2:
-        return load_problem(f"jobshop:jobs={rng.integers(2, 7)},machines={rng.integers(2, 6)}").instance(seed)
+        return load_problem(
+            f"jobshop:jobs={rng.integers(2, 7)},machines={rng.integers(2, 6)}"
+        ).instance(seed)
     if kind == 3:
         spec = f"flexible_jobshop:jobs={rng.integers(2, 6)},machines={rng.integers(2, 5)},operations={rng.integers(2, 5)}"
         return load_problem(spec).instance(seed)
     if kind == 4:
-        return load_problem(f"rcpsp:activities={rng.integers(10, 24)},resources={rng.integers(1, 5)},complexity=1.2").instance(
-            seed
-        )
+        return load_problem(
+            f"rcpsp:activities={rng.integers(10, 24)},resources={rng.integers(1, 5)},complexity=1.2"
+        ).instance(seed)
     return _task_graph(rng, seed, kind)
 
 
@@ -41,7 +56,9 @@ def _tiny(seed: int, fine: bool) -> Instance:
 
 
 def _task_graph(rng: Rng, seed: int, kind: int) -> Instance:
-    """A GPU task graph with everything that can be switched on; kinds 6 and 7 in nanoseconds, kind 7 of individual devices."""
+    """A GPU task graph with everything that can be switched on; kinds 6 and 7 in nanoseconds, kind
+    7 of individual devices.
+    """
     params: dict[str, Any] = {
         "tasks": int(rng.integers(4, 16)),
         "gpus": int(rng.integers(3, 7)),
@@ -58,14 +75,18 @@ def _task_graph(rng: Rng, seed: int, kind: int) -> Instance:
     instance = load_problem("gpu_dag", params).instance(seed)
     n, tasks = instance.num_tasks, instance.tasks
     release: Any = rng.integers(0, 60, n) * (rng.random(n) < 0.3)
-    instance = replace(instance, tasks=replace(tasks, release=release.astype(np.asarray(tasks.release).dtype)))
+    instance = replace(
+        instance, tasks=replace(tasks, release=release.astype(np.asarray(tasks.release).dtype))
+    )
     if kind != 5:
         instance = in_nanoseconds(instance, rng)
     return instance
 
 
 def in_nanoseconds(instance: Instance, rng: Rng) -> Instance:
-    """The same work in ticks of 1 ns, with odd times, a fixed horizon far out, and preemption allowed."""
+    """The same work in ticks of 1 ns, with odd times, a fixed horizon far out, and preemption
+    allowed.
+    """
     finer, n = round(instance.tick_s * 1e9), instance.num_tasks
     tasks, tariffs = instance.tasks, instance.tariffs
     release = tasks.release * finer + rng.integers(0, 10**9, n) * (tasks.release > 0)
@@ -88,6 +109,13 @@ def permuted(instance: Instance, order: Ints) -> Instance:
     flip = slice(None, None, -1)
     return replace(
         instance,
-        tasks=replace(tasks, names=names, **{name: getattr(tasks, name)[order] for name in columns}),
-        edges=replace(edges, source=place[edges.source][flip], target=place[edges.target][flip], data_gb=edges.data_gb[flip]),
+        tasks=replace(
+            tasks, names=names, **{name: getattr(tasks, name)[order] for name in columns}
+        ),
+        edges=replace(
+            edges,
+            source=place[edges.source][flip],
+            target=place[edges.target][flip],
+            data_gb=edges.data_gb[flip],
+        ),
     )

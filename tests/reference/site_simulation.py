@@ -1,9 +1,10 @@
-"""Arriving jobs at sites, moment by moment, in plain Python: restated from the words, sharing no code with the event kernel.
+"""Arriving jobs at sites, moment by moment, in plain Python: restated from the words, sharing no
+code with the event kernel.
 
-One list of what is to come, sorted at every step; at one time ends come first, then jobs that were sent or held, then arrivals,
-then outages, each of them in the order of the tasks. Only the numbers of an instance are read, and the ranks by which the kernel
-breaks ties among tasks that began at one time on devices that vanish. Times are whole ticks, what is
-left of a task is a fraction.
+One list of what is to come, sorted at every step; at one time ends come first, then jobs that were
+sent or held, then arrivals, then outages, each of them in the order of the tasks. Only the numbers
+of an instance are read, and the ranks by which the kernel breaks ties among tasks that began at one
+time on devices that vanish. Times are whole ticks, what is left of a task is a fraction.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tests.reference.brute_force import duration, way_in
 
 ENDS, COMES, ARRIVES, BREAKS = range(4)
 Segment = tuple[int, int, int, int]
-# (task, how often it was asked about, time) to (pool, devices, clock), or to a time until which it is held.
+# (task, how often it was asked about, time) to (pool, devices, clock), or to a time until which it
+# is held.
 Decide = Callable[[int, int, int], tuple[int, int, int] | int]
 
 
@@ -33,8 +35,8 @@ class Run:
 
 @dataclass
 class Sites:
-    """The sites of an instance; ``pick`` says in which mode a job begins (given itself, task, pool and free devices; None: wait),
-    ``learn`` hears of each mode that has ended.
+    """The sites of an instance; ``pick`` says in which mode a job begins (given itself, task, pool
+    and free devices; None: wait), ``learn`` hears of each mode that has ended.
     """
 
     instance: Instance
@@ -52,7 +54,9 @@ class Sites:
         i = self.instance
         self.free = [int(count) for count in i.pools.count]
         self.left = [Fraction(1) for _ in i.tasks.units]
-        self.queues: list[list[list[int]]] = [[[] for _ in range(max(self.classes) + 1)] for _ in self.free]
+        self.queues: list[list[list[int]]] = [
+            [[] for _ in range(max(self.classes) + 1)] for _ in self.free
+        ]
         self.running: dict[int, Run] = {}
         self.bound_for: dict[int, int | None] = {}
         self.asked = [0] * len(self.left)
@@ -142,7 +146,11 @@ class Sites:
         self.free[pool] -= devices
         stopped = []
         while self.free[pool] < 0:
-            here = [task for task, run in self.running.items() if self.instance.modes.primary[run.mode] == pool]
+            here = [
+                task
+                for task, run in self.running.items()
+                if self.instance.modes.primary[run.mode] == pool
+            ]
             task = max(here, key=lambda each: (self.running[each].start, self.rank[each]))
             run = self.running.pop(task)
             self.ahead.remove((run.end, ENDS, task))
@@ -159,5 +167,9 @@ class Sites:
     def cut(self) -> list[Segment]:
         """Segments at the horizon of an open instance, with what is running there."""
         until = int(self.until)
-        here = [(task, run.mode, run.start, until) for task, run in self.running.items() if run.start < until]
+        here = [
+            (task, run.mode, run.start, until)
+            for task, run in self.running.items()
+            if run.start < until
+        ]
         return [*self.segments, *here]

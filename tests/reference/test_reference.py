@@ -20,7 +20,9 @@ def test_verifier_and_reference_agree_on_random_decisions(seed: int) -> None:
     choices = list(mode_choices(instance))
     for _ in range(12):
         mode = choices[rng.integers(len(choices))]
-        _compare(instance, mode, rng.integers(0, end_of_time(instance) + 1, (4, instance.num_tasks)))
+        _compare(
+            instance, mode, rng.integers(0, end_of_time(instance) + 1, (4, instance.num_tasks))
+        )
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -32,7 +34,9 @@ def test_they_agree_at_the_optimum_and_one_tick_beside_it(seed: int) -> None:
         assert verdict.feasible, verdict.violations
         assert verdict.objectives == pytest.approx(best.objectives, rel=1e-9)
         step = np.eye(instance.num_tasks, dtype=np.int64)
-        _compare(instance, best.mode, np.maximum(0, np.array(best.start) + np.vstack((step, -step))))
+        _compare(
+            instance, best.mode, np.maximum(0, np.array(best.start) + np.vstack((step, -step)))
+        )
 
 
 def _compare(instance: Instance, mode: tuple[int, ...], rows: Ints) -> None:
@@ -40,11 +44,18 @@ def _compare(instance: Instance, mode: tuple[int, ...], rows: Ints) -> None:
     for row, start in enumerate(rows):
         verdict = verify(instance, Schedule.of(instance, mode, start))
         assert verdict.feasible == evaluation.feasible[row], (mode, start, verdict.violations)
-        if any(violation.constraint in ("horizon", "capacity", "link") for violation in verdict.violations):
+        if any(
+            violation.constraint in ("horizon", "capacity", "link")
+            for violation in verdict.violations
+        ):
             continue  # what such a decision would draw has no meaning
         for name in METRICS:
             value = evaluation.metrics[name][row]
-            assert verdict.metrics[name] == pytest.approx(value, rel=1e-9, abs=1e-9), (name, mode, start)
+            assert verdict.metrics[name] == pytest.approx(value, rel=1e-9, abs=1e-9), (
+                name,
+                mode,
+                start,
+            )
 
 
 def test_the_same_seed_gives_the_same_instance() -> None:

@@ -61,7 +61,9 @@ def disagreements(instance: Instance, data: Json, schedule: Json) -> tuple[Verdi
     """The second verdict, and what the two verifiers say differently."""
     second = judge_for(Problem(data), schedule)
     if is_beyond_files(schedule):  # the reader of files refuses them before any verifier
-        return second, [] if not second.feasible else ["a schedule that no file can hold is feasible there"]
+        return second, [] if not second.feasible else [
+            "a schedule that no file can hold is feasible there"
+        ]
     first = verify(instance, schedule_for(instance, data, schedule))
     names = frozenset(violation.constraint for violation in first.violations)
     wrong = []

@@ -28,8 +28,13 @@ def test_a_section_with_figures_beside_their_pictures(tmp_path: Path) -> None:
     html = render(gather(done.plan, store), None)
     outline(html)
     heads, first, _ = table(html, "operation")
-    record = next(each for each in done.records.values() if each.cell.solver == "joint_nf" and each.metrics)
-    assert heads[:4] == ["solver", "units done", "completed", "J per unit"] and first[0] in ("joint_nf", "default_policy")
+    record = next(
+        each for each in done.records.values() if each.cell.solver == "joint_nf" and each.metrics
+    )
+    assert heads[:4] == ["solver", "units done", "completed", "J per unit"] and first[0] in (
+        "joint_nf",
+        "default_policy",
+    )
     assert record.metrics["units_offered"] > 0
     assert "<h2>Power over time</h2>" in html and "<h2>Routes</h2>" in html
     # Two panels of eight ingresses by eight sites, a square behind each.

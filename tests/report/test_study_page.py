@@ -1,4 +1,6 @@
-"""The report as a page: figures by hand, nothing of a user's text as markup, self-contained, and of a sensible size."""
+"""The report as a page: figures by hand, nothing of a user's text as markup, self-contained, and of
+a sensible size.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from tests.html.html_pages import dom_of, outline
 HOSTILE = "<script>alert(1)</script>&\"'</td>"
 
 
-def page(plan: Plan, records: dict[str, Record], folder: Path, outputs: dict[str, str] | None = None) -> str:
+def page(
+    plan: Plan, records: dict[str, Record], folder: Path, outputs: dict[str, str] | None = None
+) -> str:
     store = stored(folder, records, outputs)
     return write_report(plan, store).read_text(encoding="utf-8")
 
@@ -38,17 +42,22 @@ def table(html: str, class_: str) -> list[list[str]]:
     assert found is not None
     rows = re.findall(r"<tr>(.*?)</tr>", found.group(1), re.DOTALL)
     cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
-    return [[" ".join(unescape(re.sub(r"<[^>]+>", " ", cell)).split()) for cell in row] for row in cells]
+    return [
+        [" ".join(unescape(re.sub(r"<[^>]+>", " ", cell)).split()) for cell in row] for row in cells
+    ]
 
 
 def small() -> tuple[Plan, dict[str, Record]]:
     """Two instances bounded at 100. x: 100 and 125, y: 200 and crashed; gaps 0, 0.2 and 0.5, 1."""
     plan = study_of(["y", "x"], ["a"], seeds=(0, 1))
     given: dict[tuple[str, str], Any] = {
-        (BOUNDS, "a-0"): (None, 100.0), (BOUNDS, "a-1"): (None, 100.0),
-        ("x", "a-0"): (100.0, None), ("x", "a-1"): (125.0, None),
-        ("y", "a-0"): (200.0, None), ("y", "a-1"): lambda cell: failure(cell, "crashed", "ValueError: no"),
-    }  # fmt: skip
+        (BOUNDS, "a-0"): (None, 100.0),
+        (BOUNDS, "a-1"): (None, 100.0),
+        ("x", "a-0"): (100.0, None),
+        ("x", "a-1"): (125.0, None),
+        ("y", "a-0"): (200.0, None),
+        ("y", "a-1"): lambda cell: failure(cell, "crashed", "ValueError: no"),
+    }
     return plan, records_of(plan, given)
 
 
@@ -57,7 +66,18 @@ def test_the_ranking_by_hand(tmp_path: Path) -> None:
     _, first, second = table(html, "ranking")
     # Study gap, behind, gap, rpd, optimum, failed, time, rank, wins.
     gap, own = "10.0 % 0 to 20.0 %", "100 % 100 to 100 %"  # nobody has bounds of his own
-    assert first == ["1 x", gap, "–", own, "0 % 0 to 0 %", "1 of 2 0 by itself", "0", "1.0 s", "1.00", "2"]
+    assert first == [
+        "1 x",
+        gap,
+        "–",
+        own,
+        "0 % 0 to 0 %",
+        "1 of 2 0 by itself",
+        "0",
+        "1.0 s",
+        "1.00",
+        "2",
+    ]
     gap, behind = "75.0 % 50.0 to 100 %", "65.0 % 50.0 to 80.0 %"
     assert second == ["2 y", gap, behind, own, "100 %", "0 of 2", "1", "4.8 s", "2.00", "0"]
 
@@ -96,7 +116,11 @@ def test_every_cell_has_its_files_and_its_command(tmp_path: Path) -> None:
 
 def test_a_cell_says_its_own_bound_and_the_studys_apart(tmp_path: Path) -> None:
     plan = study_of(["x"], ["a"], trust=("x",))
-    html = page(plan, records_of(plan, {(BOUNDS, "a-0"): (None, 90.0), ("x", "a-0"): (100.0, 80.0)}), tmp_path)
+    html = page(
+        plan,
+        records_of(plan, {(BOUNDS, "a-0"): (None, 90.0), ("x", "a-0"): (100.0, 80.0)}),
+        tmp_path,
+    )
     found = re.search(r'<script type="application/json" id="cells">(.*?)</script>', html)
     assert found is not None
     (cell,) = json.loads(found.group(1))
@@ -108,7 +132,9 @@ def test_a_cell_says_its_own_bound_and_the_studys_apart(tmp_path: Path) -> None:
 
 def test_a_page_that_travels_has_no_links(tmp_path: Path) -> None:
     plan, records = small()
-    html = write_report(plan, stored(tmp_path, records), tmp_path / "away.html", linked=False).read_text(encoding="utf-8")
+    html = write_report(
+        plan, stored(tmp_path, records), tmp_path / "away.html", linked=False
+    ).read_text(encoding="utf-8")
     assert "cells/" not in html and '"f": ""' in html and "<a " not in html
 
 
@@ -124,15 +150,26 @@ def test_failures_show_reason_output_and_command(tmp_path: Path) -> None:
 
 def test_nothing_that_users_write_becomes_markup(tmp_path: Path) -> None:
     plan = study_of(
-        ["x", "fcfs", HOSTILE], [HOSTILE], seeds=(0, 1), question=HOSTILE, name="by_hand", gates={"x": "gap <= 0.5"},
+        ["x", "fcfs", HOSTILE],
+        [HOSTILE],
+        seeds=(0, 1),
+        question=HOSTILE,
+        name="by_hand",
+        gates={"x": "gap <= 0.5"},
         claims=(Claim(HOSTILE, HOSTILE, -0.3, "rel(objective, x, fcfs)"),),
-    )  # fmt: skip
+    )
     records = records_of(plan, {("x", f"{HOSTILE}-0"): (100.0, 90.0)})
     for cell in plan.solving:
         if cell.label == HOSTILE:
-            records[cell.key] = failure(cell, "crashed", HOSTILE, code_version=HOSTILE, machine={"host": HOSTILE})
+            records[cell.key] = failure(
+                cell, "crashed", HOSTILE, code_version=HOSTILE, machine={"host": HOSTILE}
+            )
     outputs = {key: HOSTILE for key, each in records.items() if each.failed}
-    plan = replace(plan, made=(*plan.made, MadeInstance(HOSTILE, 0, HOSTILE, None, error=HOSTILE)), changed=HOSTILE)
+    plan = replace(
+        plan,
+        made=(*plan.made, MadeInstance(HOSTILE, 0, HOSTILE, None, error=HOSTILE)),
+        changed=HOSTILE,
+    )
     html = page(plan, records, tmp_path, outputs)
     assert "alert(1)" in html and "<script>alert" not in html
     assert outline(html).tags.count("script") == 2  # the cells' data, and the page's own
@@ -148,7 +185,11 @@ def test_text_that_is_no_text_does_not_stop_the_page(tmp_path: Path) -> None:
 def test_the_page_needs_no_network(tmp_path: Path) -> None:
     html = page(*small(), tmp_path)
     found = outline(html)
-    links = [value for key, value in found.attributes if key in ("href", "src", "xlink:href", "action", "srcset")]
+    links = [
+        value
+        for key, value in found.attributes
+        if key in ("href", "src", "xlink:href", "action", "srcset")
+    ]
     assert links != [] and all(link.startswith("../../cells/") for link in links)
     assert not re.search(r"url\(|@import|https?://", html)
     assert not {"link", "img", "iframe"} & set(found.tags)
@@ -168,7 +209,9 @@ def test_what_must_be_known_first(tmp_path: Path) -> None:
     liar = next(cell for cell in plan.solving if cell.label == "y" and cell.seed == 0)
     other = next(cell for cell in plan.solving if cell.label == "x" and cell.seed == 1)
     records[liar.key] = record(liar, 200.0, 150.0)
-    records[other.key] = replace(records[other.key], machine={**MACHINE, "cores": 64}, code_version="0.1.0+def-dirty")
+    records[other.key] = replace(
+        records[other.key], machine={**MACHINE, "cores": 64}, code_version="0.1.0+def-dirty"
+    )
     del records[next(cell.key for cell in plan.solving if cell.label == "y" and cell.seed == 1)]
     plan = replace(
         plan,
@@ -177,21 +220,42 @@ def test_what_must_be_known_first(tmp_path: Path) -> None:
     )
     found = caveats(gather(plan, stored(tmp_path, records)))
     assert [(each.grave, each.words) for each in found] == [
-        (True, "a-0: y's bound 150.0 (y) exceeds the objective 100.0 that x reached and the verifier confirmed"),
+        (
+            True,
+            (
+                "a-0: y's bound 150.0 (y) exceeds the objective 100.0 that x reached and the "
+                "verifier confirmed"
+            ),
+        ),
         (True, "no instance of nosuch with seed 3: no such problem"),
         (False, "5 of 6 cells have run; `optbench run by_hand` runs the rest"),
-        (False, "solvers are compared on 1 pair of instance and seed alone, which all of them have run"),
+        (
+            False,
+            "solvers are compared on 1 pair of instance and seed alone, which all of them have run",
+        ),
         (False, "it has changed"),
-        (False, "records come from 2 machines or library versions, so that times may not compare: "
-                "cores 2 (4 cells); cores 64 (1 cell)"),
-        (False, "records come from 2 versions of the code, so that times may not compare: "
-                "0.1.0+abc (4 cells); 0.1.0+def-dirty (1 cell)"),
-    ]  # fmt: skip
+        (
+            False,
+            "records come from 2 machines or library versions, so that times may not compare: "
+            "cores 2 (4 cells); cores 64 (1 cell)",
+        ),
+        (
+            False,
+            "records come from 2 versions of the code, so that times may not compare: "
+            "0.1.0+abc (4 cells); 0.1.0+def-dirty (1 cell)",
+        ),
+    ]
 
 
 def test_many_instances_that_could_not_be_made_are_a_few_remarks(tmp_path: Path) -> None:
     plan, records = small()
-    plan = replace(plan, made=(*plan.made, *(MadeInstance("nosuch", seed, "nosuch", None, error="why") for seed in range(50))))
+    plan = replace(
+        plan,
+        made=(
+            *plan.made,
+            *(MadeInstance("nosuch", seed, "nosuch", None, error="why") for seed in range(50)),
+        ),
+    )
     found = [each.words for each in caveats(gather(plan, stored(tmp_path, records)))]
     assert len(found) == 5 and found[2:4] == [
         "no instance of nosuch with seed 2: why", "and 47 more instances could not be made"
@@ -199,17 +263,38 @@ def test_many_instances_that_could_not_be_made_are_a_few_remarks(tmp_path: Path)
 
 
 def test_gates_and_claims_stand_with_their_verdicts(tmp_path: Path) -> None:
-    """x has half the objective of y on average: (100 − 200) / 200 on a-0, (125 − 250) / 250 on a-1."""
+    """x has half the objective of y on average: (100 − 200) / 200 on a-0, (125 − 250) / 250
+    on a-1.
+    """
     claim = Claim("less than y", "a paper, table 2", -0.4, "rel(objective, x, y)")
-    plan = study_of(["x", "y"], ["a"], seeds=(0, 1), gates={"x": "study_gap <= 0.15", "y": "study_gap <= 0.15"}, claims=(claim,))
-    given: dict[tuple[str, str], Any] = {(BOUNDS, "a-0"): (None, 100.0), (BOUNDS, "a-1"): (None, 100.0)}
-    given |= {("x", "a-0"): (100.0, None), ("x", "a-1"): (125.0, None), ("y", "a-0"): (200.0, None), ("y", "a-1"): (250.0, None)}
+    plan = study_of(
+        ["x", "y"],
+        ["a"],
+        seeds=(0, 1),
+        gates={"x": "study_gap <= 0.15", "y": "study_gap <= 0.15"},
+        claims=(claim,),
+    )
+    given: dict[tuple[str, str], Any] = {
+        (BOUNDS, "a-0"): (None, 100.0),
+        (BOUNDS, "a-1"): (None, 100.0),
+    }
+    given |= {
+        ("x", "a-0"): (100.0, None),
+        ("x", "a-1"): (125.0, None),
+        ("y", "a-0"): (200.0, None),
+        ("y", "a-1"): (250.0, None),
+    }
     html = page(plan, records_of(plan, given), tmp_path)
     _, x, y = table(html, "gates")
     assert x == ["x", "study_gap <= 0.15", "study_gap = 0.1", "✓ holds"]
     assert (y[0], y[2], y[3]) == ("y", "study_gap = 0.55", "✗ fails")
     (_, row) = table(html, "claims")
-    assert row[0] == "less than y a paper, table 2" and row[1] == "-0.4" and row[2].startswith("-0.5") and row[-1] == "✓ holds"
+    assert (
+        row[0] == "less than y a paper, table 2"
+        and row[1] == "-0.4"
+        and row[2].startswith("-0.5")
+        and row[-1] == "✓ holds"
+    )
 
 
 @pytest.mark.parametrize("labels", [["only"], ["a", "b"], [f"solver_{k}" for k in range(30)]])
@@ -223,7 +308,9 @@ def test_any_study_has_a_report(labels: list[str], levels: int, ran: int, tmp_pa
             records[cell.key] = record(cell, None, 5.0)
         else:
             value = 10.0 + len(cell.label)
-            records[cell.key] = record(cell, value, 4.0) if levels == 1 else record(cell, (value, 3.0), (4.0, 3.0))
+            records[cell.key] = (
+                record(cell, value, 4.0) if levels == 1 else record(cell, (value, 3.0), (4.0, 3.0))
+            )
     outline(page(plan, records, tmp_path))
 
 
@@ -236,7 +323,10 @@ def test_ten_thousand_cells_are_not_ten_thousand_lines(tmp_path: Path) -> None:
             value = 91.0 + cell.seed % 7 + len(cell.label)
             made = record(cell, None, 90.0) if cell.kind == "bound" else record(cell, value, None)
             failing = cell.kind == "solve" and cell.seed % 10 == 3
-            file.write(json.dumps((failure(cell, "crashed", "why " * 200) if failing else made).to_dict()) + "\n")
+            file.write(
+                json.dumps((failure(cell, "crashed", "why " * 200) if failing else made).to_dict())
+                + "\n"
+            )
     html = render(gather(plan, store), tmp_path / "report.html")
     assert len(html) < 3_000_000
     assert "250 of 1,000 instances are shown" in html and html.count("data-k=") == MOST_CELLS
@@ -252,14 +342,19 @@ def test_the_list_of_studies(tmp_path: Path) -> None:
     index = write_index([(report, write_report(plan, store))], store)
     html = index.read_text(encoding="utf-8")
     outline(html)
-    assert 'href="by_hand/report.html"' in html and "6 of 6" in html and "x and y cannot be told apart" in html
+    assert (
+        'href="by_hand/report.html"' in html
+        and "6 of 6" in html
+        and "x and y cannot be told apart" in html
+    )
 
 
 def test_the_script_runs_in_a_browser(tmp_path: Path) -> None:
     """Sorting by a column, and the particulars of a cell."""
     html = page(*small(), tmp_path)
     clicks = (
-        'const head = document.querySelectorAll(".instances thead button")[4]; head.click(); head.click();'
+        'const head = document.querySelectorAll(".instances thead button")[4]; head.click(); '
+        "head.click();"
         'document.querySelector(".instances td button").click();'
     )
     path = tmp_path / "clicked.html"
@@ -269,4 +364,8 @@ def test_the_script_runs_in_a_browser(tmp_path: Path) -> None:
     rows = re.findall(r'<th scope="row">(a-\d)', dom[dom.index('class="report-table instances"') :])
     assert rows == ["a-1", "a-0"]
     dialog = dom[dom.index("<dialog") : dom.index("</dialog>")]
-    assert "open" in dialog.split(">")[0] and "x | a-1 | 1" in dialog and "optbench solve a -s x --seed 1" in dialog
+    assert (
+        "open" in dialog.split(">")[0]
+        and "x | a-1 | 1" in dialog
+        and "optbench solve a -s x --seed 1" in dialog
+    )

@@ -18,7 +18,10 @@ LABELS = ("cpsat", "fcfs", "lp_guided")
 
 
 def reported(
-    folder: Path, results: Mapping[tuple[str, str], Any], labels: tuple[str, ...] = LABELS, **fields: Any
+    folder: Path,
+    results: Mapping[tuple[str, str], Any],
+    labels: tuple[str, ...] = LABELS,
+    **fields: Any,
 ) -> StudyReport:
     plan = study_of(labels, ["a"], **fields)
     return gather(plan, stored(folder, records_of(plan, results)))
@@ -39,17 +42,26 @@ def test_the_best_by_a_clear_margin(tmp_path: Path) -> None:
     given = objectives(cpsat=[100] * 5, fcfs=[125] * 5, lp_guided=[200] * 5)
     assert verdict(reported(tmp_path, given, seeds=range(5))) == [
         "cpsat is best: its schedules are proven optimal over 5 instances.",
-        "Clearly behind cpsat are fcfs by 20.0 points (20.0 to 20.0), lp_guided by 50.0 points (50.0 to 50.0).",
+        (
+            "Clearly behind cpsat are fcfs by 20.0 points (20.0 to 20.0), lp_guided by 50.0 points "
+            "(50.0 to 50.0)."
+        ),
         "The optimum of every instance is proven: the gaps are what is really lost.",
         "The simple rule fcfs does better than the method lp_guided.",
     ]
 
 
 def test_few_instances_make_nobody_the_best(tmp_path: Path) -> None:
-    report = reported(tmp_path, objectives(cpsat=[100] * 4, fcfs=[125] * 4), labels=LABELS[:2], seeds=range(4))
+    report = reported(
+        tmp_path, objectives(cpsat=[100] * 4, fcfs=[125] * 4), labels=LABELS[:2], seeds=range(4)
+    )
     assert verdict(report)[0].startswith("cpsat and fcfs cannot be told apart")
     assert [each.words for each in caveats(report)] == [
-        "4 instances are too few for 95 % intervals: theirs are too narrow, and tell no solvers apart"
+        (
+            "4 instances are too few for 95 % intervals: theirs are too narrow, and tell no "
+            "solvers "
+            "apart"
+        )
     ]
 
 
@@ -58,7 +70,10 @@ def failing(**fields: Any) -> Any:
 
 
 def test_where_nobody_has_a_schedule_nobody_is_first(tmp_path: Path) -> None:
-    given: dict[tuple[str, str], Any] = {(BOUNDS, "a-0"): (None, 100.0), ("fcfs", "a-0"): (None, None)}
+    given: dict[tuple[str, str], Any] = {
+        (BOUNDS, "a-0"): (None, 100.0),
+        ("fcfs", "a-0"): (None, None),
+    }
     given["cpsat", "a-0"] = failing()
     assert verdict(reported(tmp_path, given, labels=LABELS[:2])) == [
         "No solver has reached a schedule.",
@@ -75,12 +90,19 @@ def test_solvers_on_different_instances_are_not_compared(tmp_path: Path) -> None
 
 
 def test_the_same_gaps_are_no_difference(tmp_path: Path) -> None:
-    found = verdict(reported(tmp_path, objectives(cpsat=[125, 200], fcfs=[125, 200]), labels=LABELS[:2], seeds=(0, 1)))
+    found = verdict(
+        reported(
+            tmp_path, objectives(cpsat=[125, 200], fcfs=[125, 200]), labels=LABELS[:2], seeds=(0, 1)
+        )
+    )
     assert found[1] == "cpsat and fcfs have the same gaps." and "chance" not in " ".join(found)
 
 
 def test_the_bounding_of_an_instance_is_no_gap_of_a_solver(tmp_path: Path) -> None:
-    given: dict[tuple[str, str], Any] = {(BOUNDS, "a-0"): failing(), ("cpsat", "a-0"): (100.0, 80.0)}
+    given: dict[tuple[str, str], Any] = {
+        (BOUNDS, "a-0"): failing(),
+        ("cpsat", "a-0"): (100.0, 80.0),
+    }
     found = verdict(reported(tmp_path, given, labels=LABELS[:1]))
     assert found[-1] == "The bounding of 1 instance failed: gaps there rest on what solvers proved."
     assert not any("100 %" in each for each in found)
@@ -88,14 +110,22 @@ def test_the_bounding_of_an_instance_is_no_gap_of_a_solver(tmp_path: Path) -> No
 
 def test_an_instance_that_cannot_be_solved_is_said(tmp_path: Path) -> None:
     given = objectives(cpsat=[100, 100], fcfs=[125, 125])
-    given["cpsat", "a-0"], given["fcfs", "a-0"] = lambda cell: record(cell, status="infeasible"), (None, None)
+    given["cpsat", "a-0"], given["fcfs", "a-0"] = (
+        lambda cell: record(cell, status="infeasible"),
+        (None, None),
+    )
     found = verdict(reported(tmp_path, given, labels=LABELS[:2], seeds=(0, 1)))
-    assert found[-1] == "No schedule refutes that 1 instance cannot be solved, as cpsat says without a certificate."
+    assert found[-1] == (
+        "No schedule refutes that 1 instance cannot be solved, as cpsat says without a certificate."
+    )
 
 
 def test_of_levels_in_order_all_must_be_proven(tmp_path: Path) -> None:
     """The first level is closed by both, the second by nobody; then by cpsat."""
-    given = {("cpsat", "a-0"): ((10.0, 8.0), (10.0, 4.0)), ("fcfs", "a-0"): ((10.0, 9.0), (10.0, 1.0))}
+    given = {
+        ("cpsat", "a-0"): ((10.0, 8.0), (10.0, 4.0)),
+        ("fcfs", "a-0"): ((10.0, 9.0), (10.0, 1.0)),
+    }
     study: dict[str, Any] = {"labels": LABELS[:2], "levels": 2, "trust": ("cpsat",)}
     assert "No optimum is proven" in " ".join(verdict(reported(tmp_path / "open", given, **study)))
     given["cpsat", "a-0"] = ((10.0, 8.0), (10.0, 8.0))
@@ -107,9 +137,14 @@ def test_what_may_be_chance_is_called_so(tmp_path: Path) -> None:
     """x − y is −0.1, +0.1, −0.1 of 200, so that one of two is level with the other."""
     given = objectives(cpsat=[200, 200, 200], fcfs=[250, 160, 250])
     found = verdict(reported(tmp_path, given, labels=LABELS[:2], seeds=(0, 1, 2)))
-    assert found[0].startswith("cpsat and fcfs cannot be told apart: the schedules of cpsat, first by mean, are on average")
+    assert found[0].startswith(
+        "cpsat and fcfs cannot be told apart: the schedules of cpsat, first by mean, are on average"
+    )
     assert "within 50.0 %" in found[0]
-    assert found[1] == "The differences may be chance: behind cpsat are fcfs by 2.5 points (−12.5 to 10.0)."
+    assert (
+        found[1]
+        == "The differences may be chance: behind cpsat are fcfs by 2.5 points (−12.5 to 10.0)."
+    )
     assert found[2] == "No optimum is proven: the gaps are the most that may be lost, not what is."
 
 
@@ -123,7 +158,9 @@ def test_a_rule_that_beats_a_learner_is_said(tmp_path: Path) -> None:
     given = objectives(cpsat=[100] * 5, fcfs=[125] * 5, lp_guided=[200] * 5)
     report = reported(tmp_path, given, seeds=range(5))
     report = replace(report, kinds={**report.kinds, "lp_guided": "learned"})
-    assert verdict(report)[-1] == "The simple rule fcfs does better than the learned method lp_guided."
+    assert (
+        verdict(report)[-1] == "The simple rule fcfs does better than the learned method lp_guided."
+    )
 
 
 def test_failures_are_counted(tmp_path: Path) -> None:
@@ -138,7 +175,11 @@ def test_failures_are_counted(tmp_path: Path) -> None:
 
 def test_how_often_the_first_is_optimal(tmp_path: Path) -> None:
     """The optimum of a-0 is proven by the bounding; cpsat is there, and at a gap of 0.2 on a-1."""
-    found = verdict(reported(tmp_path, objectives(cpsat=[100, 125], fcfs=[200, 200]), labels=LABELS[:2], seeds=(0, 1)))
+    found = verdict(
+        reported(
+            tmp_path, objectives(cpsat=[100, 125], fcfs=[200, 200]), labels=LABELS[:2], seeds=(0, 1)
+        )
+    )
     assert found[2:] == [
         "The optimum of 1 of 2 instances is proven; elsewhere a gap is the most that may be lost.",
         "cpsat ends at a proven optimum in 1 of 2 cells (0 by its own proof).",
@@ -167,5 +208,7 @@ def test_how_often_the_first_is_optimal(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_the_first_sentence(labels: tuple[str, ...], given: dict[tuple[str, str], Any], expected: str, tmp_path: Path) -> None:
+def test_the_first_sentence(
+    labels: tuple[str, ...], given: dict[tuple[str, str], Any], expected: str, tmp_path: Path
+) -> None:
     assert verdict(reported(tmp_path, given, labels=labels))[0] == expected

@@ -1,4 +1,6 @@
-"""Parts of studies that really run: a workspace with a study, an executor in this process, outcomes of true solves."""
+"""Parts of studies that really run: a workspace with a study, an executor in this process, outcomes
+of true solves.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def study_file(folder: Path, text: str = STUDY, name: str = "tiny") -> Study:
 
 
 class Inline:
-    """Performs jobs in this process, one after the other; ``spoil`` may replace an outcome, ``seen`` are the keys that ran."""
+    """Performs jobs in this process, one after the other; ``spoil`` may replace an outcome,
+    ``seen`` are the keys that ran.
+    """
 
     def __init__(self, spoil: Callable[[JobOutcome], JobOutcome] = lambda outcome: outcome) -> None:
         self.spoil = spoil
@@ -47,10 +51,17 @@ class Inline:
     def __enter__(self) -> Inline:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         return None
 
-    def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False) -> Iterator[JobOutcome]:
+    def run(
+        self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False
+    ) -> Iterator[JobOutcome]:
         for job in jobs:
             if stop():
                 return
@@ -60,7 +71,11 @@ class Inline:
             perform(job.kind, job.payload, job.folder)
             self.seen.append(job.key)
             answer = json.loads((job.folder / ANSWER).read_text())
-            yield self.spoil(JobOutcome(job.key, answer, total_s=answer["inside_s"] + 0.01, sandbox={"landlock": 4}))
+            yield self.spoil(
+                JobOutcome(
+                    job.key, answer, total_s=answer["inside_s"] + 0.01, sandbox={"landlock": 4}
+                )
+            )
 
 
 def instance_of(seed: int = 0) -> Instance:
@@ -69,13 +84,19 @@ def instance_of(seed: int = 0) -> Instance:
 
 def cell_of(instance: Instance, solver: str = "fcfs", kind: Any = "solve", **fields: Any) -> Cell:
     given = {"params": {}, "code": "", "seed": 0, "budget": CellBudget(time_limit_s=10.0), **fields}
-    return Cell(kind, "jobshop:jobs=3,machines=3", instance.name, instance.hash, 0, solver, solver, **given)
+    return Cell(
+        kind, "jobshop:jobs=3,machines=3", instance.name, instance.hash, 0, solver, solver, **given
+    )
 
 
 def answer_of(instance: Instance, solver: str = "fcfs") -> dict[str, Any]:
     """What a true solve says, as JSON has it."""
     result = ob.solve(instance, solver, work_limit=5, bound=False)
     assert result.schedule is not None
-    answer = {"result": result_to_dict(result), "schedule": schedule_to_dict(result.schedule, instance), "inside_s": 0.5}
+    answer = {
+        "result": result_to_dict(result),
+        "schedule": schedule_to_dict(result.schedule, instance),
+        "inside_s": 0.5,
+    }
     plain: dict[str, Any] = json.loads(json.dumps(answer))
     return plain

@@ -7,7 +7,9 @@ import pytest
 from optbench.run.cell_filter import SelectionError, select
 from tests.evaluate.studies_by_hand import study_of
 
-PLAN = study_of(["cpsat", "random_rules:k=8", "random_rules:k=128"], ["alpha", "beta:n=3"], seeds=(0, 1))
+PLAN = study_of(
+    ["cpsat", "random_rules:k=8", "random_rules:k=128"], ["alpha", "beta:n=3"], seeds=(0, 1)
+)
 
 
 def titles(*filters: str) -> list[str]:
@@ -20,8 +22,11 @@ def test_without_filters_everything_is_run() -> None:
 
 def test_bounds_are_part_of_it_wherever_one_of_their_solves_is() -> None:
     assert titles("solver=cpsat", "seed=1") == [
-        "bounds | alpha-1 | 1", "bounds | beta:n=3-1 | 1", "cpsat | alpha-1 | 1", "cpsat | beta:n=3-1 | 1",
-    ]  # fmt: skip
+        "bounds | alpha-1 | 1",
+        "bounds | beta:n=3-1 | 1",
+        "cpsat | alpha-1 | 1",
+        "cpsat | beta:n=3-1 | 1",
+    ]
 
 
 def test_a_seed_is_the_instances_where_nothing_is_solved() -> None:
@@ -35,12 +40,21 @@ def test_a_seed_is_the_instances_where_nothing_is_solved() -> None:
 def test_filters_of_one_field_widen_and_of_different_fields_narrow() -> None:
     assert len(titles("solver=cpsat", "solver=random_rules:k=8")) == 4 + 8
     assert len(titles("solver=random_rules")) == 4 + 8
-    assert titles("target=beta", "solver=cpsat", "seed=0") == ["bounds | beta:n=3-0 | 0", "cpsat | beta:n=3-0 | 0"]
-    assert titles("instance=alpha-0", "k=128") == ["bounds | alpha-0 | 0", "random_rules:k=128 | alpha-0 | 0"]
+    assert titles("target=beta", "solver=cpsat", "seed=0") == [
+        "bounds | beta:n=3-0 | 0",
+        "cpsat | beta:n=3-0 | 0",
+    ]
+    assert titles("instance=alpha-0", "k=128") == [
+        "bounds | alpha-0 | 0",
+        "random_rules:k=128 | alpha-0 | 0",
+    ]
 
 
 def test_a_star_stands_for_anything() -> None:
-    assert titles("solver=random_rules:k=1*", "instance=alpha-0") == ["bounds | alpha-0 | 0", "random_rules:k=128 | alpha-0 | 0"]
+    assert titles("solver=random_rules:k=1*", "instance=alpha-0") == [
+        "bounds | alpha-0 | 0",
+        "random_rules:k=128 | alpha-0 | 0",
+    ]
     assert titles("target=*") == [cell.title for cell in PLAN.cells]
     with pytest.raises(SelectionError, match=r"no cell has target 'gamma\*'"):
         titles("target=gamma*")
@@ -68,7 +82,9 @@ def test_the_beginning_of_a_key() -> None:
         (["instance=alpha-0", "seed=1"], "no cell matches all of them"),
     ],
 )
-def test_a_filter_without_cells_is_answered_with_the_nearest(filters: list[str], words: str) -> None:
+def test_a_filter_without_cells_is_answered_with_the_nearest(
+    filters: list[str], words: str
+) -> None:
     with pytest.raises(SelectionError) as caught:
         titles(*filters)
     assert words in str(caught.value)

@@ -55,8 +55,18 @@ def in_result(**values: Any) -> dict[str, Any]:
 def test_a_true_answer_is_recomputed_from_its_schedule() -> None:
     answer = in_result(metrics={"makespan": 1.0}, gap=0.0, verified=False, bound=12.0, wall_s=0.25)
     record = judged(answer)
-    assert (record.reason, record.verified, record.status, record.gap, record.bound) == (None, True, "feasible", None, None)
-    assert record.objective == ob.solve(INSTANCE, "fcfs", bound=False).objective == record.metrics["makespan"]
+    assert (record.reason, record.verified, record.status, record.gap, record.bound) == (
+        None,
+        True,
+        "feasible",
+        None,
+        None,
+    )
+    assert (
+        record.objective
+        == ob.solve(INSTANCE, "fcfs", bound=False).objective
+        == record.metrics["makespan"]
+    )
     assert (record.wall_s, record.total_s, record.began_at) == (0.25, TOTAL_S, AT)
 
 
@@ -65,7 +75,10 @@ def test_optimal_is_what_the_verified_gap_says() -> None:
     assert isinstance(value, float)
     bound = {"value": value, "source": "told", "proof": "solver", "level": 0}
     assert judged(in_result(bounds=[bound], status="feasible")).status == "optimal"
-    assert judged(in_result(bounds=[bound | {"value": value / 2}], status="optimal")).status == "feasible"
+    assert (
+        judged(in_result(bounds=[bound | {"value": value / 2}], status="optimal")).status
+        == "feasible"
+    )
     assert judged(in_result(status="optimal")).status == "feasible"
 
 
@@ -109,13 +122,25 @@ BOUND = {"value": 1.0, "source": "told", "proof": "solver", "level": 0}
         ({"info": [1]}, "info is a list"),
         ({"trajectory": None}, "trajectory is null"),
         ({"trajectory": [{"t_s": -1, "objective": None, "bound": None}]}, "-1"),
-        ({"trajectory": [{"t_s": 0.1, "objective": 1.0, "bound": None, "level": 0}]}, "an objective of 1.0"),
+        (
+            {"trajectory": [{"t_s": 0.1, "objective": 1.0, "bound": None, "level": 0}]},
+            "an objective of 1.0",
+        ),
     ],
 )
 def test_nonsense_is_named(values: dict[str, Any], culprit: str) -> None:
     record = judged(in_result(**values))
-    assert record.reason is not None and record.reason.kind == "nonsense" and culprit in record.reason.message
-    assert (record.objective, record.gap, record.verified, record.status) == (None, None, False, "error")
+    assert (
+        record.reason is not None
+        and record.reason.kind == "nonsense"
+        and culprit in record.reason.message
+    )
+    assert (record.objective, record.gap, record.verified, record.status) == (
+        None,
+        None,
+        False,
+        "error",
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,20 +156,34 @@ def test_nonsense_is_named(values: dict[str, Any], culprit: str) -> None:
         (lambda a: a.update(refusal="refused", message=3), "message is 3"),
     ],
 )
-def test_an_answer_of_another_shape_is_nonsense(change: Callable[[dict[str, Any]], object], culprit: str) -> None:
+def test_an_answer_of_another_shape_is_nonsense(
+    change: Callable[[dict[str, Any]], object], culprit: str
+) -> None:
     record = judged(changed(change))
-    assert record.reason is not None and record.reason.kind == "nonsense" and culprit in record.reason.message
+    assert (
+        record.reason is not None
+        and record.reason.kind == "nonsense"
+        and culprit in record.reason.message
+    )
 
 
 @pytest.mark.parametrize("answer", [None, 3, "done", [], [1, 2], True])
 def test_an_answer_that_is_no_object_is_nonsense(answer: Any) -> None:
     record = judged(answer)
-    assert record.reason is not None and record.reason.kind == "nonsense" and type(answer).__name__ in record.reason.message
+    assert (
+        record.reason is not None
+        and record.reason.kind == "nonsense"
+        and type(answer).__name__ in record.reason.message
+    )
 
 
 def test_a_broken_schedule_is_infeasible_and_says_where() -> None:
     record = judged(changed(lambda a: a["schedule"]["segments"].update(start=[0] * 9, end=[0] * 9)))
-    assert record.reason is not None and record.reason.kind == "infeasible" and "duration" in record.reason.message
+    assert (
+        record.reason is not None
+        and record.reason.kind == "infeasible"
+        and "duration" in record.reason.message
+    )
     assert record.objective is None and record.violations and record.metrics == {}
 
 
@@ -155,8 +194,15 @@ def test_a_rejected_schedule_that_is_not_shown_is_infeasible_too() -> None:
 
 
 def test_no_schedule_and_no_claim_is_no_failure() -> None:
-    record = judged(in_result(status="unknown", objective=None, termination="time_limit") | {"schedule": None})
-    assert (record.reason, record.status, record.termination, record.objective) == (None, "unknown", "time_limit", None)
+    record = judged(
+        in_result(status="unknown", objective=None, termination="time_limit") | {"schedule": None}
+    )
+    assert (record.reason, record.status, record.termination, record.objective) == (
+        None,
+        "unknown",
+        "time_limit",
+        None,
+    )
 
 
 def fluid_bound_of(instance: Instance) -> Bound:
@@ -171,31 +217,45 @@ def test_a_label_is_what_its_certificate_proves() -> None:
     weaker = combinatorial_bounds(INSTANCE)[-1]
     assert weaker.value < true.value
     higher = weaker.to_dict() | {"value": true.value, "certificate": weaker.certificate}
-    bare, named = row | {"certificate": None}, BOUND | {"proof": "combinatorial", "certificate": "{}"}
+    bare, named = (
+        row | {"certificate": None},
+        BOUND | {"proof": "combinatorial", "certificate": "{}"},
+    )
     for told, proof in ((row, "exact-lp"), (higher, "solver"), (bare, "solver"), (named, "solver")):
         (kept,) = judged(in_result(bounds=[told])).bounds
         assert kept == {key: told[key] for key in ("value", "source", "level")} | {"proof": proof}
     wrong = judged(in_result(bounds=[row | {"certificate": 3}]))
-    assert wrong.reason is not None and "a certificate is 3; it must be text" in wrong.reason.message
+    assert (
+        wrong.reason is not None and "a certificate is 3; it must be text" in wrong.reason.message
+    )
 
 
 def test_only_a_few_certificates_of_a_process_are_proved() -> None:
     true = fluid_bound_of(INSTANCE)
     rows = [true.to_dict() | {"source": f"s{k}", "certificate": true.certificate} for k in range(9)]
-    assert [each["proof"] for each in judged(in_result(bounds=rows)).bounds] == ["exact-lp"] * 4 + ["solver"] * 5
+    assert [each["proof"] for each in judged(in_result(bounds=rows)).bounds] == ["exact-lp"] * 4 + [
+        "solver"
+    ] * 5
 
 
 def test_levels_carry_their_certificates() -> None:
     model = ob.Model("levels")
     pool = model.pool("gpu", count=1, idle_w=1.0)
-    model.task("a", modes=[model.mode({pool: 1}, time_s=t, energy_j=e) for t, e in ((4.0, 5.0), (2.0, 9.0))])
+    model.task(
+        "a",
+        modes=[model.mode({pool: 1}, time_s=t, energy_j=e) for t, e in ((4.0, 5.0), (2.0, 9.0))],
+    )
     model.minimize_in_order("makespan_s", "energy_j")
     instance = model.build()
     result = ob.solve(instance, "fcfs", seed=0)
     schedule = schedule_to_dict(result.schedule, instance) if result.schedule is not None else None
-    told = result_to_dict(result) | {"bounds": [b.to_dict() | {"certificate": b.certificate} for b in result.bounds]}
+    told = result_to_dict(result) | {
+        "bounds": [b.to_dict() | {"certificate": b.certificate} for b in result.bounds]
+    }
     record = judged(json.loads(json.dumps({"result": told, "schedule": schedule})), instance)
-    assert [(each["level"], each["proof"]) for each in record.bounds] == [(b.level, b.proof) for b in result.bounds]
+    assert [(each["level"], each["proof"]) for each in record.bounds] == [
+        (b.level, b.proof) for b in result.bounds
+    ]
     assert {each["level"] for each in record.bounds if each["proof"] != "solver"} == {0, 1}
 
 
@@ -207,7 +267,10 @@ def test_infeasible_is_a_claim_until_it_is_certified() -> None:
     for claim, proof in (
         (certain.to_dict() | {"certificate": certain.certificate}, "combinatorial"),
         (certain.to_dict(), "solver"),
-        ({"source": "me", "proof": "exact-lp", "certificate": '{"method": "fluid_farkas"}'}, "solver"),
+        (
+            {"source": "me", "proof": "exact-lp", "certificate": '{"method": "fluid_farkas"}'},
+            "solver",
+        ),
         (None, "solver"),
     ):
         answer = in_result(**nothing, infeasibility=claim) | {"schedule": None}
@@ -215,7 +278,9 @@ def test_infeasible_is_a_claim_until_it_is_certified() -> None:
         assert (record.status, record.reason) == ("infeasible", None)
         assert record.infeasibility is not None and record.infeasibility["proof"] == proof
     # Of an instance that has schedules, the very certificate proves nothing.
-    answer = in_result(**nothing, infeasibility=certain.to_dict() | {"certificate": certain.certificate}) | {"schedule": None}
+    answer = in_result(
+        **nothing, infeasibility=certain.to_dict() | {"certificate": certain.certificate}
+    ) | {"schedule": None}
     assert (judged(answer).infeasibility or {})["proof"] == "solver"
 
 
@@ -223,11 +288,17 @@ def test_a_bound_above_the_own_objective_is_false() -> None:
     value = judged(ANSWER).objective
     assert isinstance(value, float)
     record = judged(in_result(bounds=[BOUND | {"value": value + 1.0}]))
-    assert record.reason is not None and record.reason.kind == "false_bound" and repr(value + 1.0) in record.reason.message
+    assert (
+        record.reason is not None
+        and record.reason.kind == "false_bound"
+        and repr(value + 1.0) in record.reason.message
+    )
 
 
 def test_a_crash_after_an_incumbent_has_no_objective() -> None:
-    record = judged(in_result(status="error", termination="crashed", message="ValueError: 3 (x.py:7)"))
+    record = judged(
+        in_result(status="error", termination="crashed", message="ValueError: 3 (x.py:7)")
+    )
     assert record.reason == Reason("crashed", "ValueError: 3 (x.py:7)") and record.objective is None
 
 
@@ -238,13 +309,21 @@ def test_the_executors_reason_wins_over_any_answer() -> None:
 
 def test_processes_left_behind_spoil_a_good_answer() -> None:
     record = judged(ANSWER, left_processes=3)
-    assert record.reason is not None and record.reason.kind == "left_processes" and "3" in record.reason.message
+    assert (
+        record.reason is not None
+        and record.reason.kind == "left_processes"
+        and "3" in record.reason.message
+    )
     assert record.objective is None and record.metrics == {}
 
 
 def test_refusals_keep_their_kind() -> None:
-    assert judged({"refusal": "refused", "message": "too large"}).reason == Reason("refused", "too large")
-    assert judged({"refusal": "memory_limit", "message": "MemoryError"}).termination == "memory_limit"
+    assert judged({"refusal": "refused", "message": "too large"}).reason == Reason(
+        "refused", "too large"
+    )
+    assert (
+        judged({"refusal": "memory_limit", "message": "MemoryError"}).termination == "memory_limit"
+    )
 
 
 def test_levels_are_judged_one_by_one() -> None:
@@ -256,28 +335,53 @@ def test_levels_are_judged_one_by_one() -> None:
     instance = model.build()
     answer = answer_of(instance, "cpsat")
     record = judged(answer, instance)
-    # The fast mode is the shortest, 2 s; its energy is then 9 J. Each is its own bound where the solver proves it.
-    assert record.objective == (2.0, 9.0) and record.status == "optimal" and record.gap == (0.0, 0.0)
+    # The fast mode is the shortest, 2 s; its energy is then 9 J. Each is its own bound where the
+    # solver proves it.
+    assert (
+        record.objective == (2.0, 9.0) and record.status == "optimal" and record.gap == (0.0, 0.0)
+    )
     lows = [BOUND | {"value": 2.0}, BOUND | {"value": 9.5, "level": 1}]
     wrong = judged({**answer, "result": {**answer["result"], "bounds": lows}}, instance)
-    assert wrong.reason is not None and wrong.reason.kind == "false_bound" and "9.5" in wrong.reason.message
+    assert (
+        wrong.reason is not None
+        and wrong.reason.kind == "false_bound"
+        and "9.5" in wrong.reason.message
+    )
     half = judged({**answer, "result": {**answer["result"], "bounds": lows[:1]}}, instance)
-    assert (half.status, half.gap, half.bound) == ("feasible", None, None) and half.bounds[0]["value"] == 2.0
+    assert (half.status, half.gap, half.bound) == ("feasible", None, None) and half.bounds[0][
+        "value"
+    ] == 2.0
 
 
 def test_a_bounding_is_a_list_of_bounds() -> None:
     bounds = [BOUND | {"value": v} for v in (3.0, 7.0, 5.0)]
     record = judged({"bounds": bounds, "inside_s": 0.5}, kind="bound")
-    assert (record.bound, record.wall_s, record.status, [each["value"] for each in record.bounds]) == (7.0, 0.5, "unknown", [7.0])
+    assert (
+        record.bound,
+        record.wall_s,
+        record.status,
+        [each["value"] for each in record.bounds],
+    ) == (7.0, 0.5, "unknown", [7.0])
     wrong = judged({"bounds": bounds}, kind="bound")
     assert wrong.reason is not None and "inside_s is null" in wrong.reason.message
 
 
 def test_remarks_are_kept_at_a_sensible_size() -> None:
-    info = {"note": "x" * 10_000, "nan": float("nan"), "huge": 10**5000, "nodes": 12, "half": "\ud800", "deep": deep(50)}
+    info = {
+        "note": "x" * 10_000,
+        "nan": float("nan"),
+        "huge": 10**5000,
+        "nodes": 12,
+        "half": "\ud800",
+        "deep": deep(50),
+    }
     record = judged(in_result(info=info, message="y" * 10_000))
     assert len(record.info["note"]) < 5_000 and len(record.message or "") < 5_000
-    assert (record.info["nan"], record.info["nodes"], record.info["huge"]) == (None, 12, "a huge whole number")
+    assert (record.info["nan"], record.info["nodes"], record.info["huge"]) == (
+        None,
+        12,
+        "a huge whole number",
+    )
     assert record.info["half"] == "?"
     many = judged(in_result(info={str(k): "x" * 4_000 for k in range(40)}))
     assert list(many.info) == ["left_out"] and "160," in many.info["left_out"]
@@ -294,10 +398,16 @@ def test_what_is_kept_of_a_trajectory_is_what_was_read() -> None:
     ]
     long = [{"t_s": 0.0, "objective": 1e9}] * MAX_POINTS + [{"t_s": 0.0, "objective": 0.0}]
     outcome = JobOutcome("key", in_result(trajectory=long), total_s=TOTAL_S)
-    kept = json.loads(judging.kept_files(outcome, judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT))["trajectory.json"])
+    kept = json.loads(
+        judging.kept_files(outcome, judging.judge(cell_of(INSTANCE), outcome, INSTANCE, AT))[
+            "trajectory.json"
+        ]
+    )
     assert len(kept) == MAX_POINTS and min(row["objective"] for row in kept) == 1e9
     refused = JobOutcome("key", ANSWER | {"refusal": "refused", "message": ""})
-    assert judging.kept_files(refused, judging.judge(cell_of(INSTANCE), refused, INSTANCE, AT)) == {}
+    assert (
+        judging.kept_files(refused, judging.judge(cell_of(INSTANCE), refused, INSTANCE, AT)) == {}
+    )
 
 
 def test_a_terminal_is_told_nothing_that_it_might_obey() -> None:

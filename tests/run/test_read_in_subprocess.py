@@ -1,4 +1,6 @@
-"""What a plug-in does while it is imported reaches neither the verifier of the runner nor its store."""
+"""What a plug-in does while it is imported reaches neither the verifier of the runner nor its
+store.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from optbench.sandbox import landlock
 from optbench.store.run_store import Store
 from tests.cli.conftest import COMMAND, environment
 
-# Makes the judge believe everything, wherever it is imported, and the store begin with a line of its own.
+# Makes the judge believe everything, wherever it is imported, and the store begin with a line of
+# its own.
 FORGES = '''"""Everything at once."""
 
 import contextlib
@@ -67,16 +70,24 @@ def start(root: Path, source: str) -> subprocess.CompletedProcess[str]:
     (root / "studies" / "who.toml").write_text(STUDY)
     Store(root / ".optbench").make()
     words = [*COMMAND, "run", "who", "--no-track", "-q"]
-    return subprocess.run(words, cwd=root, env=environment(), capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(
+        words, cwd=root, env=environment(), capture_output=True, text=True, timeout=100, check=False
+    )
 
 
-@pytest.mark.skipif(not landlock.landlock_version(), reason="without Landlock an import may write where it likes")
+@pytest.mark.skipif(
+    not landlock.landlock_version(), reason="without Landlock an import may write where it likes"
+)
 def test_an_import_that_patches_the_verifier_is_not_believed(tmp_path: Path) -> None:
     done = start(tmp_path, FORGES.replace("{root!r}", repr(str(tmp_path))))
     assert done.returncode == 5, done.stderr
     text = (tmp_path / ".optbench" / "results.jsonl").read_text()
     assert "forged" not in text and text.endswith("\n")
-    records = [record for record in Store(tmp_path / ".optbench").records().values() if record.cell.kind == "solve"]
+    records = [
+        record
+        for record in Store(tmp_path / ".optbench").records().values()
+        if record.cell.kind == "solve"
+    ]
     assert sorted(record.cell.label for record in records) == ["fcfs", "fcfs", "forges", "forges"]
     for record in records:
         if record.cell.label == "fcfs":
@@ -89,7 +100,11 @@ def test_an_import_that_patches_the_verifier_is_not_believed(tmp_path: Path) -> 
 def test_a_plug_in_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     done = start(tmp_path, "raise OSError('no such licence')")
     assert done.returncode == 2
-    assert "who.toml" in done.stderr and "no such licence" in done.stderr and "Traceback" not in done.stderr
+    assert (
+        "who.toml" in done.stderr
+        and "no such licence" in done.stderr
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_reading_that_leaves_nothing_is_one_message(tmp_path: Path) -> None:
@@ -100,15 +115,26 @@ def test_reading_that_leaves_nothing_is_one_message(tmp_path: Path) -> None:
 
 
 def test_json_comes_back_as_the_study(tmp_path: Path) -> None:
-    """Keys and configuration are those of a study read here, or a resumed study would begin anew."""
+    """Keys and configuration are those of a study read here, or a resumed study would begin
+    anew.
+    """
     source = FORGES.replace("judge.verify = optbench.api.verify = believe\n", "")
     start(tmp_path, source.replace("{root!r}", repr(str(tmp_path / "nowhere"))))
     program = (
         "import json, sys\nfrom optbench.study.study_file import load_study\n"
         "from optbench.run.read_in_subprocess import load_study_in_subprocess\n"
         "there, here = load_study_in_subprocess('who'), load_study('who')\n"
-        "print(json.dumps([there == here, there.config_hash == here.config_hash, sorted(there.sources)]))"
+        "print(json.dumps([there == here, there.config_hash == here.config_hash, "
+        "sorted(there.sources)]))"
     )
     words = [COMMAND[0], "-c", program]
-    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        words,
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert json.loads(done.stdout) == [True, True, ["jobshop:jobs=3,machines=3"]], done.stderr

@@ -23,20 +23,36 @@ def defaults(solver: str) -> dict[str, object]:
 
 
 def test_a_solve_as_a_command() -> None:
-    cell = replace(CELL, params=defaults("random_rules"), budget=CellBudget(time_limit_s=2.5, threads=2))
-    words = "optbench solve jobshop:jobs=3,machines=3 -s random_rules --seed 0 --time-limit 2.5s --threads 2"
+    cell = replace(
+        CELL, params=defaults("random_rules"), budget=CellBudget(time_limit_s=2.5, threads=2)
+    )
+    words = (
+        "optbench solve jobshop:jobs=3,machines=3 -s random_rules --seed 0 --time-limit 2.5s "
+        "--threads 2"
+    )
     assert command_of(cell) == words
 
 
 def test_everything_that_decides_a_solve_survives_the_shell() -> None:
     params = {**defaults("random_rules"), "k": 7}
     budget = CellBudget(None, 1234.5, 1)
-    cell = replace(CELL, target="my jobs/ft 'x'.txt", params=params, seed=9, instance_seed=4, budget=budget, repetition=1)
+    cell = replace(
+        CELL,
+        target="my jobs/ft 'x'.txt",
+        params=params,
+        seed=9,
+        instance_seed=4,
+        budget=budget,
+        repetition=1,
+    )
     parser, _ = build_parser()
     args = parser.parse_args(shlex.split(command_of(cell))[1:])
     assert (args.target, args.seed, args.instance_seed) == ("my jobs/ft 'x'.txt", 9, 4)
     assert (args.time_limit, args.work_limit, args.threads) == (None, 1234.5, 1)
-    assert specs.values_of(load_solver(args.solver, dict(args.param))[1]) == params and len(args.param) == 1
+    assert (
+        specs.values_of(load_solver(args.solver, dict(args.param))[1]) == params
+        and len(args.param) == 1
+    )
 
 
 def test_a_bounding_as_a_command() -> None:

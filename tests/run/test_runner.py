@@ -62,12 +62,18 @@ def test_force_appends_and_the_last_record_counts(study: Study, store: Store) ->
 def spoiled(outcome: JobOutcome) -> JobOutcome:
     """What random_rules would say if it crashed; everything else as it is."""
     result = (outcome.answer or {}).get("result", {})
-    return replace(outcome, answer=None, reason=Reason("signal", "11")) if result.get("solver") == "random_rules" else outcome
+    return (
+        replace(outcome, answer=None, reason=Reason("signal", "11"))
+        if result.get("solver") == "random_rules"
+        else outcome
+    )
 
 
 def test_failed_cells_are_kept_until_they_are_retried(study: Study, store: Store) -> None:
     first = run_study(study, store=store, executor=Inline(spoiled))
-    assert first.failed == 2 and {str(record.reason) for record in first.records.values() if record.failed} == {"signal: 11"}
+    assert first.failed == 2 and {
+        str(record.reason) for record in first.records.values() if record.failed
+    } == {"signal: 11"}
     assert run_study(study, store=store, executor=Inline()).failed == 2
     executor = Inline()
     retried = run_study(study, store=store, executor=executor, retry=True)
@@ -75,8 +81,16 @@ def test_failed_cells_are_kept_until_they_are_retried(study: Study, store: Store
 
 
 def test_a_part_of_the_cells(study: Study, store: Store) -> None:
-    part = run_study(study, store=store, executor=Inline(), only=lambda cells: select(cells, ["solver=fcfs", "seed=1"]))
-    assert [cell.title for cell in part.cells] == ["bounds | jobshop-3x3-1 | 0", "fcfs | jobshop-3x3-1 | 1"]
+    part = run_study(
+        study,
+        store=store,
+        executor=Inline(),
+        only=lambda cells: select(cells, ["solver=fcfs", "seed=1"]),
+    )
+    assert [cell.title for cell in part.cells] == [
+        "bounds | jobshop-3x3-1 | 0",
+        "fcfs | jobshop-3x3-1 | 1",
+    ]
     rest = run_study(study, store=store, executor=Inline())
     assert (rest.ran, rest.skipped) == (4, 2)
 
@@ -94,7 +108,9 @@ def test_a_stopped_study_goes_on_where_it_was(study: Study, store: Store) -> Non
     assert (rest.ran, rest.skipped, lines(store)) == (3, 3, 6)
 
 
-def test_an_instance_that_a_power_cut_emptied_is_made_again_and_a_damaged_one_named(study: Study, store: Store) -> None:
+def test_an_instance_that_a_power_cut_emptied_is_made_again_and_a_damaged_one_named(
+    study: Study, store: Store
+) -> None:
     first = run_study(study, store=store, executor=Inline())
     file = store.instance_file(first.cells[0].instance_hash)
     whole = file.read_bytes()
@@ -103,22 +119,34 @@ def test_an_instance_that_a_power_cut_emptied_is_made_again_and_a_damaged_one_na
     assert file.read_bytes() == whole
     _load_instance.cache_clear()
     file.write_bytes(b"nothing that was ever pickled")
-    with pytest.raises(StoreError, match=f"{file.name}: the instance cannot be loaded.*remove this file"):
+    with pytest.raises(
+        StoreError, match=f"{file.name}: the instance cannot be loaded.*remove this file"
+    ):
         Store(store.folder).instance(file.stem)
 
 
 @pytest.mark.parametrize("blocked", ["note", "latest"])
-def test_what_cannot_be_written_beside_records_is_told_as_one_thing(study: Study, store: Store, blocked: str) -> None:
+def test_what_cannot_be_written_beside_records_is_told_as_one_thing(
+    study: Study, store: Store, blocked: str
+) -> None:
     key = next(iter(source_keys(study.problems, study.seeds).values()))
-    places = {"note": store.folder / "instances" / f"source-{key}.json", "latest": store.study_folder(study.name) / "latest"}
+    places = {
+        "note": store.folder / "instances" / f"source-{key}.json",
+        "latest": store.study_folder(study.name) / "latest",
+    }
     places[blocked].mkdir(parents=True)
-    with pytest.raises(StoreError, match=f"{places[blocked].parent.name}.*cannot be written.*run the same command again"):
+    with pytest.raises(
+        StoreError,
+        match=f"{places[blocked].parent.name}.*cannot be written.*run the same command again",
+    ):
         run_study(study, store=store, executor=Inline())
     places[blocked].rmdir()
     assert run_study(study, store=store, executor=Inline()).done == 6
 
 
-def test_stopped_before_its_instances_are_made_a_study_leaves_no_plan(study: Study, store: Store) -> None:
+def test_stopped_before_its_instances_are_made_a_study_leaves_no_plan(
+    study: Study, store: Store
+) -> None:
     stop = threading.Event()
     stop.set()
     done = run_study(study, store=store, executor=Inline(), stop=stop)
@@ -126,7 +154,9 @@ def test_stopped_before_its_instances_are_made_a_study_leaves_no_plan(study: Stu
     assert not (store.folder / "studies" / study.name / "latest").exists()
 
 
-def test_what_another_runner_finishes_meanwhile_is_not_run_again(tmp_path: Path, study: Study, store: Store) -> None:
+def test_what_another_runner_finishes_meanwhile_is_not_run_again(
+    tmp_path: Path, study: Study, store: Store
+) -> None:
     other = study_file(tmp_path, name="other")
 
     def meanwhile(progress: RunProgress) -> None:
@@ -139,7 +169,9 @@ def test_what_another_runner_finishes_meanwhile_is_not_run_again(tmp_path: Path,
     assert len(executor.seen) == 2 + 2  # and the two instances
 
 
-def test_of_a_cell_that_two_runners_finish_the_first_record_stays(tmp_path: Path, study: Study, store: Store) -> None:
+def test_of_a_cell_that_two_runners_finish_the_first_record_stays(
+    tmp_path: Path, study: Study, store: Store
+) -> None:
     other = study_file(tmp_path, name="other")
 
     def slow(outcome: JobOutcome) -> JobOutcome:
@@ -151,7 +183,9 @@ def test_of_a_cell_that_two_runners_finish_the_first_record_stays(tmp_path: Path
     assert (done.done, done.ran, done.skipped, lines(store)) == (6, 0, 6, 6)
 
 
-def test_instances_that_cannot_be_made_are_named_and_count_as_failed(tmp_path: Path, store: Store) -> None:
+def test_instances_that_cannot_be_made_are_named_and_count_as_failed(
+    tmp_path: Path, store: Store
+) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_text("2 2\n0 3 1 2\n0 4 1 2\n")
     text = STUDY.replace('"]\nsolvers', f'", "{bad}"]\nsolvers')
@@ -162,7 +196,9 @@ def test_instances_that_cannot_be_made_are_named_and_count_as_failed(tmp_path: P
     assert all(str(bad) in str(each.error) for each in done.unmade)
 
 
-def test_a_study_changed_in_one_number_shares_the_rest(tmp_path: Path, study: Study, store: Store) -> None:
+def test_a_study_changed_in_one_number_shares_the_rest(
+    tmp_path: Path, study: Study, store: Store
+) -> None:
     run_study(study, store=store, executor=Inline())
     more = load_study(study_file(tmp_path, STUDY.replace("seeds = 2", "seeds = 3")).path or "")
     done = run_study(more, store=store, executor=Inline())
@@ -179,7 +215,9 @@ def test_progress_counts_instances_then_cells(study: Study, store: Store) -> Non
     ]
     told.clear()
     run_study(study, store=store, executor=Inline(), on_progress=told.append)
-    assert [(each.kind, each.done, each.total, len(each.known), len(each.waiting)) for each in told] == [("plan", 6, 6, 6, 0)]
+    assert [
+        (each.kind, each.done, each.total, len(each.known), len(each.waiting)) for each in told
+    ] == [("plan", 6, 6, 6, 0)]
 
 
 def test_the_records_on_disk_precede_what_is_told(study: Study, store: Store) -> None:

@@ -1,4 +1,6 @@
-"""How far a study is, how long it still takes, and what it says meanwhile; all of it without a clock."""
+"""How far a study is, how long it still takes, and what it says meanwhile; all of it without a
+clock.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,13 @@ def watching(jobs: int = 1) -> StudyWatch:
 
 def test_what_the_store_had_is_done() -> None:
     watch = watching()
-    assert (watch.done, watch.total, watch.failed, watch.best_gap, watch.remaining_s()) == (2, 6, 0, None, None)
+    assert (watch.done, watch.total, watch.failed, watch.best_gap, watch.remaining_s()) == (
+        2,
+        6,
+        0,
+        None,
+        None,
+    )
 
 
 def test_time_left_is_what_each_solvers_cells_took() -> None:
@@ -78,18 +86,30 @@ def test_infeasible_is_contradicted_by_a_schedule_whichever_comes_first() -> Non
         watch = watching()
         assert watch.take(order[0]) is None
         said = watch.take(order[1])
-        assert said is not None and "cpsat | alpha-0 | 0 says that it is infeasible, but fcfs" in said
+        assert (
+            said is not None and "cpsat | alpha-0 | 0 says that it is infeasible, but fcfs" in said
+        )
 
 
-def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_on_a_pipe(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(LiveLine, "line_every_s", 0.0)
     with StudyProgress("night", StudyWatch(2)) as show:
         show(RunProgress("instance", 1, 2, made=MadeInstance("alpha", 0, "alpha-0", "hash")))
-        show(RunProgress("instance", 2, 2, made=MadeInstance("gamma", 3, "gamma", None, error="no such file")))
+        show(
+            RunProgress(
+                "instance", 2, 2, made=MadeInstance("gamma", 3, "gamma", None, error="no such file")
+            )
+        )
         known = {cell.key: record(cell, bound=8.0) for cell in BOUNDS}
         show(RunProgress("plan", 2, 6, known=known, waiting=PLAN.solving))
         show(RunProgress("cell", 3, 6, record=record(FCFS[0], 10.0, total_s=4.0)))
-        show(RunProgress("cell", 4, 6, record=failure(CPSAT[0], "signal", "11 (SIGSEGV)", total_s=8.0)))
+        show(
+            RunProgress(
+                "cell", 4, 6, record=failure(CPSAT[0], "signal", "11 (SIGSEGV)", total_s=8.0)
+            )
+        )
         show(RunProgress("cell", 5, 6, record=record(FCFS[1], 8.0, total_s=4.0)))
     said = [line.partition(" s  ")[2] for line in capsys.readouterr().err.splitlines()]
     assert said == [
@@ -104,7 +124,9 @@ def test_progress_on_a_pipe(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     ]
 
 
-def test_quiet_says_nothing_and_hundreds_of_failures_are_not_said_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_says_nothing_and_hundreds_of_failures_are_not_said_one_by_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with StudyProgress("night", StudyWatch(), quiet=True) as show:
         show.say("oh")
     assert capsys.readouterr().err == ""

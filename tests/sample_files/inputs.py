@@ -26,7 +26,9 @@ def shop(flexible: bool, num_jobs: int = 4, num_machines: int = 3) -> Instance:
         if flexible:
             job = [[*op, ((op[0][0] + 1) % num_machines, 9)] for op in job]
         jobs.append(job)
-    return shop_instance(Shop(num_machines, jobs), "shop", "flexible_jobshop" if flexible else "jobshop")
+    return shop_instance(
+        Shop(num_machines, jobs), "shop", "flexible_jobshop" if flexible else "jobshop"
+    )
 
 
 def project() -> Instance:
@@ -43,10 +45,30 @@ def cluster() -> Instance:
     fast = m.pool("fast", count=4, at=site, idle_w=50, sleep_w=5, sleeps=True, memory_gb=40)
     slow = m.pool("slow", count=2, idle_w=20, memory_gb=16)
     m.link(fast, slow, bandwidth_gbit_s=10, latency_ms=2, energy_j_per_gb=30)
-    modes = [m.mode(fast, 0.25, 80, clock=1.0), m.mode({fast: 2, slow: 1}, 0.125, 90, power_w=900), m.mode(slow, 0.7, 40)]
+    modes = [
+        m.mode(fast, 0.25, 80, clock=1.0),
+        m.mode({fast: 2, slow: 1}, 0.125, 90, power_w=900),
+        m.mode(slow, 0.7, 40),
+    ]
     first = m.task("first", units=100, modes=modes, memory_gb=10, weight=2)
-    second = m.task("second", units=60, modes=modes, after=first, data_gb={first: 3.0}, deadline_s=900, hard=False)
-    m.task("third", units=30, modes=[m.mode(slow, 1.0, 10)], after=[first, second], release_s=20, deadline_s=3000, hard=True)
+    second = m.task(
+        "second",
+        units=60,
+        modes=modes,
+        after=first,
+        data_gb={first: 3.0},
+        deadline_s=900,
+        hard=False,
+    )
+    m.task(
+        "third",
+        units=30,
+        modes=[m.mode(slow, 1.0, 10)],
+        after=[first, second],
+        release_s=20,
+        deadline_s=3000,
+        hard=True,
+    )
     m.limit(power_w=5000, at=site, energy_j=1e7)
     m.tariff(price_usd_per_kwh=[0.1, 0.3], carbon_g_per_kwh=[300, 100], times_s=[0, 600])
     m.minimize_in_order("tardiness_s", {"energy_j": 1.0, "cost_usd": 5.0})
@@ -54,11 +76,21 @@ def cluster() -> Instance:
 
 
 def arrivals() -> Instance:
-    """Jobs at two ingresses, one of which does not reach every site; sites fail, the instance is open."""
+    """Jobs at two ingresses, one of which does not reach every site; sites fail, the instance is
+    open.
+    """
     m = Model("arrivals", time="seconds", horizon_s=600, preemptive=True)
     near, far = m.pool("near", count=2, sleep_w=5, sleeps=True), m.pool("far", count=4, idle_w=10)
-    kind = m.kind(modes=[m.mode({pool: n}, 1.0 / n, 40, clock=0.5) for pool in (near, far) for n in (1, 2)])
-    m.tasks([50.0, 80.0, 30.5], kind=kind, release_s=[1.5, 2.0, 60.25], deadline_s=[100.0, 500.0, 300.0], hard=False)
+    kind = m.kind(
+        modes=[m.mode({pool: n}, 1.0 / n, 40, clock=0.5) for pool in (near, far) for n in (1, 2)]
+    )
+    m.tasks(
+        [50.0, 80.0, 30.5],
+        kind=kind,
+        release_s=[1.5, 2.0, 60.25],
+        deadline_s=[100.0, 500.0, 300.0],
+        hard=False,
+    )
     m.minimize(energy_j=1.0)
     built = m.build()
     outages = outages_in_seconds(built, [30.0, 90.0], 1, [4, -4], [True, False])
@@ -92,7 +124,13 @@ def written(instance: Instance, format: str) -> str:
 
 def originals() -> dict[str, str]:
     """Format name -> text; ``schedule`` is a feasible schedule of ``shop(False)``."""
-    sources = {"jobshop": shop(False), "taillard": shop(False), "fjsp": shop(True), "rcp": project(), "psplib": project()}
+    sources = {
+        "jobshop": shop(False),
+        "taillard": shop(False),
+        "fjsp": shop(True),
+        "rcp": project(),
+        "psplib": project(),
+    }
     texts = {name: written(instance, name) for name, instance in sources.items()}
     texts["optbench"] = instance_to_json(cluster())
     texts["sacct"], texts["wfformat"] = sacct_text(), workflow_text()

@@ -1,15 +1,28 @@
-"""Small records of what ran, made by hand: a Slurm log with most of what Slurm can print, and a WfFormat workflow."""
+"""Small records of what ran, made by hand: a Slurm log with most of what Slurm can print, and a
+WfFormat workflow.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-COLUMNS = ["JobID", "Eligible", "Start", "End", "Elapsed", "State", "AllocTRES", "NodeList", "ConsumedEnergyRaw"]
+COLUMNS = [
+    "JobID",
+    "Eligible",
+    "Start",
+    "End",
+    "Elapsed",
+    "State",
+    "AllocTRES",
+    "NodeList",
+    "ConsumedEnergyRaw",
+]
 # Cells with blanks, and empty ones.
 MEANING = {"-": "", "cancelled": "CANCELLED by 1000", "unassigned": "None assigned"}
 
-# Two nodes of four A100s and one with an untyped GPU: consistent, so that the schedule on record is feasible.
+# Two nodes of four A100s and one with an untyped GPU: consistent, so that the schedule on record is
+# feasible.
 RUNS = """
 100 2024-02-28T23:00:00 2024-02-28T23:00:10 2024-02-29T00:30:10 01:30:00 COMPLETED cpu=16,gres/gpu:a100=4 gpu01 6480000
 100.batch 2024-02-28T23:00:10 2024-02-28T23:00:10 2024-02-29T00:30:10 01:30:00 COMPLETED cpu=16 gpu01 6480000
@@ -33,15 +46,42 @@ def sacct_text(delimiter: str = "|") -> str:
     cells = [[MEANING.get(cell, cell) for cell in row] for row in rows]
     if delimiter == "|":
         return "".join("|".join(row) + "\n" for row in cells)
-    return "".join(delimiter.join(f'"{cell}"' if delimiter in cell else cell for cell in row) + "\n" for row in cells)
+    return "".join(
+        delimiter.join(f'"{cell}"' if delimiter in cell else cell for cell in row) + "\n"
+        for row in cells
+    )
 
 
 def workflow() -> dict[str, Any]:
-    """Split, two analyses side by side, merge: on two machines of different clock rate, with energy."""
-    names: dict[str, list[str]] = {"split": [], "left": ["split"], "right": ["split"], "merge": ["left", "right"]}
-    files = {"in.txt": 4_000_000, "a.bin": 1_500_000_000, "b.bin": 500_000_000, "c.txt": 2_000, "d.txt": 3_000, "out.txt": 100}
-    reads = {"split": ["in.txt"], "left": ["a.bin"], "right": ["b.bin", "in.txt"], "merge": ["c.txt", "d.txt"]}
-    writes = {"split": ["a.bin", "b.bin"], "left": ["c.txt"], "right": ["d.txt"], "merge": ["out.txt"]}
+    """Split, two analyses side by side, merge: on two machines of different clock rate, with
+    energy.
+    """
+    names: dict[str, list[str]] = {
+        "split": [],
+        "left": ["split"],
+        "right": ["split"],
+        "merge": ["left", "right"],
+    }
+    files = {
+        "in.txt": 4_000_000,
+        "a.bin": 1_500_000_000,
+        "b.bin": 500_000_000,
+        "c.txt": 2_000,
+        "d.txt": 3_000,
+        "out.txt": 100,
+    }
+    reads = {
+        "split": ["in.txt"],
+        "left": ["a.bin"],
+        "right": ["b.bin", "in.txt"],
+        "merge": ["c.txt", "d.txt"],
+    }
+    writes = {
+        "split": ["a.bin", "b.bin"],
+        "left": ["c.txt"],
+        "right": ["d.txt"],
+        "merge": ["out.txt"],
+    }
     runs = {
         "split": (10.5, "00:00", 1, "n1"),
         "left": (60, "00:12", 4, "n1"),
@@ -58,7 +98,9 @@ def workflow() -> dict[str, Any]:
                         "name": name,
                         "id": f"{name}_1",
                         "parents": [f"{parent}_1" for parent in parents],
-                        "children": [f"{other}_1" for other, before in names.items() if name in before],
+                        "children": [
+                            f"{other}_1" for other, before in names.items() if name in before
+                        ],
                         "inputFiles": reads[name],
                         "outputFiles": writes[name],
                     }

@@ -24,7 +24,9 @@ def can(work):
         return error.strerror
     return "done"
 """
-WITH_LANDLOCK = pytest.mark.skipif(landlock.landlock_version() < 1, reason="this kernel has no Landlock")
+WITH_LANDLOCK = pytest.mark.skipif(
+    landlock.landlock_version() < 1, reason="this kernel has no Landlock"
+)
 WITH_SECCOMP = pytest.mark.skipif(not seccomp.is_available(), reason="no filter for this machine")
 
 
@@ -40,7 +42,9 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
 def run(folders: tuple[Path, Path], confine: str, *lines: str) -> list[str]:
     program = PROGRAM.replace("CONFINE", confine) + "\n".join(lines)
     words = [sys.executable, "-c", program, *map(str, folders)]
-    return subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.split("\n")[:-1]
+    return subprocess.run(
+        words, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split("\n")[:-1]
 
 
 @WITH_LANDLOCK
@@ -63,7 +67,9 @@ def test_writing_ends_at_the_folder_and_reading_does_not(folders: tuple[Path, Pa
     assert (folders[1] / "file").read_text() == "content"
 
 
-@pytest.mark.skipif(landlock.landlock_version() < 6, reason="this kernel's Landlock knows nothing of signals")
+@pytest.mark.skipif(
+    landlock.landlock_version() < 6, reason="this kernel's Landlock knows nothing of signals"
+)
 def test_signals_stay_inside(folders: tuple[Path, Path]) -> None:
     said = run(
         folders,
@@ -82,15 +88,28 @@ def test_attributes_stay_as_they_are(folders: tuple[Path, Path]) -> None:
         folders,
         "import resource, shutil; seccomp.install_filter()",
         "for folder in (inside, outside):",
-        "    print(can(lambda: os.chmod(folder / 'file', 0)), can(lambda: os.utime(folder / 'file', (0, 0))))",
+        (
+            "    print(can(lambda: os.chmod(folder / 'file', 0)), can(lambda: os.utime(folder / "
+            "'file', (0, 0))))"
+        ),
         "    print(can(lambda: os.chown(folder / 'file', 1, 1)))",
         "print(can(lambda: shutil.copy(outside / 'file', inside / 'copied')))",
         "print(can(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE, (9, 9))))",
         "print(can(lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0))))",
     )
-    assert said == ["done done", "done", "done done", "done", "done", "Operation not permitted", "done"]
+    assert said == [
+        "done done",
+        "done",
+        "done done",
+        "done",
+        "done",
+        "Operation not permitted",
+        "done",
+    ]
     after = [(folder / "file").stat() for folder in folders]
-    assert [(each.st_mode, each.st_uid, each.st_mtime) for each in after] == [(b.st_mode, b.st_uid, b.st_mtime) for b in before]
+    assert [(each.st_mode, each.st_uid, each.st_mtime) for each in after] == [
+        (b.st_mode, b.st_uid, b.st_mtime) for b in before
+    ]
     assert (folders[0] / "copied").read_text() == "content"
 
 
@@ -100,13 +119,18 @@ def test_memory_that_would_outlive_a_cell_cannot_be_had(folders: tuple[Path, Pat
         folders,
         "from optbench.sandbox.system_calls import LIBC, last_error",
         "seccomp.install_filter()",
-        "for made in (LIBC.shmget(0, 4096, 0o1600), LIBC.semget(0, 1, 0o1600), LIBC.msgget(0, 0o1600)):",
+        (
+            "for made in (LIBC.shmget(0, 4096, 0o1600), LIBC.semget(0, 1, 0o1600), LIBC.msgget(0, "
+            "0o1600)):"
+        ),
         "    print(made, last_error().strerror)",
     )
     assert said == ["-1 Operation not permitted"] * 3
 
 
-@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root has rights to give up")
+@pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="only root has rights to give up"
+)
 def test_root_gives_up_its_rights_for_good(folders: tuple[Path, Path]) -> None:
     said = run(
         folders,
@@ -117,11 +141,19 @@ def test_root_gives_up_its_rights_for_good(folders: tuple[Path, Path]) -> None:
         "print(can(lambda: os.nice(-5)))",
         "try: resource.setrlimit(resource.RLIMIT_CORE, (9, 9))",
         "except ValueError as error: print(error)",
-        "print(subprocess.run(['grep', 'CapEff', '/proc/self/status'], capture_output=True, text=True).stdout.split()[1])",
+        (
+            "print(subprocess.run(['grep', 'CapEff', '/proc/self/status'], capture_output=True, "
+            "text=True).stdout.split()[1])"
+        ),
         "print(can(lambda: (outside / 'file').read_text()))",
     )
     refused = ["Operation not permitted"] * 2
-    assert said == [*refused, "not allowed to raise maximum limit", f"{capabilities.KEPT:016x}", "done"]
+    assert said == [
+        *refused,
+        "not allowed to raise maximum limit",
+        f"{capabilities.KEPT:016x}",
+        "done",
+    ]
 
 
 @WITH_LANDLOCK
@@ -137,5 +169,7 @@ def test_older_versions_are_asked_for_what_they_know(folders: tuple[Path, Path])
 
 
 def test_the_version_is_a_number() -> None:
-    assert landlock.landlock_version() >= 0 and (sys.platform == "linux" or not landlock.landlock_version())
+    assert landlock.landlock_version() >= 0 and (
+        sys.platform == "linux" or not landlock.landlock_version()
+    )
     assert os.path.exists(landlock.DEVICES[0])

@@ -9,8 +9,8 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper")
 
-# Four processes beneath a subreaper: a child, its child in a session of its own that has lost its parent, a stopped one, and a
-# zombie that nobody reaps.
+# Four processes beneath a subreaper: a child, its child in a session of its own that has lost its
+# parent, a stopped one, and a zombie that nobody reaps.
 PROGRAM = """
 import os, signal, sys, time
 from optbench.sandbox import process_tree as tree
@@ -54,16 +54,22 @@ print(len(before), stuck, tree.descendants(os.getpid()), tree.reap())
 
 
 def run(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
 
 
 def test_all_of_them_end() -> None:
-    # Those that count: parent, its zombie, the middle one (a zombie of this program), its orphan, and the stopped one.
+    # Those that count: parent, its zombie, the middle one (a zombie of this program), its orphan,
+    # and the stopped one.
     assert run(PROGRAM.replace("SPARED", "")) == "5 0 [] None\n"
 
 
 def test_some_are_spared() -> None:
-    kept = "tree.kill_tree([first]); print(first in tree.descendants(os.getpid()), tree.is_alive(first))"
+    kept = (
+        "tree.kill_tree([first]); print(first in tree.descendants(os.getpid()), "
+        "tree.is_alive(first))"
+    )
     assert run(PROGRAM.replace("SPARED", kept)).splitlines()[0] == "True True"
 
 
@@ -73,7 +79,9 @@ def test_psutil_shows_the_same_tree() -> None:
     program += "tree.LISTS_CHILDREN = False\nme = os.getpid()\n"
     program += "child = subprocess.Popen(['sleep', '60'])\n"
     program += "assert tree.descendants(me) == tree._children(me) == [child.pid]\n"
-    program += "used = tree.usage_by_psutil(child.pid)\nassert used.memory_mb > 0 and used.threads == 1\n"
+    program += (
+        "used = tree.usage_by_psutil(child.pid)\nassert used.memory_mb > 0 and used.threads == 1\n"
+    )
     program += "child.kill()\nprint(child.wait(), tree.usage_by_psutil(child.pid))"
     assert run(program) == "-9 None\n"
 
@@ -82,7 +90,7 @@ def test_a_group_that_a_descendant_leads_is_below() -> None:
     """Without a subreaper an orphan is found by the group of the process that started it."""
     program = "import os, subprocess, time\nfrom optbench.sandbox import process_tree as tree\n"
     program += "orphan = \"subprocess.Popen(['sleep', '60'])\"\n"
-    program += "middle = f\"import os, subprocess; os.fork() or ({orphan}, os._exit(0))\"\n"
+    program += 'middle = f"import os, subprocess; os.fork() or ({orphan}, os._exit(0))"\n'
     program += "words = ['python3', '-c', middle + '; import time; time.sleep(60)']\n"
     program += "leader = subprocess.Popen(words, start_new_session=True)\ntime.sleep(1)\n"
     program += "found = tree.descendants_by_table(os.getpid())\n"

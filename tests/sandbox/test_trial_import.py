@@ -57,16 +57,27 @@ def run(root: Path, source: str, patience_s: float = 60.0) -> str:
     [
         ("import os\nos._exit(0)", "importing it ends the process (exit code 0)"),
         ("import ctypes\nctypes.string_at(0)", "importing it ends the process (signal 11)"),
-        ("import sys\nprint('optbench imported solver other')\nsys.stdout.flush()\nraise GeneratorExit", "(exit code 1)"),
+        (
+            (
+                "import sys\nprint('optbench imported solver other')\nsys.stdout.flush()\nraise "
+                "GeneratorExit"
+            ),
+            "(exit code 1)",
+        ),
     ],
 )
 def test_an_import_that_ends_its_process(tmp_path: Path, source: str, says: str) -> None:
     said = run(tmp_path, source)
-    assert said.startswith(f"solver 'bad' is unavailable: {tmp_path / 'solvers' / 'bad.py'}: ") and says in said
+    assert (
+        said.startswith(f"solver 'bad' is unavailable: {tmp_path / 'solvers' / 'bad.py'}: ")
+        and says in said
+    )
 
 
 def test_an_import_that_never_ends(tmp_path: Path) -> None:
-    assert "importing it takes more than 0.1 s" in run(tmp_path, "while True:\n    pass", patience_s=0.1)
+    assert "importing it takes more than 0.1 s" in run(
+        tmp_path, "while True:\n    pass", patience_s=0.1
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells nobody of a parent's end")
@@ -88,6 +99,8 @@ def until(happens: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("source", ["x = 1", "raise RuntimeError('told by whoever imports it')", "this is no Python"])
+@pytest.mark.parametrize(
+    "source", ["x = 1", "raise RuntimeError('told by whoever imports it')", "this is no Python"]
+)
 def test_other_errors_are_left_to_the_import_itself(tmp_path: Path, source: str) -> None:
     assert run(tmp_path, source) == "survived False"

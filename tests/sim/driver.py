@@ -1,4 +1,6 @@
-"""Compiled entries into the kernel's functions, which take pointers and cannot be called from Python."""
+"""Compiled entries into the kernel's functions, which take pointers and cannot be called from
+Python.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +9,28 @@ import numpy as np
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.events import advance, begin, close_accounts, interrupt, pass_time, start
-from optbench.sim.kernel.moments import LISTED, decisions_at, list_fresh, list_options, start_and_remove
+from optbench.sim.kernel.moments import (
+    LISTED,
+    decisions_at,
+    list_fresh,
+    list_options,
+    start_and_remove,
+)
 from optbench.sim.kernel.plant import CAPS, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import pop_event, put, sift_up, take
 from optbench.sim.kernel.remaining import add_part, least_length
 from optbench.sim.kernel.spans import duration, lag, whole_ticks
-from optbench.sim.kernel.state import DONE, NOW, NUM_DONE, NUM_FRESH, READY, RUNNING, TROUBLE, State, state_at
+from optbench.sim.kernel.state import (
+    DONE,
+    NOW,
+    NUM_DONE,
+    NUM_FRESH,
+    READY,
+    RUNNING,
+    TROUBLE,
+    State,
+    state_at,
+)
 
 
 @njit(cache=True)
@@ -23,10 +41,16 @@ def whole_ticks_of(values: Floats, out: Floats) -> None:
 
 @njit(cache=True)
 def lengths_left(ptr: Ints, length: Ints, duration: Ints, whole: Ints, out: Ints) -> None:
-    """For each history, whose parts are rows ``ptr[i]`` to ``ptr[i + 1]``, the ticks left in a mode that takes ``whole[i]``."""
+    """For each history, whose parts are rows ``ptr[i]`` to ``ptr[i + 1]``, the ticks left in a mode
+    that takes ``whole[i]``.
+    """
     for i in range(len(whole)):
         parts = ptr[i + 1] - ptr[i]
-        lengths, durations_, found = np.zeros(parts, dtype=np.int64), np.zeros(parts, dtype=np.int64), 0
+        lengths, durations_, found = (
+            np.zeros(parts, dtype=np.int64),
+            np.zeros(parts, dtype=np.int64),
+            0,
+        )
         for row in range(ptr[i], ptr[i + 1]):
             found = add_part(lengths, durations_, found, length[row], duration[row])
         out[i] = least_length(lengths[:found], durations_[:found], whole[i])
@@ -47,7 +71,9 @@ def lags(plant_row: Ints, sender: Ints, receiver: Ints, data_gb: Floats, out: Fl
 
 
 @njit(cache=True)
-def through_the_event_heap(state_row: Ints, times: Floats, codes: Ints, pops: Ints, out_time: Floats, out_code: Ints) -> None:
+def through_the_event_heap(
+    state_row: Ints, times: Floats, codes: Ints, pops: Ints, out_time: Floats, out_code: Ints
+) -> None:
     """Push all, popping ``pops[i]`` events after the i-th push; then pop what is left."""
     state = state_at(state_row)
     done = 0
@@ -80,8 +106,11 @@ def through_a_queue(plant_row: Ints, state_row: Ints, keys: Floats, takes: Ints,
 
 
 @njit(cache=True)
-def work_off(plant_row: Ints, state_row: Ints, decisions_row: Ints, draws: Floats, stops: int) -> int:
-    """Start options at random, and interrupt running tasks at random up to ``stops`` times, until nothing happens any more.
+def work_off(
+    plant_row: Ints, state_row: Ints, decisions_row: Ints, draws: Floats, stops: int
+) -> int:
+    """Start options at random, and interrupt running tasks at random up to ``stops`` times, until
+    nothing happens any more.
 
     Returns after how many events devices did not add up, or a cap was exceeded.
     """
@@ -92,7 +121,11 @@ def work_off(plant_row: Ints, state_row: Ints, decisions_row: Ints, draws: Float
     while advance(plant, state):
         for task in range(plant.size[TASKS]):
             drawn += 1
-            if state.status[task] == RUNNING and stopped < stops and draws[drawn % len(draws)] < 0.3:
+            if (
+                state.status[task] == RUNNING
+                and stopped < stops
+                and draws[drawn % len(draws)] < 0.3
+            ):
                 interrupt(plant, state, task)
                 stopped += 1
         list_fresh(plant, state, decisions)
@@ -100,7 +133,9 @@ def work_off(plant_row: Ints, state_row: Ints, decisions_row: Ints, draws: Float
         while options > 0:
             drawn += 1
             k = int(draws[drawn % len(draws)] * options)
-            start_and_remove(plant, state, decisions, decisions.option_task[k], decisions.option_mode[k])
+            start_and_remove(
+                plant, state, decisions, decisions.option_task[k], decisions.option_mode[k]
+            )
             options = list_options(plant, state, decisions)
         wrong += overfull(plant, state)
     if state.tally[NUM_DONE] == plant.size[TASKS]:
@@ -110,16 +145,23 @@ def work_off(plant_row: Ints, state_row: Ints, decisions_row: Ints, draws: Float
 
 @njit(cache=True)
 def overfull(plant: Plant, state: State) -> int:
-    """Pools whose devices (free, gone, and busy with what runs) do not add up, and caps whose watts do not."""
+    """Pools whose devices (free, gone, and busy with what runs) do not add up, and caps whose watts
+    do not.
+    """
     wrong = 0
     for pool in range(plant.size[POOLS]):
         busy = 0
         for task in range(plant.size[TASKS]):
             if state.status[task] == RUNNING:
-                for r in range(plant.req_ptr[state.mode[task]], plant.req_ptr[state.mode[task] + 1]):
+                for r in range(
+                    plant.req_ptr[state.mode[task]], plant.req_ptr[state.mode[task] + 1]
+                ):
                     if plant.req_pool[r] == pool:
                         busy += plant.req_count[r]
-        if state.free[pool] < 0 or state.free[pool] + state.gone[pool] + busy != plant.pool_count[pool]:
+        if (
+            state.free[pool] < 0
+            or state.free[pool] + state.gone[pool] + busy != plant.pool_count[pool]
+        ):
             wrong += 1
     for cap in range(plant.size[CAPS]):
         draw_w = 0.0
@@ -170,7 +212,9 @@ def start_and_stop(plant_row: Ints, state_row: Ints, stops: Floats) -> int:
 
 @njit(cache=True)
 def stop_and_go(plant_row: Ints, state_row: Ints, stops: Floats, at: Floats) -> None:
-    """Tasks in their first modes, as they become ready; time is let pass to each stop. ``at`` is the time found there."""
+    """Tasks in their first modes, as they become ready; time is let pass to each stop. ``at`` is
+    the time found there.
+    """
     plant, state = plant_at(plant_row), state_at(state_row)
     begin(plant, state)
     for k in range(len(stops)):

@@ -38,7 +38,14 @@ from tests.reference.mixed_instances import mixed_instance, permuted
 from tests.sim import driver
 
 
-def one_pool(seconds: list[float], *, count: int = 1, tick_s: float = 1.0, preemptive: bool = False, **pool: Any) -> Instance:
+def one_pool(
+    seconds: list[float],
+    *,
+    count: int = 1,
+    tick_s: float = 1.0,
+    preemptive: bool = False,
+    **pool: Any,
+) -> Instance:
     """A task of so many seconds each, at 100 W on identical devices."""
     m = ob.Model("one pool", tick_s=tick_s, preemptive=preemptive)
     gpu = m.pool("gpu", count=count, **pool)
@@ -54,10 +61,16 @@ def test_durations_and_lags_are_the_instance_s_bit_for_bit(tick_s: float) -> Non
     base = mixed_instance(5)
     instance = replace(base, tick_s=tick_s)
     pools, n, tasks = instance.num_pools, 200_000, instance.num_tasks
-    instance = replace(instance, links=replace(
-        instance.links, latency_s=np.where(rng.random((pools, pools)) < 0.3, np.inf, rng.random((pools, pools))),
-        s_per_gb=rng.choice([0.0, 0.1, 0.3, 1.0], (pools, pools)),
-    ))  # fmt: skip
+    instance = replace(
+        instance,
+        links=replace(
+            instance.links,
+            latency_s=np.where(
+                rng.random((pools, pools)) < 0.3, np.inf, rng.random((pools, pools))
+            ),
+            s_per_gb=rng.choice([0.0, 0.1, 0.3, 1.0], (pools, pools)),
+        ),
+    )
     out = np.empty(n)
     for _ in range(20):
         units: Any = rng.choice([0.1, 0.5, 1.0, 3.0, 1e3], tasks) * rng.integers(1, 1000, tasks)
@@ -115,18 +128,24 @@ def test_queues_are_heaps_by_key_and_tie() -> None:
     assert sorted(plant.tie.tolist()) == list(range(n))
 
 
-def run(instance: Instance, seed: int, stops: int = 0, faults: tuple[Fault, ...] = ()) -> tuple[Any, Schedule | None]:
+def run(
+    instance: Instance, seed: int, stops: int = 0, faults: tuple[Fault, ...] = ()
+) -> tuple[Any, Schedule | None]:
     """Random starts and interruptions; devices and watts must add up after every event."""
     plant = plant_of(instance, faults)
     state, decisions = new_state(plant, stops), new_decision_table(plant)
     draws = np.random.default_rng(seed).random(997)
-    assert driver.work_off(addresses(plant), addresses(state), addresses(decisions), draws, stops) == 0
+    assert (
+        driver.work_off(addresses(plant), addresses(state), addresses(decisions), draws, stops) == 0
+    )
     return state, schedule_of(instance, plant, state)
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_interrupted_work_is_kept_where_the_instance_is_preemptive(seed: int) -> None:
-    """The verifier agrees with every part, in coarse ticks and in fine ones, and with what the kernel has counted."""
+    """The verifier agrees with every part, in coarse ticks and in fine ones, and with what the
+    kernel has counted.
+    """
     instance = replace(mixed_instance(seed), preemptive=True)
     state, schedule = run(instance, seed, stops=30)
     if schedule is None:
@@ -136,7 +155,9 @@ def test_interrupted_work_is_kept_where_the_instance_is_preemptive(seed: int) ->
 
 
 def test_some_work_was_interrupted() -> None:
-    states = [run(replace(mixed_instance(seed), preemptive=True), seed, stops=30)[0] for seed in range(8)]
+    states = [
+        run(replace(mixed_instance(seed), preemptive=True), seed, stops=30)[0] for seed in range(8)
+    ]
     assert sum(int(state.tally[NUM_PARTS]) for state in states) > 20
 
 
@@ -149,30 +170,44 @@ def test_interrupted_work_is_done_again_where_it_cannot_be_kept(seed: int) -> No
 
 
 def test_energy_of_lost_work() -> None:
-    """4 s of 10 s at 100 W, 20 W of which the idle device would have drawn: 320 J in vain, and 80 J of rest."""
+    """4 s of 10 s at 100 W, 20 W of which the idle device would have drawn: 320 J in vain, and 80 J
+    of rest.
+    """
     instance = one_pool([10.0], idle_w=20.0)
     plant = plant_of(instance)
     state = new_state(plant, 1)
     assert driver.start_and_stop(addresses(plant), addresses(state), np.array([4.0])) == 0
-    assert state.total[LOST_J] == pytest.approx(320.0) and state.total[REST_J] == pytest.approx(80.0)
+    assert state.total[LOST_J] == pytest.approx(320.0) and state.total[REST_J] == pytest.approx(
+        80.0
+    )
     assert state.total[BUSY_J] == 1000.0 and state.total[MAKESPAN] == 14.0
 
 
-@pytest.mark.parametrize(("tick_s", "stops"), [(1.0, [1, 2, 7]), (1e-9, [10**8, 3 * 10**8 + 1, 10**10 - 1])])
+@pytest.mark.parametrize(
+    ("tick_s", "stops"), [(1.0, [1, 2, 7]), (1e-9, [10**8, 3 * 10**8 + 1, 10**10 - 1])]
+)
 def test_parts_of_a_task_add_up(tick_s: float, stops: list[int]) -> None:
     instance = one_pool([10.0], tick_s=tick_s, preemptive=True)
     plant = plant_of(instance)
     state = new_state(plant, 3)
-    assert driver.start_and_stop(addresses(plant), addresses(state), np.array(stops, dtype=float)) == 0
+    assert (
+        driver.start_and_stop(addresses(plant), addresses(state), np.array(stops, dtype=float)) == 0
+    )
     schedule = schedule_of(instance, plant, state)
     assert schedule is not None and verify(instance, schedule).feasible
     lengths = schedule.end - schedule.start
-    assert len(lengths) == 4 and (lengths > 0).all() and lengths.sum() == instance.pairs.duration[0] == state.total[MAKESPAN]
+    assert (
+        len(lengths) == 4
+        and (lengths > 0).all()
+        and lengths.sum() == instance.pairs.duration[0] == state.total[MAKESPAN]
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_interrupted_work_ends_in_the_first_tick_that_completes_it(seed: int) -> None:
-    """Mixed modes and random stops: with the last segment of any task one tick shorter, it is not complete."""
+    """Mixed modes and random stops: with the last segment of any task one tick shorter, it is not
+    complete.
+    """
     instance = replace(mixed_instance(seed), preemptive=True)
     _, schedule = run(instance, seed, stops=40)
     if schedule is None:
@@ -189,11 +224,16 @@ def test_interrupted_work_ends_in_the_first_tick_that_completes_it(seed: int) ->
 def test_no_room_for_a_part_is_said() -> None:
     plant = plant_of(one_pool([10.0], preemptive=True))
     state = new_state(plant, 1)
-    assert driver.start_and_stop(addresses(plant), addresses(state), np.array([1.0, 2.0])) == PARTS_FULL
+    assert (
+        driver.start_and_stop(addresses(plant), addresses(state), np.array([1.0, 2.0]))
+        == PARTS_FULL
+    )
 
 
 def test_stale_events_make_room() -> None:
-    """Each interruption leaves an end behind that will not be; a thousand of them fit where there is room for ten."""
+    """Each interruption leaves an end behind that will not be; a thousand of them fit where there
+    is room for ten.
+    """
     plant = plant_of(one_pool([1e6]))
     state = new_state(plant, 1)
     assert state.tally[EVENT_ROOM] == 10
@@ -201,7 +241,9 @@ def test_stale_events_make_room() -> None:
     assert state.total[MAKESPAN] == 1e6 + 1000 and state.tally[EVENTS] <= 10
 
 
-def devices_at_work(instance: Instance, schedule: Schedule, faults: tuple[Fault, ...], pool: int) -> float:
+def devices_at_work(
+    instance: Instance, schedule: Schedule, faults: tuple[Fault, ...], pool: int
+) -> float:
     """Most devices of a pool busy or gone at one time, from the schedule alone."""
     start, end, demand = [], [], []
     modes = instance.modes
@@ -232,10 +274,17 @@ def test_devices_that_are_gone_do_no_work(seed: int) -> None:
         begin = round(float(rng.random()) * span)
         for k in range(3):
             devices = int(rng.integers(1, count + 1))
-            faults += (Fault(float(begin + 7 * k), pool, devices), Fault(float(begin + 7 * k + 5), pool, -devices))
+            faults += (
+                Fault(float(begin + 7 * k), pool, devices),
+                Fault(float(begin + 7 * k + 5), pool, -devices),
+            )
     state, schedule = run(instance, seed, faults=faults)
     without = run(instance, seed)[1]
-    assert (schedule is None) <= (without is None) or (instance.edges.data_gb > 0).any() or len(instance.limits.cap_w) > 0
+    assert (
+        (schedule is None) <= (without is None)
+        or (instance.edges.data_gb > 0).any()
+        or len(instance.limits.cap_w) > 0
+    )
     if schedule is None:
         return
     assert disagreements(instance, state, schedule) == []
@@ -249,11 +298,16 @@ def test_a_device_taken_at_the_end_of_a_task_was_free() -> None:
 
 
 def test_the_task_that_began_last_is_stopped_first() -> None:
-    """Two devices, work of 5 and 3 s from 0 on; one vanishes at 2 for 10 s: of two that began together, one goes on."""
+    """Two devices, work of 5 and 3 s from 0 on; one vanishes at 2 for 10 s: of two that began
+    together, one goes on.
+    """
     instance = one_pool([5.0, 3.0], count=2)
     _, schedule = run(instance, 0, faults=(Fault(2.0, 0, 1), Fault(12.0, 0, -1)))
     assert schedule is not None
-    assert sorted(schedule.start.tolist())[0] == 0.0 and sorted(schedule.start.tolist())[1] in (3.0, 5.0)
+    assert sorted(schedule.start.tolist())[0] == 0.0 and sorted(schedule.start.tolist())[1] in (
+        3.0,
+        5.0,
+    )
 
 
 def test_faults_that_cannot_be_are_refused() -> None:
@@ -269,7 +323,9 @@ def test_faults_that_cannot_be_are_refused() -> None:
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_was() -> None:
-    """Time stands at each stop, never beyond it, and rest is counted up to there; in the end nothing is different."""
+    """Time stands at each stop, never beyond it, and rest is counted up to there; in the end
+    nothing is different.
+    """
     m = ob.Model("stops", tick_s=0.25, horizon_s=40.0)
     gpu = m.pool("gpu", count=3, idle_w=7.0)
     for length, release in ((4.0, 0.0), (2.5, 1.0), (3.0, 9.0)):
@@ -297,7 +353,12 @@ def test_no_tasks_no_events() -> None:
     instance = one_pool([1.0])
     columns = ("kind", "units", "release", "deadline", "deadline_hard", "weight", "memory_gb")
     nobody = replace(
-        instance, tasks=replace(instance.tasks, names=(), **{name: getattr(instance.tasks, name)[:0] for name in columns})
+        instance,
+        tasks=replace(
+            instance.tasks,
+            names=(),
+            **{name: getattr(instance.tasks, name)[:0] for name in columns},
+        ),
     )
     state, schedule = run(nobody, 0)
     assert schedule is not None and schedule.num_segments == 0
@@ -334,11 +395,15 @@ def test_a_million_events_do_not_drift() -> None:
     trace = run_rule(instance, list_rule(instance, strict=True))
     assert trace.schedule is not None and trace.state.total[EVENT_COUNT] == 1_000_000
     assert disagreements(instance, trace.state, trace.schedule) == []
-    assert trace.state.draw_w[0] == 0.0 and trace.state.total[REST_W] == pytest.approx(0.5, rel=1e-9)
+    assert trace.state.draw_w[0] == 0.0 and trace.state.total[REST_W] == pytest.approx(
+        0.5, rel=1e-9
+    )
 
 
 def test_a_cap_is_filled_to_the_brim() -> None:
-    """Three tasks that add 0.6 W each fill what is left above rest exactly, in any order of floats."""
+    """Three tasks that add 0.6 W each fill what is left above rest exactly, in any order of
+    floats.
+    """
     instance = brim(300)
     state, schedule = run(instance, 0)
     assert schedule is not None and disagreements(instance, state, schedule) == []
@@ -349,7 +414,9 @@ def test_a_cap_is_filled_to_the_brim() -> None:
 @pytest.mark.parametrize(("column", "bad"), [("units", np.float32), ("kind", np.int32)])
 def test_columns_of_another_type_are_refused(column: str, bad: type) -> None:
     plant = plant_of(one_pool([1.0]))
-    with pytest.raises(TypeError, match=rf"Plant\.{column}: {np.dtype(bad).name} .* expected contiguous"):
+    with pytest.raises(
+        TypeError, match=rf"Plant\.{column}: {np.dtype(bad).name} .* expected contiguous"
+    ):
         addresses(plant._replace(**{column: getattr(plant, column).astype(bad)}))
     with pytest.raises(TypeError, match=r"Plant\.units"):
         addresses(plant._replace(units=np.ones(4)[::2]))
@@ -357,26 +424,34 @@ def test_columns_of_another_type_are_refused(column: str, bad: type) -> None:
 
 @pytest.mark.parametrize("seed", range(16))
 def test_ties_follow_the_task_and_not_its_place(seed: int) -> None:
-    """Ranks are permuted with the tasks, but for tasks that nothing tells apart, which share a set of ranks."""
+    """Ranks are permuted with the tasks, but for tasks that nothing tells apart, which share a set
+    of ranks.
+    """
     instance = mixed_instance(seed)
     order = np.random.default_rng(seed).permutation(instance.num_tasks)
     one, two = plant_of(instance), plant_of(permuted(instance, order))
     by_rank = [
-        np.stack((plant.kind, plant.units, plant.release, plant.deadline))[:, np.argsort(plant.tie)] for plant in (one, two)
+        np.stack((plant.kind, plant.units, plant.release, plant.deadline))[:, np.argsort(plant.tie)]
+        for plant in (one, two)
     ]
     assert (by_rank[0] == by_rank[1]).all()
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_rules_keep_what_the_kernel_keeps_whatever_breaks(seed: int) -> None:
-    """Queues of pools and of the whole plant, data on its way, and devices that come and go, under list rules."""
+    """Queues of pools and of the whole plant, data on its way, and devices that come and go, under
+    list rules.
+    """
     rng = np.random.default_rng(seed)
     instance = replace(mixed_instance(seed), preemptive=bool(seed % 2), horizon=None)
     span = 2 * float(instance.pairs.duration.mean())
     faults = []
     for pool, count in enumerate(instance.pools.count.tolist()):
         for k in range(6):
-            at, devices = float(round(span * (k + float(rng.random())))), int(rng.integers(1, count + 1))
+            at, devices = (
+                float(round(span * (k + float(rng.random())))),
+                int(rng.integers(1, count + 1)),
+            )
             faults += [Fault(at, pool, devices), Fault(at + round(0.5 * span), pool, -devices)]
     faults = [fault for fault in faults if fault.pool != 0] if seed % 3 else faults[:2]
     if not possible(instance, faults):
@@ -386,7 +461,10 @@ def test_rules_keep_what_the_kernel_keeps_whatever_breaks(seed: int) -> None:
         if trace.schedule is not None:
             assert disagreements(instance, trace.state, trace.schedule) == []
             for pool in range(instance.num_pools):
-                assert devices_at_work(instance, trace.schedule, tuple(faults), pool) <= instance.pools.count[pool]
+                assert (
+                    devices_at_work(instance, trace.schedule, tuple(faults), pool)
+                    <= instance.pools.count[pool]
+                )
 
 
 def possible(instance: Instance, faults: list[Fault]) -> bool:

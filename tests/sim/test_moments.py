@@ -55,14 +55,23 @@ def test_every_moment_has_an_option_and_says_what_it_is() -> None:
     seen = []
 
     def decide(moment: Moment) -> Decision:
-        seen.append((moment.now, moment.ready.tolist(), moment.task.tolist(), moment.mode.tolist(), moment.can_wait))
+        seen.append(
+            (
+                moment.now,
+                moment.ready.tolist(),
+                moment.task.tolist(),
+                moment.mode.tolist(),
+                moment.can_wait,
+            )
+        )
         assert moment.duration.tolist() == [2.0, 4.0] * (moment.num_options // 2)
         assert moment.energy_j.tolist() == [100.0, 60.0] * (moment.num_options // 2)
         assert moment.free.tolist() == [1] and len(moment.running) == 0
         return None if moment.now == 0 else (int(moment.ready[-1]), int(moment.mode[1]))
 
     trace = run_decisions(fast_and_slow(), decide)
-    # At 0 only a is there, and b's release is still to come; at 1 both; after b, slow, at 5, a, and nothing else will happen.
+    # At 0 only a is there, and b's release is still to come; at 1 both; after b, slow, at 5, a, and
+    # nothing else will happen.
     assert seen == [
         (0.0, [0], [0, 0], [0, 1], True),
         (1.0, [0, 1], [0, 0, 1, 1], [0, 1, 0, 1], False),
@@ -111,7 +120,9 @@ def test_a_mode_without_room_is_refused() -> None:
 
 @dataclass(frozen=True)
 class Patient(ob.PythonPolicy):
-    """Waits ``waits`` times before anything, then takes the first option; remembers how often within a run only."""
+    """Waits ``waits`` times before anything, then takes the first option; remembers how often
+    within a run only.
+    """
 
     waits: int = 1
 
@@ -128,18 +139,46 @@ class Patient(ob.PythonPolicy):
 
 
 def test_a_policy_is_a_solver_too() -> None:
-    """At once: a 0–2, b 2–4: 200 + 120. A wait: both from 1 to 5, the device idles for 1 s: 5 + 200 + 150."""
-    assert [ob.solve(fast_and_slow(), Patient(waits)).objective for waits in (0, 1)] == [320.0, 355.0]
+    """At once: a 0–2, b 2–4: 200 + 120. A wait: both from 1 to 5, the device idles for 1 s: 5 + 200
+    + 150.
+    """
+    assert [ob.solve(fast_and_slow(), Patient(waits)).objective for waits in (0, 1)] == [
+        320.0,
+        355.0,
+    ]
 
 
 def test_a_simulation_is_verified_and_bounded() -> None:
     done = ob.simulate(fast_and_slow(), first_option)
-    assert (done.end, done.arrivals, done.completed, done.in_progress, done.queue_end) == ("complete", 2, 2, 0, 0)
-    assert done.objective == 320.0 and done.verified and done.metrics["energy_j"] == done.energy_j == 200.0
-    assert isinstance(done.bound, float) and done.bound <= 320.0 and done.gap == pytest.approx(1 - done.bound / 320.0)
+    assert (done.end, done.arrivals, done.completed, done.in_progress, done.queue_end) == (
+        "complete",
+        2,
+        2,
+        0,
+        0,
+    )
+    assert (
+        done.objective == 320.0
+        and done.verified
+        and done.metrics["energy_j"] == done.energy_j == 200.0
+    )
+    assert (
+        isinstance(done.bound, float)
+        and done.bound <= 320.0
+        and done.gap == pytest.approx(1 - done.bound / 320.0)
+    )
     # a from 0 to 2, b released at 1 from 2 to 4: 2 and 3 s in the system, 2 s each at work.
-    assert done.latency_s["sojourn"]["mean"] == 2.5 and done.latency_s["service"] == {"mean": 2, "p50": 2, "p95": 2, "p99": 2}
-    assert done.decisions == 2 and done.decision_ms is not None and set(done.decision_ms) == {"p50", "p99"}
+    assert done.latency_s["sojourn"]["mean"] == 2.5 and done.latency_s["service"] == {
+        "mean": 2,
+        "p50": 2,
+        "p95": 2,
+        "p99": 2,
+    }
+    assert (
+        done.decisions == 2
+        and done.decision_ms is not None
+        and set(done.decision_ms) == {"p50", "p99"}
+    )
     assert done.policy == "first_option" and done.j_per_unit == 100.0
 
 
@@ -147,20 +186,36 @@ def test_a_simulation_is_verified_and_bounded() -> None:
 def test_a_simulation_stops_at_its_horizon(policy: Any) -> None:
     """At 3 s: a done, b half way; 100 J and half of b's 100 J, and no idle device."""
     done = ob.simulate(fast_and_slow(), policy, horizon_s=3.0)
-    assert (done.end, done.now_s, done.completed, done.in_progress, done.queue_end) == ("horizon", 3.0, 1, 1, 0)
-    assert done.energy_j == pytest.approx(150.0) and done.objective is None and done.gap is None and done.verified
+    assert (done.end, done.now_s, done.completed, done.in_progress, done.queue_end) == (
+        "horizon",
+        3.0,
+        1,
+        1,
+        0,
+    )
+    assert (
+        done.energy_j == pytest.approx(150.0)
+        and done.objective is None
+        and done.gap is None
+        and done.verified
+    )
     assert done.units_done == 1.0
 
 
 def test_the_rest_of_a_cut_run_counts() -> None:
-    """The only task ends at 2; another is released at 100: until 50 the device idles for 48 s at 5 W."""
+    """The only task ends at 2; another is released at 100: until 50 the device idles for 48 s at 5
+    W.
+    """
     m = ob.Model("idle", time="seconds")
     gpu = m.pool("gpu", idle_w=5)
     for release in (0, 100):
         m.task(modes=[m.mode(gpu, time_s=2, energy_j=100)], release_s=release)
     m.minimize(energy_j=1.0)
     done = ob.simulate(m.build(), "fcfs", horizon_s=50.0)
-    assert done.energy_j == pytest.approx(100 + 48 * 5) and (done.arrivals, done.completed) == (1, 1)
+    assert done.energy_j == pytest.approx(100 + 48 * 5) and (done.arrivals, done.completed) == (
+        1,
+        1,
+    )
 
 
 def test_a_fault_costs_what_it_costs() -> None:
@@ -191,7 +246,9 @@ def test_what_cannot_be_simulated_is_refused() -> None:
         ob.simulate(fast_and_slow(), "cpsat")
     with pytest.raises(ob.ParameterError, match="horizon_s is -1"):
         ob.simulate(fast_and_slow(), "fcfs", horizon_s=-1)
-    with pytest.raises(ob.ParameterError, match="depth: parameters can only be given with the name of a policy"):
+    with pytest.raises(
+        ob.ParameterError, match="depth: parameters can only be given with the name of a policy"
+    ):
         ob.simulate(fast_and_slow(), first_option, params={"depth": 3})
     with pytest.raises(ob.ParameterError, match="seed is -1"):
         ob.simulate(fast_and_slow(), first_option, seed=-1)

@@ -25,7 +25,9 @@ def policy() -> Policy:
     return solver
 
 
-@pytest.mark.parametrize("spec", ["jobshop:jobs=6,machines=5", "flexible_jobshop", "rcpsp", "gpu_dag:tasks=20"])
+@pytest.mark.parametrize(
+    "spec", ["jobshop:jobs=6,machines=5", "flexible_jobshop", "rcpsp", "gpu_dag:tasks=20"]
+)
 def test_portions_do_not_matter(spec: str) -> None:
     instance = load_target(spec, 1)
     whole, portions = Sampler(instance, 5), Sampler(instance, 5)
@@ -37,17 +39,24 @@ def test_portions_do_not_matter(spec: str) -> None:
         assert np.array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("spec", ["jobshop:jobs=6,machines=5", "flexible_jobshop", "rcpsp", "gpu_dag:tasks=20"])
+@pytest.mark.parametrize(
+    "spec", ["jobshop:jobs=6,machines=5", "flexible_jobshop", "rcpsp", "gpu_dag:tasks=20"]
+)
 def test_more_samples_are_never_worse(spec: str) -> None:
     instance = load_target(spec, 2)
-    runs = [ob.solve(instance, "random_rules", work_limit=k, seed=3, bound=False) for k in (1, 10, 100, 400)]
+    runs = [
+        ob.solve(instance, "random_rules", work_limit=k, seed=3, bound=False)
+        for k in (1, 10, 100, 400)
+    ]
     objectives = [run.objective for run in runs if isinstance(run.objective, float)]
     assert len(objectives) == 4 and objectives == sorted(objectives, reverse=True)
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_rule_of_the_best_sample_makes_it_again(seed: int) -> None:
-    """What the search says it is worth is what the verifier says of the schedule that the rule makes."""
+    """What the search says it is worth is what the verifier says of the schedule that the rule
+    makes.
+    """
     instance = mixed_instance(seed)
     sampler = Sampler(instance, seed)
     if instance.preemptive or not sampler.sample(80):
@@ -73,7 +82,9 @@ def test_no_sample_beats_the_optimum(seed: int) -> None:
 
 
 def test_a_small_shop_is_solved() -> None:
-    """Two jobs, x then y for 3 and 2, y then x for 2 and 4: x is busy for 7 and nothing can come before: 7 is reached."""
+    """Two jobs, x then y for 3 and 2, y then x for 2 and 4: x is busy for 7 and nothing can come
+    before: 7 is reached.
+    """
     m = ob.Model("two jobs")
     x, y = m.pool("x"), m.pool("y")
     a = m.task("a", modes=[m.mode(x, time_s=3)])
@@ -85,7 +96,9 @@ def test_a_small_shop_is_solved() -> None:
 
 
 def test_a_limit_ranks_first() -> None:
-    """At most 80 J: the slow mode, which no objective of time would choose, is found because the fast one breaks the limit."""
+    """At most 80 J: the slow mode, which no objective of time would choose, is found because the
+    fast one breaks the limit.
+    """
     m = ob.Model("budget")
     gpu = m.pool("gpu", idle_w=5)
     m.task("work", modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)])
@@ -107,12 +120,20 @@ def test_the_policy_plays_what_the_solver_finds() -> None:
 def test_a_warm_start_is_only_improved() -> None:
     instance = load_target("jobshop:jobs=8,machines=5", 6)
     first = ob.solve(instance, "random_rules", work_limit=500, seed=1, bound=False)
-    again = ob.solve(instance, "random_rules", work_limit=5, seed=2, bound=False, warm_start=first.schedule)
-    assert isinstance(first.objective, float) and isinstance(again.objective, float) and again.objective <= first.objective
+    again = ob.solve(
+        instance, "random_rules", work_limit=5, seed=2, bound=False, warm_start=first.schedule
+    )
+    assert (
+        isinstance(first.objective, float)
+        and isinstance(again.objective, float)
+        and again.objective <= first.objective
+    )
 
 
 def reversible() -> Instance:
-    """a before b, released at 5, in one of two modes of 1 and 3 s on x; b takes x and two devices of y."""
+    """a before b, released at 5, in one of two modes of 1 and 3 s on x; b takes x and two devices
+    of y.
+    """
     m = ob.Model("reversible")
     x, y = m.pool("x"), m.pool("y", count=4)
     a = m.task("a", modes=[m.mode(x, time_s=1), m.mode(x, time_s=3)], release_s=5)
@@ -123,7 +144,11 @@ def reversible() -> Instance:
 
 def test_time_backwards() -> None:
     back = reversed_instance(reversible())
-    assert (back.edges.source.tolist(), back.edges.target.tolist(), back.tasks.release.tolist()) == ([1], [0], [0, 0])
+    assert (
+        back.edges.source.tolist(),
+        back.edges.target.tolist(),
+        back.tasks.release.tolist(),
+    ) == ([1], [0], [0, 0])
 
 
 def test_loads_are_work_per_device() -> None:

@@ -1,4 +1,6 @@
-"""The solver ``cpsat``: optima by hand and by brute force, determinism, warm starts, statuses, interrupts."""
+"""The solver ``cpsat``: optima by hand and by brute force, determinism, warm starts, statuses,
+interrupts.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from optbench.sim.primal import Improver
 from tests.reference.brute_force import brute_force
 from tests.reference.random_instances import tiny_instance
 
-# la01 without its name: 10 jobs on 5 machines, optimum 666 = the work of machine 4 with its least head and tail.
+# la01 without its name: 10 jobs on 5 machines, optimum 666 = the work of machine 4 with its least
+# head and tail.
 FT06 = """6 6
 2 1 0 3 1 6 3 7 5 3 4 6
 1 8 2 5 4 10 5 10 0 10 3 4
@@ -36,7 +39,9 @@ def run_on(instance: Instance, **options: object) -> Run:
 
 
 def two_machines() -> Instance:
-    """Jobs of (2, 3), (4, 1) on machines a then b: Johnson's rule 2 + 3 .. a: 0-2-6, b: 2-5, 6-7: makespan 7."""
+    """Jobs of (2, 3), (4, 1) on machines a then b: Johnson's rule 2 + 3 .. a: 0-2-6, b: 2-5, 6-7:
+    makespan 7.
+    """
     m = ob.Model("johnson")
     a, b = m.pool("a"), m.pool("b")
     for first, second in ((2, 3), (4, 1)):
@@ -119,10 +124,14 @@ def test_a_stop_request_ends_the_search_and_keeps_the_incumbent(data_dir: Path) 
 def test_a_time_limit_leaves_incumbent_and_bound(data_dir: Path) -> None:
     run = run_on(format_registry.load(data_dir / "jobshop" / "ta41.txt"), time_limit_s=2.0)
     assert run.termination == "time_limit"
-    assert run.objective is not None and run.bound is not None and 1850 <= run.bound <= run.objective
+    assert (
+        run.objective is not None and run.bound is not None and 1850 <= run.bound <= run.objective
+    )
 
 
-@pytest.mark.parametrize("path", ["jobshop/la01.txt", "flexible-jobshop/mk01.txt", "rcpsp/j30/j30_10_7.rcp"])
+@pytest.mark.parametrize(
+    "path", ["jobshop/la01.txt", "flexible-jobshop/mk01.txt", "rcpsp/j30/j30_10_7.rcp"]
+)
 def test_the_compiled_heuristics_find_verified_schedules(path: str, data_dir: Path) -> None:
     instance = format_registry.load(data_dir / path)
     found = []

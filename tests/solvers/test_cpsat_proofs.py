@@ -120,9 +120,7 @@ def finer(instance: Instance, factor: float) -> Instance:
         instance,
         tick_s=instance.tick_s / factor,
         horizon=None if instance.horizon is None else int(instance.horizon * factor),
-        tasks=replace(
-            tasks, release=tasks.release * int(factor), deadline=tasks.deadline * factor
-        ),
+        tasks=replace(tasks, release=tasks.release * int(factor), deadline=tasks.deadline * factor),
         tariffs=None if tariffs is None else replace(tariffs, times=tariffs.times * int(factor)),
         limits=replace(instance.limits, metric_max=limits),
     )
@@ -160,7 +158,9 @@ def test_where_no_scale_is_exact_the_error_is_stated_and_small() -> None:
 
 
 def test_a_known_bound_cuts_nothing_off_in_coarse_ticks() -> None:
-    """Seed 118 of the second verifier at 1e9 ticks: the floor of a bound proved before left only sums above the optimum."""
+    """Seed 118 of the second verifier at 1e9 ticks: the floor of a bound proved before left only
+    sums above the optimum.
+    """
     scale = next(scale for scale in SCALES if scale.name == "1e9 ticks")
     instance = instance_of(drawn(118, scale))
     result = ob.solve(instance, "cpsat", time_limit_s=5)

@@ -1,4 +1,6 @@
-"""What would cost CP-SAT's search time without saying more: second searches, trials that cannot be refuted, idle heuristics."""
+"""What would cost CP-SAT's search time without saying more: second searches, trials that cannot be
+refuted, idle heuristics.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,13 @@ def two_energies() -> Instance:
     return m.build()
 
 
-@pytest.mark.parametrize("target", ["jobshop:jobs=4,machines=3", "rcpsp:activities=8", "flexible_jobshop:jobs=3"])
+@pytest.mark.parametrize(
+    "target", ["jobshop:jobs=4,machines=3", "rcpsp:activities=8", "flexible_jobshop:jobs=3"]
+)
 def test_a_makespan_is_its_own_objective(target: str) -> None:
-    """Nothing is scaled, rounded or searched again; the end is the only term, with the coefficient 1."""
+    """Nothing is scaled, rounded or searched again; the end is the only term, with the coefficient
+    1.
+    """
     view = build(load_target(target, 1))
     assert list(view.model.proto.objective.coeffs) == [1]
     assert view.numbers.scale == 1 and view.numbers.charge == 0 and view.numbers.loss == 0
@@ -89,8 +95,14 @@ def test_scales_that_leave_as_much_are_passed_over(monkeypatch: pytest.MonkeyPat
 
 
 def test_no_makespan_of_a_known_schedule_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trials that cannot be refuted take longest: la16 was proved in 1.7 s instead of 7.9 s without them."""
-    instance, tried, refutes = load_target("jobshop:jobs=6,machines=6", 1), list[int](), destructive._refutes
+    """Trials that cannot be refuted take longest: la16 was proved in 1.7 s instead of 7.9 s without
+    them.
+    """
+    instance, tried, refutes = (
+        load_target("jobshop:jobs=6,machines=6", 1),
+        list[int](),
+        destructive._refutes,
+    )
 
     def recorded(trial: Any, makespan: int, *rest: Any) -> bool:
         tried.append(makespan)
@@ -105,7 +117,9 @@ def test_no_makespan_of_a_known_schedule_is_tried(monkeypatch: pytest.MonkeyPatc
     run.prove_bounds(10.0)
     end = int(best.schedule.end.max())
     assert all(makespan < end for makespan in tried)
-    bounds = [bound for bound in lower_bounds(instance, "auto", 10.0, float(end)) if bound.certificate]
+    bounds = [
+        bound for bound in lower_bounds(instance, "auto", 10.0, float(end)) if bound.certificate
+    ]
     assert bounds[0].value <= end
     assert prove(instance, str(bounds[0].certificate), again=True).value == bounds[0].value
 
@@ -114,7 +128,9 @@ def test_heuristics_that_find_nothing_give_way() -> None:
     class Improver:
         looks = 0
 
-        def run(self, target: Any, report: Any, stop: Any, seconds: float, chunks: Any, spared: int) -> None:
+        def run(
+            self, target: Any, report: Any, stop: Any, seconds: float, chunks: Any, spared: int
+        ) -> None:
             while not stop():
                 self.looks += 1
 

@@ -34,7 +34,9 @@ def test_without_sharing_the_bound_stays_below_the_optimum(seed: int) -> None:
 @pytest.fixture(scope="module")
 def graph() -> tuple[Instance, float]:
     """Seven tasks with transfers under a limit on the makespan, and the optimum."""
-    instance = load_target("gpu_dag:tasks=7,gpus=4,types=2,clocks=3", 3).with_limits(makespan_s=260.0)
+    instance = load_target("gpu_dag:tasks=7,gpus=4,types=2,clocks=3", 3).with_limits(
+        makespan_s=260.0
+    )
     result = ob.solve(instance, work_limit=60)
     assert result.status == "optimal" and isinstance(result.objective, float)
     return instance, result.objective
@@ -42,7 +44,9 @@ def graph() -> tuple[Instance, float]:
 
 @pytest.mark.parametrize("shares", [(1e-9, 1e-9, 1.0), (1e-9, 1e-9, 1e-9), (1e-9, 0.5, 1.0)])
 def test_each_stage_alone_finds_the_optimum(
-    graph: tuple[Instance, float], shares: tuple[float, float, float], monkeypatch: pytest.MonkeyPatch
+    graph: tuple[Instance, float],
+    shares: tuple[float, float, float],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     instance, optimum = graph
     for name, share in zip(("PLAIN_SHARE", "UNSHARED_SHARE", "MIXED_SHARE"), shares, strict=True):
@@ -71,8 +75,8 @@ def test_an_unshared_optimum_that_happens_to_fit_closes() -> None:
 
 
 def test_one_that_does_not_fit_is_a_bound_and_no_schedule() -> None:
-    # On one device both tasks need their fast mode: 200 J. Sharing nothing but the load of 20 s they need it too; without
-    # an incumbent nothing is closed.
+    # On one device both tasks need their fast mode: 200 J. Sharing nothing but the load of 20 s
+    # they need it too; without an incumbent nothing is closed.
     run = two_tasks(1)
     assert not _cpsat_search.bound_unshared(run.instance, run)
     assert run.best is None and run.rejected == [] and run.bound == 200

@@ -22,7 +22,9 @@ from .test_highs import solved
 
 @pytest.mark.parametrize("priced", [False, True])
 def test_a_billion_ticks_in_which_nothing_runs_take_no_memory(priced: bool) -> None:
-    """Four tasks of no length released at 1e9 ticks: one column per task, and rows over no tick (15 GB before)."""
+    """Four tasks of no length released at 1e9 ticks: one column per task, and rows over no tick (15
+    GB before).
+    """
     m = ob.Model("zero", tick_s=1e-9)
     gpu = m.pool("gpu", 2, idle_w=3.0)
     for _ in range(4):
@@ -38,12 +40,15 @@ def test_a_billion_ticks_in_which_nothing_runs_take_no_memory(priced: bool) -> N
     run = solved(instance, Highs("time_indexed", first=False))
     assert tracemalloc.get_traced_memory()[1] < 50e6
     tracemalloc.stop()
-    # 4 · 5 J and 6 W for a second; at 2 USD/kWh from half a second on, 20 J there and 3 J at each price.
+    # 4 · 5 J and 6 W for a second; at 2 USD/kWh from half a second on, 20 J there and 3 J at each
+    # price.
     assert run.objective == pytest.approx((20 * 2 + 3 + 3 * 2) / 3.6e6 if priced else 26.0)
 
 
 def test_ticks_are_counted_before_anything_is_built() -> None:
-    """A tariff that varies, paid until completion, has one column per tick between the critical path and the end."""
+    """A tariff that varies, paid until completion, has one column per tick between the critical
+    path and the end.
+    """
     m = ob.Model("long", tick_s=1e-6)
     gpu = m.pool("gpu", idle_w=3.0)
     for _ in range(2):
@@ -63,19 +68,28 @@ def test_busy_ticks_by_hand() -> None:
 
 @pytest.mark.parametrize("factor", [1e9, 1e12])
 def test_bounds_hold_in_fine_ticks(factor: float) -> None:
-    """Seed 29 in ticks of 1e-9: with times of 1e10 in its rows HiGHS proved 11.25 where the optimum is 10.21."""
+    """Seed 29 in ticks of 1e-9: with times of 1e10 in its rows HiGHS proved 11.25 where the optimum
+    is 10.21.
+    """
     for seed in (29, 87, 124):
         both = in_fine_ticks(tiny_instance(seed), factor)
         if both is None or "tariffs" in both[1].features:
             continue
-        best, run = solved(both[0], Highs("disjunctive", first=False)), solved(both[1], Highs("disjunctive", first=False))
+        best, run = (
+            solved(both[0], Highs("disjunctive", first=False)),
+            solved(both[1], Highs("disjunctive", first=False)),
+        )
         assert run.objective == pytest.approx(best.objective, rel=1e-7)
         assert run.bound is not None and best.objective is not None
         assert best.objective * (1 - 1e-6) <= run.bound <= best.objective * (1 + 1e-9)
 
 
 def test_limits_of_tiny_numbers_hold() -> None:
-    """Seed 671 of the second verifier: a level held at 5.9e-10 g is below what HiGHS sees of a row."""
+    """Seed 671 of the second verifier: a level held at 5.9e-10 g is below what HiGHS sees
+    of a row.
+    """
     scale = next(scale for scale in SCALES if scale.name == "1 tick")
     result = ob.solve(instance_of(drawn(671, scale)), "highs", time_limit_s=10)
-    assert isinstance(result.objective, tuple) and result.objective[2] == pytest.approx(7.35133, rel=1e-9)
+    assert isinstance(result.objective, tuple) and result.objective[2] == pytest.approx(
+        7.35133, rel=1e-9
+    )

@@ -1,4 +1,6 @@
-"""What a network does beside what it is fed: the same inputs, prices and dual without the network, as options of the policies."""
+"""What a network does beside what it is fed: the same inputs, prices and dual without the network,
+as options of the policies.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def two_sites() -> Instance:
 
 @pytest.mark.parametrize(("price_w", "modes"), [("5", [0, 1]), ("19", [0, 1]), ("21", [1, 1])])
 def test_without_the_network_the_least_cost_is_taken(price_w: str, modes: list[int]) -> None:
-    """10 + 2 μ against 30 + μ: cheap below μ = 20 W. The second job finds the cheap device taken below that."""
+    """10 + 2 μ against 30 + μ: cheap below μ = 20 W. The second job finds the cheap device taken
+    below that.
+    """
     schedule = played(two_sites(), "chsac_af", price_w=price_w, network="no")
     assert schedule.mode[np.argsort(schedule.task)].tolist() == modes
 
@@ -73,7 +77,9 @@ def test_any_checkpoint_can_be_played_without_its_network(tmp_path: Path) -> Non
 
 
 def test_the_papers_way_is_shown_no_regrets() -> None:
-    """Regrets are the answer to a part of the problem; as printed a state is what the sites are like."""
+    """Regrets are the answer to a part of the problem; as printed a state is what the sites are
+    like.
+    """
     assert SiteTraining(mode="paper").full.seen == "sites" and SiteTraining().full.seen == "regrets"
     rows = {}
     for seen in ("regrets", "sites"):
@@ -106,7 +112,9 @@ def test_what_is_seen_is_kept_in_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_the_temperature_of_the_papers_way_can_follow_its_entropy() -> None:
-    """At the networks' rate 3,000 steps change its logarithm by less than one: it could not leave where it began."""
+    """At the networks' rate 3,000 steps change its logarithm by less than one: it could not leave
+    where it began.
+    """
     full = SiteTraining(mode="paper").full
     assert full.temperature == 1.0 and full.temperature_rate == 1e-2
     corrected = SiteTraining().full

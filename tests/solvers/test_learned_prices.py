@@ -51,11 +51,15 @@ def test_what_was_learned_has_the_size_of_the_network() -> None:
     assert learned().shape == (SIZE + EXTRA,)
 
 
-def test_without_patience_and_prices_each_job_begins_where_its_energy_costs_least(day: Instance) -> None:
+def test_without_patience_and_prices_each_job_begins_where_its_energy_costs_least(
+    day: Instance,
+) -> None:
     """The first job meets an empty plant: its mode is the cheapest of those considered, by hand."""
     board = board_of(day)
     free = np.zeros_like(board.rate)
-    schedule = play_plans(board, plans_of(board, free, mu=0.0, kappa=0.0, patience_h=0.0, room=1.0)).schedule
+    schedule = play_plans(
+        board, plans_of(board, free, mu=0.0, kappa=0.0, patience_h=0.0, room=1.0)
+    ).schedule
     assert schedule is not None
     modes = day.modes
     net = modes.energy_per_unit_j - day.mode_rest_w * modes.time_per_unit_s

@@ -1,4 +1,6 @@
-"""lp_guided: prices by hand, schedules no worse than simple rules, nothing known before its time, the same again."""
+"""lp_guided: prices by hand, schedules no worse than simple rules, nothing known before its time,
+the same again.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,9 @@ def two_pools(tasks: int = 10) -> Instance:
 
 
 def test_prices_and_shares_are_those_of_the_dual() -> None:
-    """a tasks on x, 10 − a on y: C = a = 2 (10 − a), so a = 20/3. A second of C is shared by the pools, and a task costs the same
-    on both: p_x + p_y = 1 and p_x = 2 p_y."""
+    """a tasks on x, 10 − a on y: C = a = 2 (10 − a), so a = 20/3. A second of C is shared by the
+    pools, and a task costs the same on both: p_x + p_y = 1 and p_x = 2 p_y.
+    """
     known = guide(two_pools(), math.inf)
     assert known.pool_price == pytest.approx([2 / 3, 1 / 3])
     assert known.value == pytest.approx(20 / 3)
@@ -58,10 +61,15 @@ def test_prices_and_shares_are_those_of_the_dual() -> None:
 
 
 def test_a_mode_the_programme_does_without_loses_what_it_costs() -> None:
-    """Energy alone counts: 3 units take 30 J at the low clock and 45 J at the high one, which loses 15 J."""
+    """Energy alone counts: 3 units take 30 J at the low clock and 45 J at the high one, which loses
+    15 J.
+    """
     m = ob.Model("clocks")
     pool = m.pool("x", count=1)
-    m.task(units=3.0, modes=[m.mode(pool, time_s=2.0, energy_j=10.0), m.mode(pool, time_s=1.0, energy_j=15.0)])
+    m.task(
+        units=3.0,
+        modes=[m.mode(pool, time_s=2.0, energy_j=10.0), m.mode(pool, time_s=1.0, energy_j=15.0)],
+    )
     m.minimize(energy_j=1.0)
     known = guide(m.build(), math.inf)
     assert known.share == pytest.approx([1.0, 0.0])
@@ -86,7 +94,10 @@ def test_it_is_no_worse_than_the_simple_rules(name: str) -> None:
 
 def test_the_same_seed_and_work_give_the_same_schedule() -> None:
     instance = GpuDag(tasks=30, gpus=8).instance(2)
-    first, second = (api.solve(instance, "lp_guided", work_limit=2.0, seed=3, bound=False).schedule for _ in range(2))
+    first, second = (
+        api.solve(instance, "lp_guided", work_limit=2.0, seed=3, bound=False).schedule
+        for _ in range(2)
+    )
     assert first is not None and second is not None
     assert np.array_equal(first.mode, second.mode) and np.array_equal(first.start, second.start)
 
@@ -118,7 +129,11 @@ def test_without_an_answer_in_time_windows_guide_it() -> None:
 @pytest.mark.parametrize("name", ["layered", "pipeline", "prices"])
 def test_online_it_ends_every_task(name: str) -> None:
     instance = SETTINGS[name].instance(2)
-    schedule = LpGuided(steps=100, roundings=2, resolve_every=0.3).play(instance, np.random.default_rng(0)).schedule
+    schedule = (
+        LpGuided(steps=100, roundings=2, resolve_every=0.3)
+        .play(instance, np.random.default_rng(0))
+        .schedule
+    )
     assert schedule is not None and verify(instance, schedule).feasible
 
 
@@ -137,10 +152,14 @@ def arriving(last_units: float) -> Instance:
 def test_online_nothing_is_known_before_its_release() -> None:
     made = []
     for last_units in (100.0, 2000.0):
-        trace = LpGuided(steps=200, roundings=2).play(arriving(last_units), np.random.default_rng(0))
+        trace = LpGuided(steps=200, roundings=2).play(
+            arriving(last_units), np.random.default_rng(0)
+        )
         assert trace.schedule is not None
         early = trace.schedule.start < 300
-        made.append((trace.schedule.task[early], trace.schedule.mode[early], trace.schedule.start[early]))
+        made.append(
+            (trace.schedule.task[early], trace.schedule.mode[early], trace.schedule.start[early])
+        )
     for one, other in zip(*made, strict=True):
         assert np.array_equal(one, other)
 
@@ -153,7 +172,9 @@ def test_online_it_goes_on_after_a_fault() -> None:
 
 
 def test_what_is_left_keeps_running_tasks_to_their_modes() -> None:
-    """Two tasks of 4 s on two devices, one of them first; at 1 s three quarters of both are left, in modes of their own."""
+    """Two tasks of 4 s on two devices, one of them first; at 1 s three quarters of both are left,
+    in modes of their own.
+    """
     m = ob.Model("left", time="seconds")
     pool = m.pool("x", count=2)
     for _ in range(3):
@@ -170,19 +191,28 @@ def test_what_is_left_keeps_running_tasks_to_their_modes() -> None:
     assert rest.instance.tasks.release.tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize(("field", "value"), [("roundings", -1), ("steps", -5), ("resolve_every", 0.0), ("resolve_every", -1.0)])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("roundings", -1), ("steps", -5), ("resolve_every", 0.0), ("resolve_every", -1.0)],
+)
 def test_parameters_out_of_range_are_named(field: str, value: float) -> None:
     with pytest.raises(ParameterError, match=f"lp_guided: {field} is {value}"):
         load_solver("lp_guided", {field: value})
 
 
 def test_it_decides_without_a_search() -> None:
-    assert ob.simulate(SETTINGS["tight"], LpGuided(search=False, roundings=1), bound=False).end == "complete"
+    assert (
+        ob.simulate(SETTINGS["tight"], LpGuided(search=False, roundings=1), bound=False).end
+        == "complete"
+    )
 
 
 def test_it_says_why_it_stopped() -> None:
     assert ob.solve(two_pools(), "lp_guided", work_limit=1, bound=False).termination == "work_limit"
-    assert ob.solve(two_pools(1000), "lp_guided", time_limit_s=0.2, bound=False).termination == "time_limit"
+    assert (
+        ob.solve(two_pools(1000), "lp_guided", time_limit_s=0.2, bound=False).termination
+        == "time_limit"
+    )
 
 
 def test_it_says_what_is_wrong_where_nothing_is_feasible() -> None:

@@ -1,4 +1,6 @@
-"""Policies that carry names of the CHSAC-AF paper's simulator, on cases derived by hand from what its code does."""
+"""Policies that carry names of the CHSAC-AF paper's simulator, on cases derived by hand from what
+its code does.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def starts(schedule: Schedule) -> list[float]:
 
 
 def one_device() -> Instance:
-    """A job runs from 0 to 10; training that came at 1 and inference that came at 2 wait for its device."""
+    """A job runs from 0 to 10; training that came at 1 and inference that came at 2 wait for its
+    device.
+    """
     m = ob.Model("one device", tick_s=1.0)
     gpu = m.pool("gpu")
     training, inference = (
@@ -48,13 +52,17 @@ def one_device() -> Instance:
 
 @pytest.mark.parametrize("solver", WITH_PRIORITY)
 def test_inference_is_served_first_unless_that_is_switched_off(solver: str) -> None:
-    """First: inference 10 to 15, training from 15. Without: training 10 to 20, inference from 20."""
+    """First: inference 10 to 15, training from 15. Without: training 10 to 20, inference
+    from 20.
+    """
     assert starts(played(one_device(), solver)) == [0.0, 15.0, 10.0]
     assert starts(played(one_device(), solver, inf_priority="no")) == [0.0, 10.0, 20.0]
 
 
 def two_sites(prices: bool = False) -> Instance:
-    """Two jobs at 0 and one at 1, 10 s each. Thrifty: one device, 5 W. Wasteful: two devices, 8 W each, cheaper by the hour."""
+    """Two jobs at 0 and one at 1, 10 s each. Thrifty: one device, 5 W. Wasteful: two devices, 8 W
+    each, cheaper by the hour.
+    """
     m = ob.Model("two sites", tick_s=1.0)
     here, there = m.place("here"), m.place("there")
     if prices:
@@ -87,7 +95,9 @@ def test_eco_route_sends_all_to_the_thriftiest_site_however_full_it_is() -> None
 
 
 def test_eco_route_by_cost_and_by_carbon() -> None:
-    """5 J at 0.4 are dearer than 8 J at 0.2; with the same carbon in both places the thrifty one is cleaner."""
+    """5 J at 0.4 are dearer than 8 J at 0.2; with the same carbon in both places the thrifty one is
+    cleaner.
+    """
     assert set(played(two_sites(prices=True), "eco_route", objective="cost").mode.tolist()) == {1}
     assert set(played(two_sites(prices=True), "eco_route", objective="carbon").mode.tolist()) == {0}
     policy = load_solver("eco_route:objective=cost")[1]
@@ -114,7 +124,9 @@ def test_inference_takes_the_top_clock_in_the_default_policy() -> None:
 
 
 def test_what_does_something_else_has_another_name() -> None:
-    """The capped policies keep a cap at every moment, the routers mind what is free: neither is in the authors' code."""
+    """The capped policies keep a cap at every moment, the routers mind what is free: neither is in
+    the authors' code.
+    """
     for name in ("cap_uniform", "cap_greedy"):
         with pytest.raises(ob.OptbenchError, match=name):
             load_solver(name)

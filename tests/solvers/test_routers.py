@@ -13,9 +13,17 @@ from optbench.plugins.discovery import load_problem, load_solver
 from optbench.plugins.policy import Policy
 
 ROUTERS = (
-    "greedy", "least_loaded", "threshold_index", "drift_penalty", "cost_route", "carbon_route", "cheap_hours", "lp_guided",
-    "cap_by_site", "cap_by_job",
-)  # fmt: skip
+    "greedy",
+    "least_loaded",
+    "threshold_index",
+    "drift_penalty",
+    "cost_route",
+    "carbon_route",
+    "cheap_hours",
+    "lp_guided",
+    "cap_by_site",
+    "cap_by_job",
+)
 
 
 def stream(spec: str = "geo_dc:days=0.1,shrink=0.2", seed: int = 500) -> Instance:
@@ -82,23 +90,31 @@ def test_a_cap_is_kept_by_the_two_that_keep_one() -> None:
 
 @pytest.mark.parametrize("solver", ["drift_penalty", "lp_guided"])
 def test_a_latency_budget_is_met(solver: str) -> None:
-    """Jobs of 50,000 units take an hour on one GPU and some minutes on eight; the first come before anything is known."""
+    """Jobs of 50,000 units take an hour on one GPU and some minutes on eight; the first come before
+    anything is known.
+    """
     instance = stream("geo_dc:days=0.5,shrink=0.2,rate=0.004")
-    loose, tight = (ob.solve(instance, f"{solver}:latency_budget_s={budget}") for budget in (3000, 1200))
+    loose, tight = (
+        ob.solve(instance, f"{solver}:latency_budget_s={budget}") for budget in (3000, 1200)
+    )
     assert tight.metrics["sojourn_censored_s"] <= 1200 * 1.05
     assert loose.metrics["sojourn_censored_s"] <= 3000 * 1.05
     assert loose.metrics["j_per_unit"] < tight.metrics["j_per_unit"]
 
 
 def test_greedy_is_near_the_least_energy() -> None:
-    """The gap to the fluid bound at its own work; what is left is the ramp at the beginning and the end of a short day."""
+    """The gap to the fluid bound at its own work; what is left is the ramp at the beginning and the
+    end of a short day.
+    """
     solution = ob.solve(stream("geo_dc:days=0.5,shrink=0.2,rate=0.004"), "greedy")
     assert solution.metrics["gap_offered"] < 0.06
 
 
 def test_the_price_of_carbon_moves_work_to_clean_sites() -> None:
     instance = stream("geo_dc:days=0.1,drain=yes,minimize=carbon")
-    assert metric(instance, "carbon_route", "carbon_g") < metric(instance, "least_loaded", "carbon_g")
+    assert metric(instance, "carbon_route", "carbon_g") < metric(
+        instance, "least_loaded", "carbon_g"
+    )
 
 
 def test_lp_guided_searches_what_is_small_and_drained() -> None:

@@ -1,4 +1,6 @@
-"""The rules: schedules derived by hand, every family, and what changes of an instance must and must not change."""
+"""The rules: schedules derived by hand, every family, and what changes of an instance must and must
+not change.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def test_sjf_takes_the_shortest_ready_task() -> None:
 
 
 def test_edf_inherits_the_dates_of_successors() -> None:
-    """x has no date, but y behind it is due at 4 and takes 1: x is due at 3, before z at 5. w, without a date, comes last."""
+    """x has no date, but y behind it is due at 4 and takes 1: x is due at 3, before z at 5. w,
+    without a date, comes last.
+    """
     m = ob.Model("dates")
     gpu = m.pool("gpu")
     m.task("w", modes=[m.mode(gpu, time_s=1)])
@@ -92,8 +96,12 @@ def test_edf_inherits_the_dates_of_successors() -> None:
 
 
 @pytest.mark.parametrize(("slow", "second"), [(3, (0, 3)), (5, (2, 4))])
-def test_heft_waits_for_the_device_on_which_it_ends_first(slow: int, second: tuple[int, int]) -> None:
-    """Fast is 2: the second of two tasks ends at 4 there, so a slow device of 3 is better and one of 5 is not."""
+def test_heft_waits_for_the_device_on_which_it_ends_first(
+    slow: int, second: tuple[int, int]
+) -> None:
+    """Fast is 2: the second of two tasks ends at 4 there, so a slow device of 3 is better and one
+    of 5 is not.
+    """
     m = ob.Model("fast and slow")
     fast, other = m.pool("fast"), m.pool("slow")
     for _ in range(2):
@@ -117,7 +125,9 @@ def thrifty(horizon_s: float | None, slow_j: float, idle_w: float) -> Instance:
     """2 s for 100 J, or 4 s for ``slow_j``."""
     m = ob.Model("thrifty", horizon_s=horizon_s)
     gpu = m.pool("gpu", idle_w=idle_w)
-    m.task("work", modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=slow_j)])
+    m.task(
+        "work", modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=slow_j)]
+    )
     m.minimize(energy_j=1.0)
     return m.build()
 
@@ -129,7 +139,9 @@ def thrifty(horizon_s: float | None, slow_j: float, idle_w: float) -> Instance:
     (None, 90, 50, 0.3, 2),  # 100 + 30 = 130 against 90 + 60 = 150
     (None, 90, 50, 0.0, 4),  # 100 against 90
 ])  # fmt: skip
-def test_min_energy_weighs_energy_and_rest(horizon_s: float | None, slow_j: float, idle_w: float, hold: float, end: int) -> None:
+def test_min_energy_weighs_energy_and_rest(
+    horizon_s: float | None, slow_j: float, idle_w: float, hold: float, end: int
+) -> None:
     assert spans(thrifty(horizon_s, slow_j, idle_w), "min_energy", hold=hold) == {"work": (0, end)}
 
 
@@ -137,7 +149,10 @@ def clocked(tasks: int) -> Instance:
     """One device; at half the clock a task takes 4 s, at three quarters 3 s, at full clock 2 s."""
     m = ob.Model("clocked")
     gpu = m.pool("gpu")
-    modes = [m.mode(gpu, time_s=seconds, energy_j=100, clock=clock) for seconds, clock in ((4, 0.5), (3, 0.75), (2, 1.0))]
+    modes = [
+        m.mode(gpu, time_s=seconds, energy_j=100, clock=clock)
+        for seconds, clock in ((4, 0.5), (3, 0.75), (2, 1.0))
+    ]
     for _ in range(tasks):
         m.task(modes=modes)
     m.minimize(makespan=1.0)
@@ -150,7 +165,9 @@ def clocked(tasks: int) -> Instance:
     (0.5, 1.0, 1.0, [4, 8]),  # never pressed
     (0.7, 0.8, 0.5, [3, 6]),  # 0.75 is nearest to both
 ])  # fmt: skip
-def test_fixed_dvfs_raises_the_clock_above_its_load(low: float, high: float, load: float, ends: list[int]) -> None:
+def test_fixed_dvfs_raises_the_clock_above_its_load(
+    low: float, high: float, load: float, ends: list[int]
+) -> None:
     schedule = play(clocked(2), "fixed_dvfs", low_clock=low, high_clock=high, load=load)
     assert sorted(schedule.end.tolist()) == ends
 
@@ -166,11 +183,18 @@ def test_parameters_out_of_range_are_named(name: str, field: str, value: float) 
 
 @pytest.mark.parametrize("name", RULES)
 def test_no_rule_waits_for_a_mode_that_a_cap_never_allows(name: str) -> None:
-    """2 s at 200 W is above the cap of 150 W for ever; 4 s at 100 W is left, and 5 s for the energy of both together."""
+    """2 s at 200 W is above the cap of 150 W for ever; 4 s at 100 W is left, and 5 s for the energy
+    of both together.
+    """
     m = ob.Model("capped")
     for pool in ("x", "y"):
         gpu = m.pool(pool, idle_w=10)
-        m.task(modes=[m.mode(gpu, time_s=2, energy_j=400, clock=1.0), m.mode(gpu, time_s=4, energy_j=400, clock=0.5)])
+        m.task(
+            modes=[
+                m.mode(gpu, time_s=2, energy_j=400, clock=1.0),
+                m.mode(gpu, time_s=4, energy_j=400, clock=0.5),
+            ]
+        )
     m.limit(power_w=150)
     m.minimize(energy_j=1.0)
     instance = m.build()
@@ -190,7 +214,10 @@ def test_what_needs_nothing_waits_for_nobody(name: str) -> None:
 
 
 def only_allowed(instance: Instance, schedule: Schedule) -> bool:
-    broken = {violation.constraint.partition(":")[0] for violation in verify(instance, schedule).violations}
+    broken = {
+        violation.constraint.partition(":")[0]
+        for violation in verify(instance, schedule).violations
+    }
     return broken <= set(MAY_BREAK)
 
 
@@ -202,7 +229,9 @@ def test_every_family_is_scheduled_up_to_deadlines_and_limits(name: str, seed: i
         trace = rule(name).play(instance, np.random.default_rng(0))
         assert trace.schedule is None or only_allowed(instance, trace.schedule)
         if trace.schedule is None:  # a missing link, or caps under which some task has no mode
-            capped = np.bincount(instance.pairs.task, weights=within_caps(instance)[instance.pairs.mode])
+            capped = np.bincount(
+                instance.pairs.task, weights=within_caps(instance)[instance.pairs.mode]
+            )
             assert np.isinf(instance.links.latency_s).any() or (capped == 0).any()
 
 
@@ -210,7 +239,9 @@ def test_every_family_is_scheduled_up_to_deadlines_and_limits(name: str, seed: i
 @pytest.mark.parametrize("seed", range(0, 60, 3))
 def test_no_rule_beats_the_optimum(name: str, seed: int) -> None:
     instance = tiny_instance(seed)
-    result = ob.solve(instance, name, bound=False) if instance.features <= rule(name).supports else None
+    result = (
+        ob.solve(instance, name, bound=False) if instance.features <= rule(name).supports else None
+    )
     best = brute_force(instance)
     if result is not None and result.verified:
         assert best is not None and isinstance(result.objective, float)
@@ -220,14 +251,20 @@ def test_no_rule_beats_the_optimum(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
-@pytest.mark.parametrize("spec", ["gpu_dag:tasks=30", "jobshop:jobs=6,machines=4", "flexible_jobshop", "rcpsp"])
+@pytest.mark.parametrize(
+    "spec", ["gpu_dag:tasks=30", "jobshop:jobs=6,machines=4", "flexible_jobshop", "rcpsp"]
+)
 def test_permuting_the_tasks_permutes_the_schedule(name: str, spec: str) -> None:
     instance = load_target(spec, 3)
     order = np.random.default_rng(3).permutation(instance.num_tasks)
     other = permuted(instance, order)
-    assert np.array_equal(plant_of(instance).tie[order], plant_of(other).tie), "tasks that nothing tells apart: another seed"
+    assert np.array_equal(plant_of(instance).tie[order], plant_of(other).tie), (
+        "tasks that nothing tells apart: another seed"
+    )
     mine, theirs = play(instance, name), play(other, name)
-    assert np.array_equal(mine.start[np.argsort(mine.task)][order], theirs.start[np.argsort(theirs.task)])
+    assert np.array_equal(
+        mine.start[np.argsort(mine.task)][order], theirs.start[np.argsort(theirs.task)]
+    )
 
 
 @pytest.mark.parametrize("name", ["fcfs", "sjf_backfill", "edf", "heft", "fixed_dvfs"])
@@ -237,17 +274,23 @@ def test_time_does_not_look_at_power(name: str) -> None:
     modes, pools = instance.modes, instance.pools
     twice = replace(
         instance,
-        modes=replace(modes, energy_per_unit_j=2 * modes.energy_per_unit_j, power_w=2 * modes.power_w),
+        modes=replace(
+            modes, energy_per_unit_j=2 * modes.energy_per_unit_j, power_w=2 * modes.power_w
+        ),
         pools=replace(pools, idle_w=2 * pools.idle_w, sleep_w=2 * pools.sleep_w),
         links=replace(instance.links, j_per_gb=2 * instance.links.j_per_gb),
     )
     mine, theirs = play(instance, name), play(twice, name)
     assert np.array_equal(mine.start, theirs.start) and np.array_equal(mine.mode, theirs.mode)
-    assert verify(twice, theirs).metrics["energy_j"] == pytest.approx(2 * verify(instance, mine).metrics["energy_j"], rel=1e-12)
+    assert verify(twice, theirs).metrics["energy_j"] == pytest.approx(
+        2 * verify(instance, mine).metrics["energy_j"], rel=1e-12
+    )
 
 
 def test_equal_keys_are_broken_by_what_tasks_are() -> None:
-    """Of two tasks with one key on one device, the same goes first in either order of declaration."""
+    """Of two tasks with one key on one device, the same goes first in either order of
+    declaration.
+    """
 
     def first(order: tuple[int, int]) -> int:
         m = ob.Model("ties")
@@ -265,7 +308,9 @@ def test_equal_keys_are_broken_by_what_tasks_are() -> None:
 
 
 def test_patience_keeps_a_device_for_what_is_coming() -> None:
-    """y is free at 0; b, more urgent than c, comes there at 1. c takes 4: within patience 0.5, 1 <= 2, the device is kept."""
+    """y is free at 0; b, more urgent than c, comes there at 1. c takes 4: within patience 0.5, 1 <=
+    2, the device is kept.
+    """
     m = ob.Model("coming")
     x, y = m.pool("x"), m.pool("y")
     a = m.task("a", modes=[m.mode(x, time_s=1)])
@@ -274,7 +319,9 @@ def test_patience_keeps_a_device_for_what_is_coming() -> None:
     m.minimize(makespan=1.0)
     instance = m.build()
     for patience, starts in ((0.0, [0, 4, 0]), (0.2, [0, 4, 0]), (0.5, [0, 1, 6])):
-        schedule = run_rule(instance, list_rule(instance, base=[0, 1, 2], end_weight=1.0, patience=patience)).schedule
+        schedule = run_rule(
+            instance, list_rule(instance, base=[0, 1, 2], end_weight=1.0, patience=patience)
+        ).schedule
         assert schedule is not None and schedule.start[np.argsort(schedule.task)].tolist() == starts
 
 
@@ -282,17 +329,27 @@ def test_a_broken_deadline_is_named_with_a_next_step() -> None:
     """min_energy takes the slow mode, 4 s, and the deadline is 3."""
     m = ob.Model("late")
     gpu = m.pool("gpu")
-    m.task("work", modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)], deadline_s=3)
+    m.task(
+        "work",
+        modes=[m.mode(gpu, time_s=2, energy_j=100), m.mode(gpu, time_s=4, energy_j=60)],
+        deadline_s=3,
+    )
     m.minimize(energy_j=1.0)
     result = ob.solve(m.build(), "min_energy")
     assert (result.status, result.objective, result.schedule) == ("unknown", None, None)
     assert result.violations == ("deadline: task work ends at 4, its deadline is 3",)
-    assert result.message is not None and "work ends at 4" in result.message and "-s cpsat" in result.message
+    assert (
+        result.message is not None
+        and "work ends at 4" in result.message
+        and "-s cpsat" in result.message
+    )
     assert ob.solve(m.build(), "random_rules", work_limit=200).objective == 100.0
 
 
 @pytest.mark.parametrize("name", [*RULES, "random_rules"])
 def test_a_rule_as_a_solver_has_time_bound_and_gap(name: str) -> None:
     result = ob.solve("jobshop:jobs=3,machines=2", name, seed=2, time_limit_s=0.5)
-    assert result.time_to_first_s is not None and result.bound is not None and result.gap is not None
+    assert (
+        result.time_to_first_s is not None and result.bound is not None and result.gap is not None
+    )
     assert isinstance(load_solver(name, {})[1], Policy)

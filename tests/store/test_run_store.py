@@ -1,4 +1,6 @@
-"""The store: what was finished is there, whole and once, whatever happened to its writers and its disk."""
+"""The store: what was finished is there, whole and once, whatever happened to its writers and its
+disk.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +69,17 @@ class Child:
 
 
 def test_a_record_comes_back_as_it_was(store: Store) -> None:
-    record = record_of(info={"third": 1 / 3, "tiny": 5e-324, "none": None}, metrics={"energy_j": 0.1 + 0.2})
+    record = record_of(
+        info={"third": 1 / 3, "tiny": 5e-324, "none": None}, metrics={"energy_j": 0.1 + 0.2}
+    )
     assert store.add(record, FILES) is record
     again = Store(store.folder).records()[record.key]
     assert again.to_dict() == record.to_dict() and again.cell.key == record.key
-    assert (again.metrics["energy_j"], again.info["third"], again.total_s) == (0.1 + 0.2, 1 / 3, record.total_s)
+    assert (again.metrics["energy_j"], again.info["third"], again.total_s) == (
+        0.1 + 0.2,
+        1 / 3,
+        record.total_s,
+    )
     assert (store.cell(record.key) / "output.txt").read_bytes() == b"one"
 
 
@@ -94,12 +102,16 @@ def test_a_cell_that_is_run_again_replaces_what_was_seen_and_nothing_newer(store
     assert store.add(second, {"output.txt": b"two"}, replaces=first) is second
     assert store.add(third, {"output.txt": b"three"}, replaces=first).began_at == second.began_at
     assert Store(store.folder).records()[first.key].began_at == second.began_at
-    assert {path.name: path.read_bytes() for path in store.cell(first.key).iterdir()} == {"output.txt": b"two"}
+    assert {path.name: path.read_bytes() for path in store.cell(first.key).iterdir()} == {
+        "output.txt": b"two"
+    }
     assert list((store.folder / "aside").iterdir()) == []
 
 
 @pytest.mark.parametrize("cut", [1, 40, 700])
-def test_a_torn_last_line_is_no_record_and_the_next_writer_removes_it(store: Store, cut: int) -> None:
+def test_a_torn_last_line_is_no_record_and_the_next_writer_removes_it(
+    store: Store, cut: int
+) -> None:
     store.add(record_of(0), FILES)
     whole = store.file.read_bytes()
     store.add(record_of(1), FILES)
@@ -107,8 +119,15 @@ def test_a_torn_last_line_is_no_record_and_the_next_writer_removes_it(store: Sto
     assert list(Store(store.folder).records()) == [record_of(0).key]
     later = Store(store.folder).make()
     later.add(record_of(1), FILES)
-    assert sorted(later.records()) == sorted(Store(store.folder).records()) == sorted(record_of(seed).key for seed in (0, 1))
-    assert all(json.loads(line)["format"] == "optbench-cell" for line in store.file.read_text().splitlines())
+    assert (
+        sorted(later.records())
+        == sorted(Store(store.folder).records())
+        == sorted(record_of(seed).key for seed in (0, 1))
+    )
+    assert all(
+        json.loads(line)["format"] == "optbench-cell"
+        for line in store.file.read_text().splitlines()
+    )
 
 
 def test_a_damaged_line_costs_its_cell_and_is_named(store: Store) -> None:
@@ -212,7 +231,10 @@ def test_a_full_disk_is_said_and_costs_nothing(store: Store) -> None:
 
     child = Child(add)
     assert child.wait() == 0
-    assert "results.jsonl: cannot be written: " in child.rest and "run the same command again" in child.rest
+    assert (
+        "results.jsonl: cannot be written: " in child.rest
+        and "run the same command again" in child.rest
+    )
     assert store.file.read_bytes() == before
     assert store.add(record_of(1), FILES).key in Store(store.folder).records()
 
@@ -238,7 +260,10 @@ def test_a_study_has_one_runner_and_the_second_is_told_whom(store: Store) -> Non
 
     child = Child(hold)
     assert child.said.readline() == "held\n"
-    with pytest.raises(StudyBusyError, match=f"'night' is being run by process {child.pid} since"), store.study_lock("night"):
+    with (
+        pytest.raises(StudyBusyError, match=f"'night' is being run by process {child.pid} since"),
+        store.study_lock("night"),
+    ):
         pass
     with store.study_lock("day"):
         pass

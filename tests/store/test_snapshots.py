@@ -1,4 +1,6 @@
-"""Plans that come back from the store: the same as they were, whatever became of study file and plug-ins."""
+"""Plans that come back from the store: the same as they were, whatever became of study file and
+plug-ins.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ ours = "rel(objective, long, fcfs)"
 
 
 def made(study: Study) -> tuple[MadeInstance, ...]:
-    return tuple(MadeInstance(t, s, f"{t}-{s}", f"hash-{t}-{s}") for t in study.problems for s in study.seeds)
+    return tuple(
+        MadeInstance(t, s, f"{t}-{s}", f"hash-{t}-{s}") for t in study.problems for s in study.seeds
+    )
 
 
 @pytest.fixture
@@ -84,9 +88,18 @@ def test_words_are_those_of_the_file_as_it_is_now(tmp_path: Path, store: Store) 
     path.write_text(text.replace("long", "slow"))
     back = load_plan("mine", store)
     assert back.changed is None
-    assert (back.study.gates, back.study.claims[0].text, back.study.question) == ({"slow": "gap <= 2%"}, "More", "Who?")
+    assert (back.study.gates, back.study.claims[0].text, back.study.question) == (
+        {"slow": "gap <= 2%"},
+        "More",
+        "Who?",
+    )
     assert [cell.key for cell in back.cells] == [cell.key for cell in planned.cells]
-    assert {cell.label for cell in back.solving} == {"fcfs", "random_rules:k=8", "random_rules:k=16", "slow"}
+    assert {cell.label for cell in back.solving} == {
+        "fcfs",
+        "random_rules:k=8",
+        "random_rules:k=16",
+        "slow",
+    }
 
 
 @pytest.mark.parametrize(
@@ -101,7 +114,9 @@ def test_words_are_those_of_the_file_as_it_is_now(tmp_path: Path, store: Store) 
         ("seeds = 2\nrepetitions = 2", "seeds = [1, 0]\nrepetitions = 1", "repetitions"),
     ],
 )
-def test_other_cells_than_were_run_are_said(tmp_path: Path, store: Store, old: str, new: str, field: str) -> None:
+def test_other_cells_than_were_run_are_said(
+    tmp_path: Path, store: Store, old: str, new: str, field: str
+) -> None:
     path, planned = kept(tmp_path, store)
     path.write_text(TEXT.replace(old, new))
     back = load_plan("mine", store)
@@ -111,7 +126,11 @@ def test_other_cells_than_were_run_are_said(tmp_path: Path, store: Store, old: s
 
 def test_the_order_of_things_is_no_other_configuration(tmp_path: Path, store: Store) -> None:
     path, planned = kept(tmp_path, store)
-    turned = TEXT.replace("k=[8,16]", "k=[16,8]").replace("jobs=[2,3]", "jobs=[3,2]").replace("seeds = 2", "seeds = [1, 0]")
+    turned = (
+        TEXT.replace("k=[8,16]", "k=[16,8]")
+        .replace("jobs=[2,3]", "jobs=[3,2]")
+        .replace("seeds = 2", "seeds = [1, 0]")
+    )
     path.write_text(turned)
     assert load_study(path).config_hash == planned.study.config_hash
     assert load_plan("mine", store).changed is None
@@ -141,7 +160,9 @@ def test_never_run(tmp_path: Path, store: Store) -> None:
         load_plan("quickstart", store)
     with pytest.raises(OptbenchError, match=r"optbench run .*mine\.toml"):
         load_plan(tmp_path / "mine.toml", store)
-    with pytest.raises(FileFormatError, match=r"absent\.toml: no such file, and no study 'absent' was run here"):
+    with pytest.raises(
+        FileFormatError, match=r"absent\.toml: no such file, and no study 'absent' was run here"
+    ):
         load_plan(tmp_path / "absent.toml", store)
     kept(tmp_path, store)
     with pytest.raises(OptbenchError, match="did you mean 'mine'"):
@@ -151,7 +172,12 @@ def test_never_run(tmp_path: Path, store: Store) -> None:
 def test_a_snapshot_that_cannot_be_read(tmp_path: Path, store: Store) -> None:
     kept(tmp_path, store)
     (snapshot,) = (store.folder / "studies" / "mine").glob("*.json")
-    for text in ("{", "[]", '{"format": "optbench-plan", "version": 99}', '{"format": "optbench-plan", "version": 1}'):
+    for text in (
+        "{",
+        "[]",
+        '{"format": "optbench-plan", "version": 99}',
+        '{"format": "optbench-plan", "version": 1}',
+    ):
         snapshot.write_text(text)
         with pytest.raises(FileFormatError, match="the plan cannot be read"):
             load_plan("mine", store)
@@ -160,9 +186,13 @@ def test_a_snapshot_that_cannot_be_read(tmp_path: Path, store: Store) -> None:
 def test_cells_of_the_same_content_are_one(tmp_path: Path) -> None:
     """A file is one instance, whatever the seed: it is bounded once, and solved with every seed."""
     (tmp_path / "shop.txt").write_text("2 2\n0 3 1 2\n0 4 1 2\n")
-    (tmp_path / "s.toml").write_text('problems = ["shop.txt"]\nsolvers = ["fcfs"]\nseeds = 3\nrepetitions = 2')
+    (tmp_path / "s.toml").write_text(
+        'problems = ["shop.txt"]\nsolvers = ["fcfs"]\nseeds = 3\nrepetitions = 2'
+    )
     study = load_study(tmp_path / "s.toml")
-    planned = plan(study, tuple(MadeInstance(study.problems[0], seed, "shop", "h") for seed in study.seeds))
+    planned = plan(
+        study, tuple(MadeInstance(study.problems[0], seed, "shop", "h") for seed in study.seeds)
+    )
     assert len(planned.bounding) == 1 and sum(cell.kind == "bound" for cell in planned.cells) == 1
     assert len(planned.solving) == 6 and len({cell.seed for cell in planned.solving}) == 6
 
@@ -203,7 +233,9 @@ def test_a_workspace_with_files_of_solvers_may_move(tmp_path: Path) -> None:
     (old / "optbench.toml").touch()
     (old / "weights").write_text("1")
     (old / "solvers" / "trained.py").write_text(PLUGIN)
-    (old / "mine.toml").write_text('problems = ["jobshop:jobs=2,machines=2"]\nsolvers = ["trained:weights=weights"]')
+    (old / "mine.toml").write_text(
+        'problems = ["jobshop:jobs=2,machines=2"]\nsolvers = ["trained:weights=weights"]'
+    )
     script = (
         "from optbench.run.runner import keep_plan; from optbench.store.run_store import Store; "
         "from optbench.store.snapshots import load_plan; from optbench.study.planning import plan; "
@@ -218,5 +250,7 @@ def test_a_workspace_with_files_of_solvers_may_move(tmp_path: Path) -> None:
             old.rename(new)
         env = {**os.environ, "OPTBENCH_WORKSPACE": str(root)}
         command = [sys.executable, "-c", script, *words]
-        done = subprocess.run(command, capture_output=True, text=True, env=env, cwd=root, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=env, cwd=root, check=False
+        )
         assert done.stdout == "None\n", done.stderr

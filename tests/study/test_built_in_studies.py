@@ -1,4 +1,6 @@
-"""The built-in studies: all can be read, and the paper's figures in them are those of the reference run."""
+"""The built-in studies: all can be read, and the paper's figures in them are those of the reference
+run.
+"""
 
 from __future__ import annotations
 
@@ -34,20 +36,32 @@ def test_nothing_is_tuned_on_what_is_reported(study: Study) -> None:
         assert min(study.tune["seeds"]) >= FIRST_FOR_TUNING > max(study.seeds)
 
 
-def test_every_cell_of_the_tables_is_claimed(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs completed and the queue at the end of each day, of three baselines: as the authors' simulator wrote them."""
+def test_every_cell_of_the_tables_is_claimed(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jobs completed and the queue at the end of each day, of three baselines: as the authors'
+    simulator wrote them.
+    """
     monkeypatch.setenv("OPTBENCH_DATA", str(data_dir))
     reference = json.loads((data_dir / "chsac-af" / "reference" / "results.json").read_text())
     claims = {claim.text: claim for claim in load_study(STUDIES / "chsac_af_paper.toml").claims}
     seen = 0
     for short, name in BASELINES.items():
         completed = claims[f"{short}: jobs completed in the week"]
-        assert (completed.paper, completed.ours) == (reference[name]["completed"], f"completed({name})")
+        assert (completed.paper, completed.ours) == (
+            reference[name]["completed"],
+            f"completed({name})",
+        )
         for day in range(1, 8):
             queue = claims[f"{short}: jobs that wait at the end of day {day}"]
-            assert (queue.paper, queue.ours) == (reference[name][f"queue_day{day}"], f"queue_day{day}({name})")
+            assert (queue.paper, queue.ours) == (
+                reference[name][f"queue_day{day}"],
+                f"queue_day{day}({name})",
+            )
             assert queue.better == "equal" and queue.tolerance < 1e-6
             seen += 1
         units = claims[f"{short}: J per unit, as its simulator logs units"]
         assert units.paper == pytest.approx(reference[name]["J_per_unit_log"], abs=0.006)
-    assert seen == sum(bool(re.search("Table III", claim.source)) for claim in claims.values()) == 21
+    assert (
+        seen == sum(bool(re.search("Table III", claim.source)) for claim in claims.values()) == 21
+    )

@@ -8,7 +8,13 @@ from optbench.study.formula_binding import condition, number
 from optbench.study.formula_lexer import FormulaError
 from optbench.study.formula_names import Scope
 
-SOLVERS = (("cpsat", "cpsat"), ("heft", "heft"), ("rules:k=8", "rules"), ("rules:k=16", "rules"), ("tuned", "fixed_dvfs"))
+SOLVERS = (
+    ("cpsat", "cpsat"),
+    ("heft", "heft"),
+    ("rules:k=8", "rules"),
+    ("rules:k=16", "rules"),
+    ("tuned", "fixed_dvfs"),
+)
 OF_HEFT = Scope(SOLVERS, "heft")
 OF_NOBODY = Scope(SOLVERS)
 
@@ -53,7 +59,10 @@ def test_who_is_read(source: str, solvers: tuple[str, ...]) -> None:
         ("men(gap)", "unknown function 'men'; did you mean 'mean'?"),
         ("eval(gap)", "unknown function 'eval'"),
         ("gap(hft)", "unknown solver 'hft'; did you mean 'heft'?"),
-        ("gap(rules)", "'rules' is ambiguous: 'rules:k=8', 'rules:k=16'; write the label in quotation marks"),
+        (
+            "gap(rules)",
+            "'rules' is ambiguous: 'rules:k=8', 'rules:k=16'; write the label in quotation marks",
+        ),
         ("gap(1)", "a solver is expected here"),
         ("gap()", "gap takes one solver, as in gap(cpsat)"),
         ("mean()", "mean with 0 arguments; it is written mean(x, solver)"),
@@ -66,7 +75,10 @@ def test_who_is_read(source: str, solvers: tuple[str, ...]) -> None:
         ("rel(failed, heft, cpsat)", "rel takes a number for each cell"),
         ("share(gap)", "share takes a condition for each cell, such as gap <= 0.1"),
         ("count(gap)", "count takes a condition for each cell"),
-        ("median(failed)", "median takes a number for each cell; failed is true or false: use share"),
+        (
+            "median(failed)",
+            "median takes a number for each cell; failed is true or false: use share",
+        ),
         ("mean(mean(gap))", "cannot stand within another function over cells"),
         ("mean(gap(heft))", "within a function the solver is the last argument: mean(gap,"),
         ("mean(failed + 1)", "failed is true or false for each cell; a number is expected here"),
@@ -92,13 +104,25 @@ def test_numbers_that_mean_nothing(source: str, words: str) -> None:
         ("(gap < 1) + 1 <= 2", "this is a condition where a number is expected"),
         ("1 <= 2", "this does not read any cell"),
         ("gpa <= 1", "did you mean 'gap'?"),
-        ("gap <= 5", "gap is between 0 and 1, so that gap <= 5 is always or never true; write 5% for 5 hundredths"),
+        (
+            "gap <= 5",
+            (
+                "gap is between 0 and 1, so that gap <= 5 is always or never true; write 5% for 5 "
+                "hundredths"
+            ),
+        ),
         ("gap <= 1", "so that gap <= 1 is always or never true; write 1% for a hundredth"),
         ("0 <= study_gap", "so that 0 <= study_gap is always or never true"),
         ("own_gap <= 0.1", "'own_gap' is now called 'gap'"),
-        ("p(95, gap) < 20", "p(95, gap) is between 0 and 1, so that p(95, gap) < 20 is always or never true"),
+        (
+            "p(95, gap) < 20",
+            "p(95, gap) is between 0 and 1, so that p(95, gap) < 20 is always or never true",
+        ),
         ("share(optimal) >= 95", "share(optimal) is between 0 and 1"),
-        ("share(gap <= 2) >= 95%", "gap is between 0 and 1, so that gap <= 2 is always or never true"),
+        (
+            "share(gap <= 2) >= 95%",
+            "gap is between 0 and 1, so that gap <= 2 is always or never true",
+        ),
         ("2 > failed(cpsat)", "failed(cpsat) is between 0 and 1"),
     ],
 )

@@ -1,4 +1,6 @@
-"""The grammar: what is read, what is refused and where; nothing but a tree or a clean error ever comes of a text."""
+"""The grammar: what is read, what is refused and where; nothing but a tree or a clean error ever
+comes of a text.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +18,55 @@ from optbench.study.formula_lexer import MAX_LENGTH, FormulaError, tokens
 from optbench.study.formula_names import Scope
 from optbench.study.formula_syntax import MAX_DEPTH, Binary, Call, Name, Node, Number, Unary, parse
 
-SCOPE = Scope((("heft", "heft"), ("rules:k=8", "rules"), ("rules:k=16", "rules")), "heft", ("j_per_job",))
-BY_SIGN: dict[str, Callable[[float, float], float]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+SCOPE = Scope(
+    (("heft", "heft"), ("rules:k=8", "rules"), ("rules:k=16", "rules")), "heft", ("j_per_job",)
+)
+BY_SIGN: dict[str, Callable[[float, float], float]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+}
 BY_NAME: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
 }  # fmt: skip
 WORDS = [
-    "gap", "energy_j", "objective", "failed", "heft", "'rules:k=8'", "rules", "mean", "p", "rel", "share", "count", "gm", "abs",
-    "(", ")", ",", "+", "-", "*", "/", "<", "<=", "==", "!=", "and", "or", "not", "0", "95", "5%", "10s", "1e9", ".5", "x", "\"",
-]  # fmt: skip
+    "gap",
+    "energy_j",
+    "objective",
+    "failed",
+    "heft",
+    "'rules:k=8'",
+    "rules",
+    "mean",
+    "p",
+    "rel",
+    "share",
+    "count",
+    "gm",
+    "abs",
+    "(",
+    ")",
+    ",",
+    "+",
+    "-",
+    "*",
+    "/",
+    "<",
+    "<=",
+    "==",
+    "!=",
+    "and",
+    "or",
+    "not",
+    "0",
+    "95",
+    "5%",
+    "10s",
+    "1e9",
+    ".5",
+    "x",
+    '"',
+]
 
 
 def written(node: Node) -> str:
@@ -122,7 +164,13 @@ def test_a_long_formula_is_shown_around_the_place() -> None:
 def test_length_and_depth_are_bounded() -> None:
     with pytest.raises(FormulaError, match="at most 1,000"):
         parse("1" * (MAX_LENGTH + 1))
-    for deep in ("(" * 300 + "1" + ")" * 300, "-" * 300 + "1", "not " * 200 + "a < 1", "1" + "+1" * 300, "f(" * 200 + ")" * 200):
+    for deep in (
+        "(" * 300 + "1" + ")" * 300,
+        "-" * 300 + "1",
+        "not " * 200 + "a < 1",
+        "1" + "+1" * 300,
+        "f(" * 200 + ")" * 200,
+    ):
         with pytest.raises(FormulaError, match=f"more than {MAX_DEPTH} nested levels"):
             parse(deep)
     parse("(" * (MAX_DEPTH - 1) + "gap" + ")" * (MAX_DEPTH - 1))
@@ -169,7 +217,9 @@ def trees(leaf: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.recursive(
         leaf,
         lambda inner: st.one_of(
-            st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
+            st.tuples(inner, st.sampled_from("+-*"), inner).map(
+                lambda t: f"({t[0]} {t[1]} {t[2]})"
+            ),
             inner.map(lambda text: f"(-{text})"),
         ),
         max_leaves=8,

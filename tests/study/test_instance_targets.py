@@ -23,14 +23,22 @@ def refusal(folder: Path, *specs: str) -> str:
 
 def combinations(spec: str) -> list[str]:
     name, params = parse(spec)
-    return [spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))]
+    return [
+        spec_text(name, each) for each in expand_grid(name, params, load_class("problem", name))
+    ]
 
 
 def test_grids_are_written_out_the_last_parameter_varying_fastest() -> None:
-    assert combinations("jobshop:jobs=[3, 4],machines=2") == ["jobshop:jobs=3,machines=2", "jobshop:jobs=4,machines=2"]
+    assert combinations("jobshop:jobs=[3, 4],machines=2") == [
+        "jobshop:jobs=3,machines=2",
+        "jobshop:jobs=4,machines=2",
+    ]
     assert combinations("jobshop[jobs=[1,2],machines=[3,4]]") == [
-        "jobshop:jobs=1,machines=3", "jobshop:jobs=1,machines=4", "jobshop:jobs=2,machines=3", "jobshop:jobs=2,machines=4",
-    ]  # fmt: skip
+        "jobshop:jobs=1,machines=3",
+        "jobshop:jobs=1,machines=4",
+        "jobshop:jobs=2,machines=3",
+        "jobshop:jobs=2,machines=4",
+    ]
     assert combinations("jobshop") == ["jobshop"]
 
 
@@ -70,22 +78,32 @@ def test_the_same_problem_twice(tmp_path: Path) -> None:
     assert "problems[1] is 'jobshop:machines=2,jobs=3', the same as problems[0]" in refusal(
         tmp_path, "jobshop:jobs=3,machines=2", "jobshop:machines=2,jobs=3"
     )
-    assert "problems[1] is 'jobshop:jobs=2', the same as problems[0]" in refusal(tmp_path, "jobshop:jobs=[2,3]", "jobshop:jobs=2")
+    assert "problems[1] is 'jobshop:jobs=2', the same as problems[0]" in refusal(
+        tmp_path, "jobshop:jobs=[2,3]", "jobshop:jobs=2"
+    )
 
 
-def test_public_instances_and_globs_of_them(tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_instances_and_globs_of_them(
+    tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPTBENCH_DATA", str(data_dir))
     assert read_targets(["jobshop/ft06", "rcpsp/j30/j30_1_*"], tmp_path)[0] == "jobshop/ft06"
     shops = read_targets(["jobshop/la*"], tmp_path)
     assert shops[:2] == ("jobshop/la01", "jobshop/la02") and "jobshop/bounds" not in shops
-    assert set(read_targets(["rcpsp/j30/*"], tmp_path)) == set(read_targets(["rcpsp/j30_*"], tmp_path))
+    assert set(read_targets(["rcpsp/j30/*"], tmp_path)) == set(
+        read_targets(["rcpsp/j30_*"], tmp_path)
+    )
     assert len(read_targets(["jobshop/la*", "jobshop/la01"], tmp_path)) == len(shops)
     assert "the same as problems[0]" in refusal(tmp_path, "jobshop/ft06", "jobshop/ft06")
-    assert "no instance of the public data set matches 'jobshop/zz*'" in refusal(tmp_path, "jobshop/zz*")
+    assert "no instance of the public data set matches 'jobshop/zz*'" in refusal(
+        tmp_path, "jobshop/zz*"
+    )
     assert "did you mean 'jobshop/ft06'?" in refusal(tmp_path, "jobshop/ft6")
 
 
-def test_without_the_data_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_data_it_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPTBENCH_DATA", raising=False)
     monkeypatch.setenv("OPTBENCH_CACHE", str(tmp_path / "cache"))
     for spec in ("jobshop/la*", "jobshop/la01"):
@@ -93,7 +111,9 @@ def test_without_the_data_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest
         assert "optbench data fetch jobshop/la01" in message and "OPTBENCH_DATA" in message
 
 
-def test_a_file_of_the_study_comes_before_a_public_instance_of_the_same_name(tmp_path: Path) -> None:
+def test_a_file_of_the_study_comes_before_a_public_instance_of_the_same_name(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "jobshop").mkdir()
     (tmp_path / "jobshop" / "ft06").write_text(SHOP)
     assert read_targets(["jobshop/ft06"], tmp_path) == (str(tmp_path / "jobshop" / "ft06"),)

@@ -1,4 +1,6 @@
-"""Keys of cells and sources: the same content, the same key, in every process; other content, another."""
+"""Keys of cells and sources: the same content, the same key, in every process; other content,
+another.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,18 @@ from optbench.study.declared import CellBudget
 from optbench.study.instance_sources import MadeInstance, read_note, source_keys, write_note
 
 BASE: dict[str, Any] = {
-    "kind": "solve", "target": "t", "instance": "i", "instance_hash": "h", "instance_seed": 0, "label": "l", "solver": "s",
-    "params": {"k": 1}, "code": "c", "seed": 0, "budget": CellBudget(),
-}  # fmt: skip
+    "kind": "solve",
+    "target": "t",
+    "instance": "i",
+    "instance_hash": "h",
+    "instance_seed": 0,
+    "label": "l",
+    "solver": "s",
+    "params": {"k": 1},
+    "code": "c",
+    "seed": 0,
+    "budget": CellBudget(),
+}
 
 
 def key(**fields: Any) -> str:
@@ -33,14 +44,33 @@ def key(**fields: Any) -> str:
 
 def test_the_same_value_in_another_form_is_the_same_key() -> None:
     assert key(params={"k": 1.0}) == key(params={"k": np.int64(1)}) == key(params={"k": 1})
-    assert key(params={"k": (1, 2)}) == key(params={"k": [1.0, 2]}) == key(params={"k": np.array([1, 2])})
+    assert (
+        key(params={"k": (1, 2)})
+        == key(params={"k": [1.0, 2]})
+        == key(params={"k": np.array([1, 2])})
+    )
     assert key(params={"a": 1, "b": 2}) == key(params={"b": 2, "a": 1})
     assert key(params={"k": {3, 1, 2}}) == key(params={"k": frozenset([2, 3, 1])})
     assert key(params={"k": Path("a/x.ckpt")}) == key(params={"k": Path("/elsewhere/x.ckpt")})
 
 
 def test_another_value_is_another_key() -> None:
-    values = [1, True, "1", 1.5, None, [1], [[1]], {"1": 1}, float("inf"), float("nan"), "inf", -1, 2**60, 2**60 + 1]
+    values = [
+        1,
+        True,
+        "1",
+        1.5,
+        None,
+        [1],
+        [[1]],
+        {"1": 1},
+        float("inf"),
+        float("nan"),
+        "inf",
+        -1,
+        2**60,
+        2**60 + 1,
+    ]
     assert len({key(params={"k": value}) for value in values}) == len(values)
 
 
@@ -57,7 +87,10 @@ def test_words_of_the_study_are_no_part_of_the_key() -> None:
         {"params": {"k": 2}},
         {"code": "x"},
         {"seed": 1},
-        *({"budget": replace(CellBudget(), **{name: 7})} for name in CellBudget.__dataclass_fields__),
+        *(
+            {"budget": replace(CellBudget(), **{name: 7})}
+            for name in CellBudget.__dataclass_fields__
+        ),
     ],
 )
 def test_content_is(fields: Mapping[str, Any]) -> None:
@@ -66,7 +99,9 @@ def test_content_is(fields: Mapping[str, Any]) -> None:
 
 def test_a_cell_comes_back_with_its_key() -> None:
     cell = Cell(**{**BASE, "params": {"k": (1, 2), "file": Path("a/x")}})
-    again = Cell.from_dict({**cell.to_dict(), "params": {"k": [1, 2], "file": "a/x"}, "of_another_version": 1})
+    again = Cell.from_dict(
+        {**cell.to_dict(), "params": {"k": [1, 2], "file": "a/x"}, "of_another_version": 1}
+    )
     assert again.key == cell.key
 
 
@@ -87,7 +122,10 @@ def test_what_has_no_canonical_text_is_refused() -> None:
 
 def test_repetitions_have_seeds_of_their_own_and_the_first_is_the_instances() -> None:
     assert derived_seed(7, 0) == 7
-    assert len({derived_seed(seed, repetition) for seed in range(20) for repetition in range(20)}) == 400
+    assert (
+        len({derived_seed(seed, repetition) for seed in range(20) for repetition in range(20)})
+        == 400
+    )
     assert derived_seed(3, 1) == 457_190_280  # the same in every process and version of numpy
 
 
@@ -137,12 +175,15 @@ def workspace(tmp_path: Path) -> Path:
     (solvers / "package" / "part.py").write_text("C = 1\n")
     (solvers / "package" / "weights.json").write_text("{}")
     (tmp_path / "studies" / "s.toml").write_text(
-        'problems = ["jobshop:jobs=2,machines=2"]\nsolvers = ["helped", "alone", "package", "fcfs"]\nseeds = 2\n'
+        'problems = ["jobshop:jobs=2,machines=2"]\nsolvers = ["helped", "alone", "package", '
+        '"fcfs"]\nseeds = 2\n'
     )
     return tmp_path
 
 
-def test_keys_are_the_same_in_every_process_and_change_with_the_code_behind_them_only(workspace: Path) -> None:
+def test_keys_are_the_same_in_every_process_and_change_with_the_code_behind_them_only(
+    workspace: Path,
+) -> None:
     before = asked(workspace)
     assert asked(workspace, "1") == before
     for file, changed in (
@@ -202,7 +243,9 @@ def test_sources_of_instances(tmp_path: Path) -> None:
     assert source_keys(targets, (1, 0)) == keys
     shop.write_text("2 2\n0 3 1 2\n0 4 1 3\n")
     now = source_keys(targets, (0, 1))
-    assert {target for target, seed in keys if now[target, seed] != keys[target, seed]} == {str(shop)}
+    assert {target for target, seed in keys if now[target, seed] != keys[target, seed]} == {
+        str(shop)
+    }
 
 
 def test_a_source_is_remembered_while_its_instance_is_there(tmp_path: Path) -> None:

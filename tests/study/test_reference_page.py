@@ -23,5 +23,13 @@ def test_its_study_can_be_read(tmp_path: Path) -> None:
     (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
     (tmp_path / "page.toml").write_text(text)
     study = load_study(tmp_path / "page.toml")
-    assert [entry.label for entry in study.solvers] == ["cpsat", "heft", "random_rules:k=8", "random_rules:k=128", "slow clock"]
-    assert set(study.gates) == {"cpsat", "random_rules:k=128", "best rule"} and len(study.claims) == 1
+    assert [entry.label for entry in study.solvers] == [
+        "cpsat",
+        "heft",
+        "random_rules:k=8",
+        "random_rules:k=128",
+        "slow clock",
+    ]
+    assert (
+        set(study.gates) == {"cpsat", "random_rules:k=128", "best rule"} and len(study.claims) == 1
+    )

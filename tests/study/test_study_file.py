@@ -1,4 +1,6 @@
-"""Study files: what is read, and that every mistake is named with its field, the value and what is allowed."""
+"""Study files: what is read, and that every mistake is named with its field, the value and what is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -67,10 +69,18 @@ def test_a_study_with_everything(tmp_path: Path) -> None:
         """,
     )
     assert (study.name, study.question, study.path) == ("mine", "Which?", tmp_path / "mine.toml")
-    assert study.problems == ("gpu_dag:tasks=4,gpus=2", "gpu_dag:tasks=6,gpus=2", str(tmp_path / "shop.txt"))
+    assert study.problems == (
+        "gpu_dag:tasks=4,gpus=2",
+        "gpu_dag:tasks=6,gpus=2",
+        str(tmp_path / "shop.txt"),
+    )
     assert [entry.label for entry in study.solvers] == [
-        "cpsat:time_limit=1s,threads=2", "cpsat:time_limit=2s,threads=2", "random_rules:k=8", "random_rules:k=16", "tuned",
-    ]  # fmt: skip
+        "cpsat:time_limit=1s,threads=2",
+        "cpsat:time_limit=2s,threads=2",
+        "random_rules:k=8",
+        "random_rules:k=16",
+        "tuned",
+    ]
     budgets = [entry.budget for entry in study.solvers]
     assert [budget.time_limit_s for budget in budgets] == [1.0, 2.0, 3.0, 3.0, 3.0]
     assert [budget.threads for budget in budgets] == [2, 2, 1, 1, 1]
@@ -79,13 +89,22 @@ def test_a_study_with_everything(tmp_path: Path) -> None:
     assert {budget.cpu_limit_s for budget in budgets} == {60.0}
     assert (study.seeds, study.repetitions, study.bound_limit_s) == ((3, 1), 2, 1.0)
     assert (study.metrics, study.reference) == (("energy_j", "j_per_job"), "tuned")
-    assert (study.claims[0].paper, study.claims[0].tolerance, study.claims[0].better) == (-0.34, 0.05, "lower")
+    assert (study.claims[0].paper, study.claims[0].tolerance, study.claims[0].better) == (
+        -0.34,
+        0.05,
+        "lower",
+    )
     assert study.solvers[-1].params["low_clock"] == 0.5
 
 
 def test_what_is_left_out(tmp_path: Path) -> None:
     study = load(tmp_path, PROBLEMS + SOLVERS)
-    assert (study.seeds, study.repetitions, study.bound_limit_s, study.reference) == ((0,), 1, 10.0, "best")
+    assert (study.seeds, study.repetitions, study.bound_limit_s, study.reference) == (
+        (0,),
+        1,
+        10.0,
+        "best",
+    )
     assert [entry.budget.time_limit_s for entry in study.solvers] == [60.0, 60.0]
 
 
@@ -139,24 +158,67 @@ def test_a_file_that_is_wrong_as_a_whole(tmp_path: Path, text: str, words: str) 
         ('"cpsat"', "solvers is 'cpsat'; it must be a list"),
         ('["cpsat", 7]', "solvers[1] is 7; it must be text or a table"),
         ('["cpsat", "heff"]', "solvers[1]: unknown solver 'heff'; did you mean 'heft'?"),
-        ('["random_rules:kk=3"]', "solvers[0]: unknown parameter or limit of solver 'random_rules' 'kk'; did you mean 'k'?"),
-        ('["cpsat:time_limt=1s"]', "parameter or limit of solver 'cpsat' 'time_limt'; did you mean 'time_limit'?"),
-        ('["random_rules:k=x"]', "solvers[0]: solver 'random_rules': k is 'x'; it must be an integer"),
-        ('["fcfs:time_limit=soon"]', "solvers[0].time_limit is 'soon'; it must be a duration above 0"),
+        (
+            '["random_rules:kk=3"]',
+            (
+                "solvers[0]: unknown parameter or limit of solver 'random_rules' 'kk'; did you "
+                "mean "
+                "'k'?"
+            ),
+        ),
+        (
+            '["cpsat:time_limt=1s"]',
+            "parameter or limit of solver 'cpsat' 'time_limt'; did you mean 'time_limit'?",
+        ),
+        (
+            '["random_rules:k=x"]',
+            "solvers[0]: solver 'random_rules': k is 'x'; it must be an integer",
+        ),
+        (
+            '["fcfs:time_limit=soon"]',
+            "solvers[0].time_limit is 'soon'; it must be a duration above 0",
+        ),
         ('["fcfs:time_limit=-1s"]', "solvers[0].time_limit is '-1s'"),
-        ('["fcfs:threads=0"]', "solvers[0].threads is '0'; it must be a whole number from 1 to 1,000,000"),
-        ('["fcfs:time_limit=[]"]', "solvers[0]: fcfs: time_limit is '[]'; a list needs at least one value"),
+        (
+            '["fcfs:threads=0"]',
+            "solvers[0].threads is '0'; it must be a whole number from 1 to 1,000,000",
+        ),
+        (
+            '["fcfs:time_limit=[]"]',
+            "solvers[0]: fcfs: time_limit is '[]'; a list needs at least one value",
+        ),
         ('[{ name = "x" }]', "solvers[0].solver is missing"),
-        ('[{ solver = "fcfs", tme_limit = 1 }]', "unknown key 'solvers[0].tme_limit'; did you mean 'time_limit'?"),
+        (
+            '[{ solver = "fcfs", tme_limit = 1 }]',
+            "unknown key 'solvers[0].tme_limit'; did you mean 'time_limit'?",
+        ),
         ('[{ solver = "fcfs", name = "best" }]', "solvers[0].name is 'best'"),
         ('[{ solver = "fcfs", name = " " }]', "solvers[0].name is ' '; it must be text"),
-        ('[{ solver = "random_rules:k=[1,2]", name = "x" }]', "solvers[0].name is 'x', but the solver's lists make 2"),
-        ('[{ solver = "fcfs:threads=2", threads = 3 }]', "solvers[0] gives threads twice: '2' in the spec, and 3"),
+        (
+            '[{ solver = "random_rules:k=[1,2]", name = "x" }]',
+            "solvers[0].name is 'x', but the solver's lists make 2",
+        ),
+        (
+            '[{ solver = "fcfs:threads=2", threads = 3 }]',
+            "solvers[0] gives threads twice: '2' in the spec, and 3",
+        ),
         ('["fcfs", "cpsat", "fcfs"]', "solvers[2] is 'fcfs', the same configuration as solvers[0]"),
-        ('["fcfs", "fcfs:time_limit=1m"]', "solvers[1] is 'fcfs:time_limit=1m', the same configuration as solvers[0]"),
-        ('["random_rules", "random_rules:k=0"]', "solvers[1] is 'random_rules:k=0', the same configuration"),
-        ('[{ solver = "fcfs", name = "cpsat" }, "cpsat"]', "solvers[1] and solvers[0] both have the label 'cpsat'"),
-        ('["fcfs:wall_limit=1s"]', "solvers[0].wall_limit is '1s'; it must be at least the time limit of 60 s"),
+        (
+            '["fcfs", "fcfs:time_limit=1m"]',
+            "solvers[1] is 'fcfs:time_limit=1m', the same configuration as solvers[0]",
+        ),
+        (
+            '["random_rules", "random_rules:k=0"]',
+            "solvers[1] is 'random_rules:k=0', the same configuration",
+        ),
+        (
+            '[{ solver = "fcfs", name = "cpsat" }, "cpsat"]',
+            "solvers[1] and solvers[0] both have the label 'cpsat'",
+        ),
+        (
+            '["fcfs:wall_limit=1s"]',
+            "solvers[0].wall_limit is '1s'; it must be at least the time limit of 60 s",
+        ),
     ],
 )
 def test_every_mistake_among_solvers_is_named(tmp_path: Path, solvers: str, words: str) -> None:
@@ -199,14 +261,32 @@ def test_every_mistake_among_solvers_is_named(tmp_path: Path, solvers: str, word
         ('bound_limit = "0s"', "bound_limit is '0s'"),
         ("question = 3", "question is 3; it must be text"),
         ('metrics = "energy_j"', "metrics is 'energy_j'; it must be a list of names"),
-        ('metrics = ["enrgy_j"]', "metrics[0] is 'enrgy_j', which no family reports; did you mean 'energy_j'?"),
+        (
+            'metrics = ["enrgy_j"]',
+            "metrics[0] is 'enrgy_j', which no family reports; did you mean 'energy_j'?",
+        ),
         ('metrics = ["a b"]', "metrics[0] is 'a b'"),
-        ('metrics = ["energy_j", "energy_j"]', "metrics[1] is 'energy_j', which is metrics[0] again"),
-        ('reference = "cpsta"', "reference is 'cpsta', which is not a solver of the study; did you mean 'cpsat'?"),
+        (
+            'metrics = ["energy_j", "energy_j"]',
+            "metrics[1] is 'energy_j', which is metrics[0] again",
+        ),
+        (
+            'reference = "cpsta"',
+            "reference is 'cpsta', which is not a solver of the study; did you mean 'cpsat'?",
+        ),
         ("[gates]\ncpsat = 3", "gates.cpsat is 3; it must be a condition in text"),
-        ("[gates]\ncpsat = 'gap <= 5'", "gates.cpsat: column 1: gap is between 0 and 1, so that gap <= 5 is always"),
-        ("[gates]\ncpsat = 'gpa <= 1'", "gates.cpsat: column 1: unknown metric 'gpa'; did you mean 'gap'?"),
-        ("[gates]\ncpsta = 'gap <= 1'", "'cpsta' is not a solver of the study: did you mean 'cpsat'?"),
+        (
+            "[gates]\ncpsat = 'gap <= 5'",
+            "gates.cpsat: column 1: gap is between 0 and 1, so that gap <= 5 is always",
+        ),
+        (
+            "[gates]\ncpsat = 'gpa <= 1'",
+            "gates.cpsat: column 1: unknown metric 'gpa'; did you mean 'gap'?",
+        ),
+        (
+            "[gates]\ncpsta = 'gap <= 1'",
+            "'cpsta' is not a solver of the study: did you mean 'cpsat'?",
+        ),
         ("gates = ['gap']", "gates is ['gap']; it must be a table"),
         ("claims = 3", "claims is 3; it must be an array of tables"),
         ("[[claims]]\ntext = 'x'", "claims[0].source is missing"),
@@ -230,16 +310,30 @@ CLAIM = "[[claims]]\ntext = 'x'\nsource = 'y'\npaper = {paper}\nours = '{ours}'\
         ("true", "gap(cpsat)", "", "claims[0].paper is True"),
         ("'gap'", "gap(cpsat)", "", "claims[0].paper is 'gap'"),
         ("1", "gap", "", "claims[0].ours: column 1: of which solver?"),
-        ("1", "gap(cpsat) < 1", "", "claims[0].ours: column 1: this is a condition where a number is expected"),
+        (
+            "1",
+            "gap(cpsat) < 1",
+            "",
+            "claims[0].ours: column 1: this is a condition where a number is expected",
+        ),
         ("1", "gap(heft)", "", "unknown solver"),
         ("1", "gap(cpsat)", "better = 'less'", "claims[0].better is 'less'; "),
         ("1", "gap(cpsat)", "tolerance = -1", "claims[0].tolerance is -1"),
-        ("-0.3", "gap(cpsat)", "tolerance = 10", "claims[0].tolerance is 10; it must be a share of the figure below 1"),
+        (
+            "-0.3",
+            "gap(cpsat)",
+            "tolerance = 10",
+            "claims[0].tolerance is 10; it must be a share of the figure below 1",
+        ),
         ("1", "gap(cpsat)", "bound = 'bnd(cpsat)'", "claims[0].bound: column 1: unknown function"),
     ],
 )
-def test_claims_that_mean_nothing(tmp_path: Path, paper: str, ours: str, rest: str, words: str) -> None:
-    assert words in refusal(tmp_path, PROBLEMS + SOLVERS + CLAIM.format(paper=paper, ours=ours, rest=rest))
+def test_claims_that_mean_nothing(
+    tmp_path: Path, paper: str, ours: str, rest: str, words: str
+) -> None:
+    assert words in refusal(
+        tmp_path, PROBLEMS + SOLVERS + CLAIM.format(paper=paper, ours=ours, rest=rest)
+    )
 
 
 def test_of_nothing_a_tolerance_is_no_share(tmp_path: Path) -> None:
@@ -254,7 +348,10 @@ def test_a_gate_of_a_name_that_several_have(tmp_path: Path) -> None:
         in refusal(tmp_path, text)
     )
     text = PROBLEMS + 'reference = "random_rules"\nsolvers = ["random_rules:k=[1,2]"]'
-    assert "reference is 'random_rules', which is ambiguous: 'random_rules:k=1', 'random_rules:k=2'" in refusal(tmp_path, text)
+    assert (
+        "reference is 'random_rules', which is ambiguous: 'random_rules:k=1', 'random_rules:k=2'"
+        in refusal(tmp_path, text)
+    )
 
 
 def test_a_file_that_is_no_study(tmp_path: Path) -> None:
@@ -274,21 +371,41 @@ def test_a_file_that_is_no_study(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "megabytes"),
-    [("4GB", 4096.0), ("500MB", 500.0), ("1 GiB", 1024.0), ("1.5gb", 1536.0), ("2e3", 2000.0), (64, 64.0), ("512KB", 0.5)],
+    [
+        ("4GB", 4096.0),
+        ("500MB", 500.0),
+        ("1 GiB", 1024.0),
+        ("1.5gb", 1536.0),
+        ("2e3", 2000.0),
+        (64, 64.0),
+        ("512KB", 0.5),
+    ],
 )
 def test_memory_has_units(given: str | float, megabytes: float) -> None:
     assert memory(given, "memory_limit") == pytest.approx(megabytes)
 
 
-@pytest.mark.parametrize(("given", "seconds"), [("10s", 10.0), ("2m", 120.0), ("1.5h", 5400.0), ("250ms", 0.25), (3, 3.0)])
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [("10s", 10.0), ("2m", 120.0), ("1.5h", 5400.0), ("250ms", 0.25), (3, 3.0)],
+)
 def test_durations_have_units(given: str | float, seconds: float) -> None:
     assert duration(given, "time_limit") == pytest.approx(seconds)
 
 
-LEAVES = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=12), st.sampled_from(["fcfs", "10s"]))
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=12),
+    st.sampled_from(["fcfs", "10s"]),
+)
 NAMES = st.sampled_from(["name", "solver", "text"])
 PLAIN = st.recursive(
-    LEAVES, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=3)), max_leaves=6
+    LEAVES,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=3)),
+    max_leaves=6,
 )
 
 

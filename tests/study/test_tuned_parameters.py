@@ -21,13 +21,20 @@ seeds = [3, 4, 5]
 
 
 def table(file: Path, **changes: Any) -> dict[str, Any]:
-    return {"problems": ["gpu_dag:tasks=6"], "solvers": ["fcfs", f"fixed_dvfs:params={file}"], "seeds": [1, 4, 5]} | changes
+    return {
+        "problems": ["gpu_dag:tasks=6"],
+        "solvers": ["fcfs", f"fixed_dvfs:params={file}"],
+        "seeds": [1, 4, 5],
+    } | changes
 
 
 def test_seeds_of_the_search_are_named(tmp_path: Path) -> None:
     file = tmp_path / "tuned.toml"
     file.write_text(TUNED)
-    with pytest.warns(UserWarning, match=r"was tuned on seeds \[4, 5\] of gpu_dag:tasks=6, which study 's' reports"):
+    with pytest.warns(
+        UserWarning,
+        match=r"was tuned on seeds \[4, 5\] of gpu_dag:tasks=6, which study 's' reports",
+    ):
         read(table(file), tmp_path / "s.toml")
     entry = {"name": "tuned", "solver": f"fixed_dvfs:params={file}"}
     with pytest.warns(UserWarning, match=r"seeds \[4, 5\]"):

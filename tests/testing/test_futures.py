@@ -25,7 +25,9 @@ class ByMeanSize(RulePolicy):
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         large = instance.tasks.units > instance.tasks.units.mean()
         return list_rule(
-            instance, base=np.where(large, 1e9 / instance.tick_s, 0.0) + instance.tasks.release, end_weight=1.0
+            instance,
+            base=np.where(large, 1e9 / instance.tick_s, 0.0) + instance.tasks.release,
+            end_weight=1.0,
         )
 
 
@@ -35,7 +37,9 @@ class ByNumberOfKinds(RulePolicy):
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         return list_rule(
-            instance, energy_weight=float((instance.tasks.kind == 0).mean() > 0.5), end_weight=1e-3 * instance.tick_s
+            instance,
+            energy_weight=float((instance.tasks.kind == 0).mean() > 0.5),
+            end_weight=1e-3 * instance.tick_s,
         )
 
 
@@ -45,7 +49,9 @@ class ByLastArrival(RulePolicy):
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         end = float(instance.tasks.release.max()) * instance.tick_s
-        return list_rule(instance, energy_weight=float(end < 6 * 3600.0), end_weight=1e-3 * instance.tick_s)
+        return list_rule(
+            instance, energy_weight=float(end < 6 * 3600.0), end_weight=1e-3 * instance.tick_s
+        )
 
 
 @dataclass
@@ -116,7 +122,9 @@ def test_a_network_that_is_fed_sizes_relative_to_all_jobs_is_caught(
     run_network = module.run_network
 
     def with_mean_of_all(instance: Instance, *given: Any, **named: Any) -> Any:
-        return run_network(instance, *given, **{**named, "mean_units": float(instance.tasks.units.mean())})
+        return run_network(
+            instance, *given, **{**named, "mean_units": float(instance.tasks.units.mean())}
+        )
 
     monkeypatch.setattr(module, "run_network", with_mean_of_all)
     assert isinstance(policy, Policy)

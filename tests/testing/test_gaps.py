@@ -79,7 +79,8 @@ def test_what_is_called_optimal_has_no_gap() -> None:
 
 
 def test_confidence_asks_more_than_the_mean() -> None:
-    # Gap of a serial schedule of n jobs is well below 1 and differs by instance: the mean is within, its limit is not.
+    # Gap of a serial schedule of n jobs is well below 1 and differs by instance: the mean is
+    # within, its limit is not.
     loose = assert_gap(Serial(), [SHOP], seeds=5, at_most=1.0)
     assert loose.upper is not None and loose.upper > loose.mean
     between = (loose.mean + loose.upper) / 2
@@ -93,7 +94,9 @@ def test_without_confidence_every_cell_must_be_within() -> None:
     assert check.upper is None
     largest = max(cell.gap for cell in check.cells)
     assert_gap(Serial(), SHOP, seeds=[4, 7], at_most=largest, confidence=None)
-    assert "1 of them above" in failure(Serial(), SHOP, seeds=[4, 7], at_most=(largest + check.mean) / 2, confidence=None)
+    assert "1 of them above" in failure(
+        Serial(), SHOP, seeds=[4, 7], at_most=(largest + check.mean) / 2, confidence=None
+    )
 
 
 def test_seeds_on_one_instance_are_averaged_before_instances_are_compared() -> None:
@@ -117,7 +120,10 @@ def test_a_missing_gap_counts_as_one() -> None:
 def test_a_crash_fails_whatever_the_mean_and_shows_where() -> None:
     text = failure(Failing(how="crash"), TWO_DEVICES, seeds=4, at_most=1.0)
     assert "1 crashed or contradicted the verifier" in text
-    assert "ZeroDivisionError: no such luck" in text and 'raise ZeroDivisionError("no such luck")' in text
+    assert (
+        "ZeroDivisionError: no such luck" in text
+        and 'raise ZeroDivisionError("no such luck")' in text
+    )
     assert text.index("seed 1:") < text.index("seed 0:")
 
 
@@ -135,13 +141,23 @@ def test_the_worst_level_of_an_order_counts() -> None:
     ordered = TWO_DEVICES.with_objective(ob.Objective.in_order("makespan", "makespan_s"))
     check = assert_gap(Serial(), ordered, seeds=1, at_most=0.5, confidence=None)
     (cell,) = check.cells
-    assert cell.result is not None and isinstance(cell.result.gap, tuple) and cell.gap == max(cell.result.gap)
+    assert (
+        cell.result is not None
+        and isinstance(cell.result.gap, tuple)
+        and cell.gap == max(cell.result.gap)
+    )
 
 
 def test_the_command_of_a_cell_repeats_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     instance = load_target(SHOP, 3)
-    options: dict[str, Any] = {"seeds": [5], "at_most": -1.0, "confidence": None, "work_limit": 40, "params": {"k": 16}}
+    options: dict[str, Any] = {
+        "seeds": [5],
+        "at_most": -1.0,
+        "confidence": None,
+        "work_limit": 40,
+        "params": {"k": 16},
+    }
     for target in (SHOP, instance):
         text = failure("random_rules", target, **options)
         (command,) = re.findall(r"optbench solve .*", text)
@@ -151,13 +167,17 @@ def test_the_command_of_a_cell_repeats_it(tmp_path: Path, monkeypatch: pytest.Mo
         assert f'"objective": {objective}' in done.stdout
 
 
-def test_the_call_of_a_solver_that_is_an_object_repeats_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_call_of_a_solver_that_is_an_object_repeats_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for target in (SHOP, load_target(SHOP, 2), "two_pools_of_nobody.json"):
         if target == "two_pools_of_nobody.json":
             monkeypatch.chdir(tmp_path)
             write_instance(TWO_DEVICES, Path(target))
-        text = failure(Serial(late=3), target, seeds=[2], at_most=0.0, confidence=None, work_limit=7)
+        text = failure(
+            Serial(late=3), target, seeds=[2], at_most=0.0, confidence=None, work_limit=7
+        )
         (call,) = re.findall(r"ob\.solve\(.*\)", text)
         assert "time_limit_s=None, work_limit=7, seed=2, threads=1" in call
         result = eval(call, {"ob": ob, "Serial": Serial})
@@ -185,7 +205,9 @@ def test_a_result_fails_without_asserts_too() -> None:
         "result = ob.solve('jobshop:jobs=3,machines=3', 'fcfs')\n"
         "try:\n    assert_gap(result, -1.0)\nexcept AssertionError: print('failed')"
     )
-    done = subprocess.run([sys.executable, "-O", "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "failed\n"
 
 
@@ -200,7 +222,9 @@ def test_a_result_of_a_crash_fails() -> None:
 
     result = ob.solve(TWO_DEVICES, Falls())
     assert result.verified and result.gap is not None
-    with pytest.raises(AssertionError, match=r"falls on two devices, seed 0: crashed .*no such luck"):
+    with pytest.raises(
+        AssertionError, match=r"falls on two devices, seed 0: crashed .*no such luck"
+    ):
         assert_gap(result, 1.0)
 
 

@@ -1,4 +1,6 @@
-"""The hand-solved cases are right, and each promise of the suites is one that a bad plug-in breaks."""
+"""The hand-solved cases are right, and each promise of the suites is one that a bad plug-in
+breaks.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +24,20 @@ from optbench.testing.cases import INFEASIBLE, sequence
 from tests.reference.brute_force import brute_force
 
 CASE = {case.name: case for case in CASES}
-# Brute force tries every tick and knows no preemption; the others are checked on schedules written by hand.
+# Brute force tries every tick and knows no preemption; the others are checked on schedules written
+# by hand.
 BY_HAND = {"in_seconds", "interrupted", "device_outage", "open_horizon"}
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.name not in BY_HAND], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.name not in BY_HAND], ids=lambda case: case.name
+)
 def test_the_optima_are_those_of_brute_force(case: Case) -> None:
     found = brute_force(case.instance)
     assert found is not None
-    assert found.objectives == pytest.approx(case.optimum if isinstance(case.optimum, tuple) else (case.optimum,))
+    assert found.objectives == pytest.approx(
+        case.optimum if isinstance(case.optimum, tuple) else (case.optimum,)
+    )
 
 
 def test_the_infeasible_case_has_no_schedule() -> None:
@@ -41,12 +48,19 @@ def value(name: str, *rows: tuple[int, int, float, float]) -> Any:
     """The objective of (task, mode, start, end) in a case, times in seconds."""
     instance = CASE[name].instance
     task, mode, start, end = np.array(rows).T
-    columns = task.astype(np.int64), mode.astype(np.int64), instance.to_ticks(start), instance.to_ticks(end)
+    columns = (
+        task.astype(np.int64),
+        mode.astype(np.int64),
+        instance.to_ticks(start),
+        instance.to_ticks(end),
+    )
     return verify(instance, Schedule(*columns)).objective
 
 
 def test_the_case_in_seconds_reaches_its_optimum() -> None:
-    assert value("in_seconds", (0, 0, 0.0, 1.5), (1, 1, 1.5, 3.75)) == pytest.approx(3.75, rel=1e-12)
+    assert value("in_seconds", (0, 0, 0.0, 1.5), (1, 1, 1.5, 3.75)) == pytest.approx(
+        3.75, rel=1e-12
+    )
 
 
 def test_the_preemptive_case_reaches_its_optimum() -> None:
@@ -55,11 +69,15 @@ def test_the_preemptive_case_reaches_its_optimum() -> None:
 
 
 def test_work_stands_still_while_its_device_is_away() -> None:
-    assert value("device_outage", (0, 0, 0.0, 1.0), (0, 0, 3.0, 6.0)) == pytest.approx(6.0, rel=1e-12)
+    assert value("device_outage", (0, 0, 0.0, 1.0), (0, 0, 3.0, 6.0)) == pytest.approx(
+        6.0, rel=1e-12
+    )
 
 
 def test_the_open_case_reaches_its_optimum_with_everything_done() -> None:
-    assert value("open_horizon", (0, 0, 0.0, 3.0), (1, 0, 3.0, 6.0)) == pytest.approx(80.0 / 6.0, rel=1e-12)
+    assert value("open_horizon", (0, 0, 0.0, 3.0), (1, 0, 3.0, 6.0)) == pytest.approx(
+        80.0 / 6.0, rel=1e-12
+    )
     assert value("open_horizon", (0, 0, 0.0, 3.0)) == pytest.approx(65.0 / 3.0, rel=1e-12)
 
 
@@ -69,7 +87,9 @@ def test_between_them_the_cases_use_every_feature() -> None:
 
 @dataclass
 class Serial(Solver):
-    """One task after the other in its first mode that fits: right for the simplest instances only."""
+    """One task after the other in its first mode that fits: right for the simplest
+    instances only.
+    """
 
     supports: ClassVar[frozenset[str]] = frozenset({"pooled", "modes"})
 
@@ -83,7 +103,9 @@ class Overlapping(Serial):
     """Everything at once, whatever the capacity."""
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
-        return Schedule.of(instance, instance.pairs.mode[instance.pairs.ptr[:-1]], np.zeros(instance.num_tasks))
+        return Schedule.of(
+            instance, instance.pairs.mode[instance.pairs.ptr[:-1]], np.zeros(instance.num_tasks)
+        )
 
 
 class Shuffled(Serial):
@@ -91,7 +113,10 @@ class Shuffled(Serial):
 
     def solve(self, instance: Instance, run: Run) -> Schedule | None:
         order = np.random.default_rng().permutation(instance.num_tasks)
-        mode, length = (column[instance.pairs.ptr[:-1]] for column in (instance.pairs.mode, instance.pairs.duration))
+        mode, length = (
+            column[instance.pairs.ptr[:-1]]
+            for column in (instance.pairs.mode, instance.pairs.duration)
+        )
         start = np.empty(instance.num_tasks)
         start[order] = np.cumsum(length[order]) - length[order]
         return Schedule.of(instance, mode, start)
@@ -162,29 +187,47 @@ def test_an_honest_solver_passes() -> None:
 @pytest.mark.parametrize(
     ("method", "broken"),
     [
-        (Overlapping(), lambda s: s.test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["sequence"])),
+        (
+            Overlapping(),
+            lambda s: s.test_its_schedule_is_feasible_and_no_better_than_the_optimum(
+                CASE["sequence"]
+            ),
+        ),
         (Shuffled(), lambda s: s.test_same_seed_and_work_limit_same_decision_in_a_crowd()),
-        (Global(), lambda s: s.test_it_leaves_the_instance_and_the_global_generator_alone(CASE["sequence"])),
+        (
+            Global(),
+            lambda s: s.test_it_leaves_the_instance_and_the_global_generator_alone(
+                CASE["sequence"]
+            ),
+        ),
         (Greedy(), lambda s: s.test_what_it_supports_is_in_the_vocabulary()),
         (Nothing(), lambda s: s.test_it_runs_on_something()),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Solver) else "",
 )
-def test_a_bad_solver_breaks_its_promise(method: Solver, broken: Callable[[SolverConformance], None]) -> None:
+def test_a_bad_solver_breaks_its_promise(
+    method: Solver, broken: Callable[[SolverConformance], None]
+) -> None:
     with pytest.raises(AssertionError):
         broken(suite(method))
 
 
 def test_a_solver_that_is_not_exact_cannot_pass_for_one() -> None:
     # One after the other the three tasks end at 9, on two devices they could at 5.
-    suite(Serial()).test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["two_devices"])
+    suite(Serial()).test_its_schedule_is_feasible_and_no_better_than_the_optimum(
+        CASE["two_devices"]
+    )
     with pytest.raises(AssertionError):
-        suite(Serial(), exact=True).test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["two_devices"])
+        suite(Serial(), exact=True).test_its_schedule_is_feasible_and_no_better_than_the_optimum(
+            CASE["two_devices"]
+        )
 
 
 def test_a_bound_above_the_optimum_is_a_contradiction() -> None:
     with pytest.raises(ContradictionError, match=r"bound 1000000\.0 from nowhere"):
-        suite(Boastful()).test_its_schedule_is_feasible_and_no_better_than_the_optimum(CASE["sequence"])
+        suite(Boastful()).test_its_schedule_is_feasible_and_no_better_than_the_optimum(
+            CASE["sequence"]
+        )
 
 
 @dataclass

@@ -1,7 +1,9 @@
-"""Policies that look a state of ``sim.chain`` up in a table, played in the kernel of sites; and how such a table is learned.
+"""Policies that look a state of ``sim.chain`` up in a table, played in the kernel of sites; and how
+such a table is learned.
 
-A table of probabilities gives, per state, the chances of its actions. A table of values gives what a state is worth, h: the
-action that leads to the state of least h is taken. Learned (average cost, after-states; no rate and no law of the chain is used):
+A table of probabilities gives, per state, the chances of its actions. A table of values gives what
+a state is worth, h: the action that leads to the state of least h is taken. Learned (average cost,
+after-states; no rate and no law of the chain is used):
 
     h(y) += α [c + λ N dt − g dt + min_a h(y, e, a) − h(y)]        y: the state before event e, dt spent and c J drawn there
     g     = mean of c + λ N dt per second, recent time counting most
@@ -26,14 +28,16 @@ from optbench.sim.kernel.state import EVENTS, NONE, NOW, NUM_READY, READY, RELEA
 # Entries of ``shape``, and what LEARNS says: play by chances, play by values, or learn them.
 MODES, ROOM, LEARNS, DRAWN, DRAWS, ARRIVED = range(6)
 CHANCES, VALUES, LEARNING = range(3)
-# Entries of ``number``: λ; g and the sums of cost and time that it is the ratio of; ∫ N dt; how often is tried, how far stepped.
+# Entries of ``number``: λ; g and the sums of cost and time that it is the ratio of; ∫ N dt; how
+# often is tried, how far stepped.
 LAMBDA, GAIN, COST, TIME, CROWD, EXPLORE, STEP, FORGET = range(8)
 
 
 class Lookup(NamedTuple):
     """Tables of a chain, the present state (``config`` and ``queue`` of each pool), and a policy.
 
-    ``chance`` is cumulated over the actions of a state: its modes, then the queues of its pools. ``drawn`` are uniform numbers.
+    ``chance`` is cumulated over the actions of a state: its modes, then the queues of its pools.
+    ``drawn`` are uniform numbers.
     """
 
     shape: Ints
@@ -61,9 +65,16 @@ lookup_at = table_at(Lookup)
 
 
 @njit(cache=True)
-def play_chain(plant_row: Ints, state_row: Ints, steering_row: Ints, lookup_row: Ints, until: float) -> None:
+def play_chain(
+    plant_row: Ints, state_row: Ints, steering_row: Ints, lookup_row: Ints, until: float
+) -> None:
     """From time 0 to the end; ways take no time, nothing breaks."""
-    plant, state, steering, at = plant_at(plant_row), state_at(state_row), steering_at(steering_row), lookup_at(lookup_row)
+    plant, state, steering, at = (
+        plant_at(plant_row),
+        state_at(state_row),
+        steering_at(steering_row),
+        lookup_at(lookup_row),
+    )
     open_sites(plant, state, steering)
     for pool in range(plant.size[POOLS]):
         at.config[pool], at.queue[pool] = 0, 0
@@ -73,7 +84,9 @@ def play_chain(plant_row: Ints, state_row: Ints, steering_row: Ints, lookup_row:
 
 @njit(cache=True)
 def one_event(plant: Plant, state: State, steering: Steering, at: Lookup, until: float) -> bool:
-    """The next end or arrival, and what is decided on it; False when there is none up to ``until``."""
+    """The next end or arrival, and what is decided on it; False when there is none up to
+    ``until``.
+    """
     tally = state.tally
     ends, comes = math.inf, math.inf
     if tally[EVENTS] > 0:
@@ -121,8 +134,12 @@ def rates_of(plant: Plant, at: Lookup) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def end_job(plant: Plant, state: State, steering: Steering, at: Lookup, task: int) -> tuple[float, bool]:
-    """Before a job's end is booked: say how the jobs start that it lets start; the worth of what follows."""
+def end_job(
+    plant: Plant, state: State, steering: Steering, at: Lookup, task: int
+) -> tuple[float, bool]:
+    """Before a job's end is booked: say how the jobs start that it lets start; the worth of what
+    follows.
+    """
     mode = at.mode_of[state.mode[task]]
     pool = at.pool_of[mode]
     at.config[pool] = at.after_end[(at.first[pool] + at.config[pool]) * at.shape[MODES] + mode]
@@ -136,9 +153,14 @@ def end_job(plant: Plant, state: State, steering: Steering, at: Lookup, task: in
         if not decided:
             worth, decided = best, True
         meant = meant and greedy
-        steering.wish_devices[head], steering.wish_clock[head] = at.devices[action], at.clock[action]
+        steering.wish_devices[head], steering.wish_clock[head] = (
+            at.devices[action],
+            at.clock[action],
+        )
         head = steering.behind[head]
-        at.config[pool] = at.after_start[(at.first[pool] + at.config[pool]) * at.shape[MODES] + action]
+        at.config[pool] = at.after_start[
+            (at.first[pool] + at.config[pool]) * at.shape[MODES] + action
+        ]
         at.queue[pool] -= 1
     if not decided:
         worth = at.value[whole_state(plant, at)]
@@ -146,7 +168,9 @@ def end_job(plant: Plant, state: State, steering: Steering, at: Lookup, task: in
 
 
 @njit(cache=True)
-def take_in(plant: Plant, state: State, steering: Steering, at: Lookup, task: int) -> tuple[float, bool]:
+def take_in(
+    plant: Plant, state: State, steering: Steering, at: Lookup, task: int
+) -> tuple[float, bool]:
     """Start a job that has come in, or have it wait somewhere; the worth of what follows."""
     at.shape[ARRIVED] += 1
     action, best, meant = decide(plant, at, whole_state(plant, at), NONE)
@@ -164,7 +188,9 @@ def take_in(plant: Plant, state: State, steering: Steering, at: Lookup, task: in
 
 @njit(cache=True)
 def decide(plant: Plant, at: Lookup, now: int, pool: int) -> tuple[int, float, bool]:
-    """Action, least worth of what any leads to, and whether the action was meant, not tried. ``pool`` is where a device asks."""
+    """Action, least worth of what any leads to, and whether the action was meant, not tried.
+    ``pool`` is where a device asks.
+    """
     actions = at.shape[MODES] + plant.size[POOLS]
     plays = at.shape[LEARNS]
     tries = plays == LEARNING and draw(at) < at.number[EXPLORE]
@@ -236,11 +262,15 @@ def draw(at: Lookup) -> float:
 def move_value(at: Lookup, state: int, target: float) -> None:
     """A step towards a target: of 1 / visits at first, never smaller than STEP."""
     at.visits[state] += 1.0
-    at.value[state] += max(at.number[STEP], 100.0 / (100.0 + at.visits[state])) * (target - at.value[state])
+    at.value[state] += max(at.number[STEP], 100.0 / (100.0 + at.visits[state])) * (
+        target - at.value[state]
+    )
 
 
 @njit(cache=True)
-def learn_worth(at: Lookup, before: int, cost: float, crowd: float, spent: float, worth: float, meant: bool) -> None:
+def learn_worth(
+    at: Lookup, before: int, cost: float, crowd: float, spent: float, worth: float, meant: bool
+) -> None:
     """One step of h, and of g where nothing was tried."""
     number = at.number
     charged = cost + number[LAMBDA] * crowd

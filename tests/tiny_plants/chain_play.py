@@ -1,4 +1,6 @@
-"""Playing and learning tables of ``sim.chain`` in the kernel of sites: the Python side of ``kernel.site_chain``."""
+"""Playing and learning tables of ``sim.chain`` in the kernel of sites: the Python side of
+``kernel.site_chain``.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +23,33 @@ def lookup_of(instance: Instance, chain: Chain) -> kernel.Lookup:
     """Empty tables of a chain for an instance of its plant."""
     grid = grid_of(instance)
     mode_of = np.full(instance.num_modes, NONE, dtype=np.int64)
-    mode_of[grid.mode_at[0, chain.pool_of, chain.devices - 1, chain.clock]] = np.arange(chain.num_modes)
+    mode_of[grid.mode_at[0, chain.pool_of, chain.devices - 1, chain.clock]] = np.arange(
+        chain.num_modes
+    )
     states, actions = chain.num_states, chain.num_modes + chain.num_pools
     number = np.zeros(8)
     number[kernel.FORGET] = 1.0
     return kernel.Lookup(
-        shape=np.array([chain.num_modes, chain.room, kernel.CHANCES, 0, 0, 0], dtype=np.int64), number=number,
-        first=chain.first, radix=chain.radix,
-        config=np.zeros(chain.num_pools, dtype=np.int64), queue=np.zeros(chain.num_pools, dtype=np.int64),
-        after_start=chain.after_start.ravel(), after_end=chain.after_end.ravel(), free=chain.free,
-        running=np.concatenate([each.sum(axis=1) for each in chain.counts]), config_w=chain.config_w,
-        pool_of=chain.pool_of, devices=chain.devices, clock=chain.clock, mode_of=mode_of, chance=np.zeros(states * actions),
-        value=np.zeros(states), visits=np.zeros(states), drawn=np.zeros(0),
-    )  # fmt: skip
+        shape=np.array([chain.num_modes, chain.room, kernel.CHANCES, 0, 0, 0], dtype=np.int64),
+        number=number,
+        first=chain.first,
+        radix=chain.radix,
+        config=np.zeros(chain.num_pools, dtype=np.int64),
+        queue=np.zeros(chain.num_pools, dtype=np.int64),
+        after_start=chain.after_start.ravel(),
+        after_end=chain.after_end.ravel(),
+        free=chain.free,
+        running=np.concatenate([each.sum(axis=1) for each in chain.counts]),
+        config_w=chain.config_w,
+        pool_of=chain.pool_of,
+        devices=chain.devices,
+        clock=chain.clock,
+        mode_of=mode_of,
+        chance=np.zeros(states * actions),
+        value=np.zeros(states),
+        visits=np.zeros(states),
+        drawn=np.zeros(0),
+    )
 
 
 def play_lookup(instance: Instance, lookup: kernel.Lookup, rng: np.random.Generator) -> Trace:

@@ -1,7 +1,9 @@
-"""The occupancy programme of a small plant: least energy per unit of work over all policies, randomised ones too, under limits.
+"""The occupancy programme of a small plant: least energy per unit of work over all policies,
+randomised ones too, under limits.
 
-The chain is that of ``sim.chain``. Per accepted job, with time in units of 1/Λ: π_y ≥ 0 is the time in stable state y, x_sa ≥ 0
-how often action a is taken when s asks (a device, or an arrival in stable state s), R_y the rate at which y is left:
+The chain is that of ``sim.chain``. Per accepted job, with time in units of 1/Λ: π_y ≥ 0 is the time
+in stable state y, x_sa ≥ 0 how often action a is taken when s asks (a device, or an arrival in
+stable state s), R_y the rate at which y is left:
 
     min  Σ_y P_y π_y                                         P: power of all devices, at rest or not, so this is energy per job
     R_y π_y = Σ_{(s,a) → y} x_sa + Σ_{y' → y} r_{y'y} π_{y'}  stable states: ends where nobody waits lead from one to another
@@ -10,11 +12,13 @@ how often action a is taken when s asks (a device, or an arrival in stable state
     Σ_y N_y π_y ≤ τ                                           mean sojourn of accepted jobs, by Little's law
     Σ_y q_yp π_y ≤ Q_max Σ_y π_y                              mean queue of pool p
 
-Queues are finite and no device rests while a job waits for it, so every policy comes back to the empty plant: the chain has one
-recurrent class, stationary randomised policies are enough, and the value is exact for all policies that see counts and not
-sizes. It is an expectation over arrivals in the long run: no bound on one instance, and it is never used as one.
+Queues are finite and no device rests while a job waits for it, so every policy comes back to the
+empty plant: the chain has one recurrent class, stationary randomised policies are enough, and the
+value is exact for all policies that see counts and not sizes. It is an expectation over arrivals in
+the long run: no bound on one instance, and it is never used as one.
 
-A certificate in exact arithmetic (``exact_check``) says how far below the value nothing lies: π ≤ 1 / (1 − ε), x ≤ the same.
+A certificate in exact arithmetic (``exact_check``) says how far below the value nothing lies: π ≤ 1
+/ (1 − ε), x ≤ the same.
 """
 
 from __future__ import annotations
@@ -38,10 +42,12 @@ NOISE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Edges of the chain between states that are met: ``of`` numbers them, NONE for the others; ``states`` lists them.
+    """Edges of the chain between states that are met: ``of`` numbers them, NONE for the others;
+    ``states`` lists them.
 
-    An end leads from a stable state at a rate (per 1/Λ), an action from an asking state, or from a stable one on an arrival.
-    ``action`` is a mode, or the number of modes plus the pool whose queue is joined, or NONE for a job that is lost.
+    An end leads from a stable state at a rate (per 1/Λ), an action from an asking state, or from a
+    stable one on an arrival. ``action`` is a mode, or the number of modes plus the pool whose queue
+    is joined, or NONE for a job that is lost.
     """
 
     states: Ints
@@ -61,11 +67,11 @@ class Moves:
 
 @dataclass(frozen=True, eq=False)
 class Occupancy:
-    """A stationary policy and what it is worth in the long run; ``share[e]`` is the probability of action e of the moves,
-    ``flow[e]`` how often it is taken per accepted job.
+    """A stationary policy and what it is worth in the long run; ``share[e]`` is the probability of
+    action e of the moves, ``flow[e]`` how often it is taken per accepted job.
 
-    ``proven_j_per_unit`` is below every policy within the limits (exact arithmetic), None where a policy was only evaluated.
-    ``price`` is what a second of mean sojourn more saves, in J per unit.
+    ``proven_j_per_unit`` is below every policy within the limits (exact arithmetic), None where a
+    policy was only evaluated. ``price`` is what a second of mean sojourn more saves, in J per unit.
     """
 
     j_per_unit: float
@@ -91,7 +97,9 @@ class OccupancyProgramme:
 
     @cached_property
     def _time_weights(self) -> tuple[Floats, Floats, Floats]:
-        """Of the stable states that are met: energy in J per unit, jobs in the system in s, and waiting jobs per pool."""
+        """Of the stable states that are met: energy in J per unit, jobs in the system in s, and
+        waiting jobs per pool.
+        """
         chain, at = self.chain, self.moves.states[self.moves.stable]
         energy = chain.power_w[at] / (chain.rate * chain.mean_units)
         return energy, chain.in_system[at] / chain.rate, chain.states[1][:, at].astype(float)
@@ -103,10 +111,14 @@ class OccupancyProgramme:
         max_lost: float = MAX_LOST,
         time_limit_s: float = 120.0,
     ) -> Occupancy | None:
-        """Least J per unit with mean sojourn and mean queue of every pool within limits; None where no policy keeps them."""
+        """Least J per unit with mean sojourn and mean queue of every pool within limits; None where
+        no policy keeps them.
+        """
         for what, limit in (("sojourn_s", sojourn_s), ("queue_mean", queue_mean)):
             if limit is not None and not limit > 0:
-                raise ParameterError(f"{what} is {limit!r}; it must be positive, or None for no limit")
+                raise ParameterError(
+                    f"{what} is {limit!r}; it must be positive, or None for no limit"
+                )
         if not 0 < max_lost < 1:
             raise ParameterError(f"max_lost is {max_lost!r}; it must lie between 0 and 1")
         lp = self._programme(sojourn_s, queue_mean, max_lost)
@@ -125,17 +137,32 @@ class OccupancyProgramme:
         reduced, bits = reduced_costs(lp, proof)
         # In a state that is never met, what costs least in the long run.
         scale = 2.0 ** min(1000, bits + proof.shift)
-        share = shares(moves, flow, np.array([float(r) for r in (reduced[stable:] / scale).tolist()]))
+        share = shares(
+            moves, flow, np.array([float(r) for r in (reduced[stable:] / scale).tolist()])
+        )
         proven = proven_bound(lp, proof)
-        price = float(found.dual[lp.family.index("sojourn")]) / sojourn_s if sojourn_s is not None else 0.0
+        price = (
+            float(found.dual[lp.family.index("sojourn")]) / sojourn_s
+            if sojourn_s is not None
+            else 0.0
+        )
         made = self.value(share)
         return Occupancy(
-            made.j_per_unit, made.sojourn_s, made.queue_mean, made.lost, made.power_w, share, made.flow,
-            None if proven is None else round_down(proven), price,
+            made.j_per_unit,
+            made.sojourn_s,
+            made.queue_mean,
+            made.lost,
+            made.power_w,
+            share,
+            made.flow,
+            None if proven is None else round_down(proven),
+            price,
         )
 
     def greedy(self, value: Floats) -> Floats:
-        """The policy that takes, everywhere, the action that leads to the state of least value (by number of the chain)."""
+        """The policy that takes, everywhere, the action that leads to the state of least value (by
+        number of the chain).
+        """
         moves = self.moves
         return shares(moves, np.zeros(len(moves.action)), value[moves.states[moves.act_to]])
 
@@ -147,17 +174,25 @@ class OccupancyProgramme:
         moves, chain = self.moves, self.chain
         n, stable = len(moves.states), moves.stable
         arrives = moves.on_arrival
-        # Rates out of stable states and flows through asking ones: unknowns are times there and flows here.
+        # Rates out of stable states and flows through asking ones: unknowns are times there and
+        # flows here.
         source = np.concatenate((moves.end_from, moves.act_from))
         target = np.concatenate((moves.end_to, moves.act_to))
         rate = np.concatenate((moves.end_rate, share))
-        out = np.where(stable, np.bincount(moves.end_from, weights=moves.end_rate, minlength=n) + 1.0, 1.0)
+        out = np.where(
+            stable, np.bincount(moves.end_from, weights=moves.end_rate, minlength=n) + 1.0, 1.0
+        )
         row, column = np.concatenate((target, np.arange(n))), np.concatenate((source, np.arange(n)))
         value = np.concatenate((rate, -out))
         keep = row != 0  # one balance follows from the others
         total = np.flatnonzero(stable)
-        where = (np.concatenate((row[keep], np.zeros_like(total))), np.concatenate((column[keep], total)))
-        matrix = coo_array((np.concatenate((value[keep], np.ones(len(total)))), where), shape=(n, n)).tocsc()
+        where = (
+            np.concatenate((row[keep], np.zeros_like(total))),
+            np.concatenate((column[keep], total)),
+        )
+        matrix = coo_array(
+            (np.concatenate((value[keep], np.ones(len(total)))), where), shape=(n, n)
+        ).tocsc()
         right = np.zeros(n)
         right[0] = 1.0
         at = np.asarray(spsolve(matrix, right), dtype=float)
@@ -170,7 +205,9 @@ class OccupancyProgramme:
             float(energy @ time) * chain.mean_units * chain.rate * (1.0 - lost), share, flow,
         )  # fmt: skip
 
-    def _programme(self, sojourn_s: float | None, queue_mean: float | None, max_lost: float) -> LinearProgram:
+    def _programme(
+        self, sojourn_s: float | None, queue_mean: float | None, max_lost: float
+    ) -> LinearProgram:
         moves = self.moves
         energy, system, queue = self._time_weights
         columns, rows = LpColumns(), LpRows()
@@ -201,13 +238,17 @@ class OccupancyProgramme:
         return assemble(columns, rows)
 
 
-def occupancy_bound(chain: Chain, sojourn_s: float | None = None, queue_mean: float | None = None) -> Occupancy | None:
+def occupancy_bound(
+    chain: Chain, sojourn_s: float | None = None, queue_mean: float | None = None
+) -> Occupancy | None:
     """The best policy of a chain under limits; None where none keeps them."""
     return OccupancyProgramme(chain).minimum(sojourn_s, queue_mean)
 
 
 def shares(moves: Moves, flow: Floats, cost: Floats) -> Floats:
-    """Probability of each action among those of its state; where nothing flows, the one that costs least."""
+    """Probability of each action among those of its state; where nothing flows, the one that costs
+    least.
+    """
     n = len(moves.states)
     through = np.bincount(moves.act_from, weights=flow, minlength=n)
     met = through > NOISE
@@ -221,7 +262,9 @@ def shares(moves: Moves, flow: Floats, cost: Floats) -> Floats:
 
 
 def num_randomised(moves: Moves, flow: Floats, least: float = 1e-5) -> int:
-    """States in which a coin is tossed, and in earnest: two actions are each taken once in 1 / ``least`` jobs."""
+    """States in which a coin is tossed, and in earnest: two actions are each taken once in 1 /
+    ``least`` jobs.
+    """
     number = np.bincount(moves.act_from[flow > least], minlength=len(moves.states))
     return int((number > 1).sum())
 
@@ -253,7 +296,9 @@ def moves_of(chain: Chain) -> Moves:
     acts.append((full, full, np.full(len(full), NONE)))
     end_from, end_to, rate = (np.concatenate(part) for part in zip(*ends, strict=True))
     act_from, act_to, action = (np.concatenate(part) for part in zip(*acts, strict=True))
-    met = _reached(chain.num_states, np.concatenate((end_from, act_from)), np.concatenate((end_to, act_to)))
+    met = _reached(
+        chain.num_states, np.concatenate((end_from, act_from)), np.concatenate((end_to, act_to))
+    )
     states = np.flatnonzero(met)
     of = np.full(chain.num_states, NONE, dtype=np.int64)
     of[states] = np.arange(len(states))

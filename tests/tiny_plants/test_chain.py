@@ -1,4 +1,6 @@
-"""Tiny plants as chains: their states, what is refused, and that the kernel of sites behaves as the chain says."""
+"""Tiny plants as chains: their states, what is refused, and that the kernel of sites behaves as the
+chain says.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +37,28 @@ RATE = 0.0008
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two sites of two GPUs with two clocks, no way between them and where work comes in."""
     table = {
-        name: {"gpu_count": 2, "p_sleep_w": 28.0 if name == "fast" else 8.0, "freq_levels": [0.5, 1.0], "training": law}
+        name: {
+            "gpu_count": 2,
+            "p_sleep_w": 28.0 if name == "fast" else 8.0,
+            "freq_levels": [0.5, 1.0],
+            "training": law,
+        }
         for name, law in LAWS.items()
     }
     path = tmp_path_factory.mktemp("sites") / "tiny.json"
-    path.write_text(json.dumps({"sites": table, "ingresses": ["gw"], "wan_latency_ms": {"gw": dict.fromkeys(LAWS, 0)}}))
+    path.write_text(
+        json.dumps(
+            {"sites": table, "ingresses": ["gw"], "wan_latency_ms": {"gw": dict.fromkeys(LAWS, 0)}}
+        )
+    )
     return path
 
 
 def tiny(sites: Path, seed: int = 0, days: float = 60.0, **more: Any) -> Instance:
     params = "".join(f",{name}={value}" for name, value in more.items())
-    return load_problem(f"geo_dc:days={days},rate={RATE},sizes=exponential,sites={sites}{params}").instance(seed)
+    return load_problem(
+        f"geo_dc:days={days},rate={RATE},sizes=exponential,sites={sites}{params}"
+    ).instance(seed)
 
 
 def chain(sites: Path, room: int = 5) -> Chain:
@@ -82,7 +95,9 @@ def test_the_kernel_behaves_as_the_chain_says(sites: Path) -> None:
         assert trace.schedule is not None
         verdict = verify(instance, trace.schedule)
         assert verdict.feasible, verdict.violations
-        found.append([verdict.metrics[name] for name in ("j_per_unit", "sojourn_mean_s", "queue_mean")])
+        found.append(
+            [verdict.metrics[name] for name in ("j_per_unit", "sojourn_mean_s", "queue_mean")]
+        )
     energy, sojourn, queue = np.mean(found, axis=0)
     # 25,000 jobs: the standard errors are about 0.1 %, 1 % and 4 %.
     assert energy == pytest.approx(best.j_per_unit, rel=0.005)
@@ -94,13 +109,17 @@ def test_a_table_learned_from_arrivals_is_near_the_best_at_its_own_sojourn(sites
     made = chain(sites)
     programme = OccupancyProgramme(made)
     instances = [tiny(sites, 1000 + k) for k in range(10)]
-    table = learn_table(lambda k: instances[k % 10], made, sojourn_s=3000.0, price_w=20.0, passes=200)
+    table = learn_table(
+        lambda k: instances[k % 10], made, sojourn_s=3000.0, price_w=20.0, passes=200
+    )
     share = programme.greedy(table.value)
     learned = programme.value(share)
     best = programme.minimum(learned.sojourn_s, max_lost=max(1e-4, 1.01 * learned.lost))
     assert best is not None and best.proven_j_per_unit is not None
     assert best.proven_j_per_unit <= learned.j_per_unit <= 1.05 * best.j_per_unit
-    again = learn_table(lambda k: instances[k % 10], made, sojourn_s=3000.0, price_w=20.0, passes=200)
+    again = learn_table(
+        lambda k: instances[k % 10], made, sojourn_s=3000.0, price_w=20.0, passes=200
+    )
     assert np.array_equal(table.value, again.value) and table.price_w == again.price_w
 
 
@@ -118,9 +137,13 @@ def test_a_programme_without_an_answer_is_no_missing_policy(sites: Path) -> None
         ({"room": 1000}, UnsupportedError, "64,128,064 states"),
     ],
 )
-def test_what_makes_no_chain_is_said(sites: Path, params: dict[str, Any], error: type[OptbenchError], culprit: str) -> None:
+def test_what_makes_no_chain_is_said(
+    sites: Path, params: dict[str, Any], error: type[OptbenchError], culprit: str
+) -> None:
     with pytest.raises(error, match=culprit):
-        chain_of(tiny(sites, days=0.5), **({"rate": RATE, "mean_units": 50_000.0, "room": 5} | params))
+        chain_of(
+            tiny(sites, days=0.5), **({"rate": RATE, "mean_units": 50_000.0, "room": 5} | params)
+        )
 
 
 def test_ways_kinds_outages_and_large_plants_are_refused(sites: Path) -> None:
@@ -130,7 +153,10 @@ def test_ways_kinds_outages_and_large_plants_are_refused(sites: Path) -> None:
             chain_of(instance, 0.01, 50_000.0, 5)
 
     refused("geo_dc:days=0.01,only=us-west,shrink=0.1", "a way takes 0.19 s")
-    refused(f"geo_dc:days=0.5,rate={RATE},inference=0.001,sites={_with_inference(sites)}", "2 kinds of work")
+    refused(
+        f"geo_dc:days=0.5,rate={RATE},inference=0.001,sites={_with_inference(sites)}",
+        "2 kinds of work",
+    )
     refused(f"geo_dc:days=0.5,rate={RATE},sites={sites},outage=fast@1h+1h", "it has outages")
     table = json.loads(sites.read_text())
     table["sites"]["fast"]["gpu_count"] = 40
@@ -142,7 +168,9 @@ def test_ways_kinds_outages_and_large_plants_are_refused(sites: Path) -> None:
 def _with_inference(sites: Path) -> Path:
     table = json.loads(sites.read_text())
     for site in table["sites"].values():
-        site["inference"] = site["training"] | {"power": {"alpha_p": 70.0, "beta_p": 15.0, "gamma_p": 60.0}}
+        site["inference"] = site["training"] | {
+            "power": {"alpha_p": 70.0, "beta_p": 15.0, "gamma_p": 60.0}
+        }
     path = sites.with_name("both.json")
     path.write_text(json.dumps(table))
     return path

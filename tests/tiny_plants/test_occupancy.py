@@ -1,4 +1,6 @@
-"""Tiny plants as Markov chains: closed forms, brute force over all deterministic policies, and randomisation where it must be."""
+"""Tiny plants as Markov chains: closed forms, brute force over all deterministic policies, and
+randomisation where it must be.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,20 @@ from tests.tiny_plants.chain import Chain, chain_of
 from tests.tiny_plants.occupancy import Moves, OccupancyProgramme, num_randomised, occupancy_bound
 
 
-def plant(*pools: tuple[int, float, list[tuple[int, float, float, float]]], factor: float = 1.0) -> Instance:
-    """Pools of (devices, sleep watts, modes); a mode is (devices, clock, seconds per unit, watts)."""
+def plant(
+    *pools: tuple[int, float, list[tuple[int, float, float, float]]], factor: float = 1.0
+) -> Instance:
+    """Pools of (devices, sleep watts, modes); a mode is (devices, clock, seconds per unit,
+    watts).
+    """
     m = Model("tiny", time="seconds")
     modes = []
     for k, (count, sleep_w, ways) in enumerate(pools):
         pool = m.pool(f"p{k}", count, sleep_w=factor * sleep_w, sleeps=True)
-        modes += [m.mode({pool: n}, time_s, factor * watts * time_s, clock=clock) for n, clock, time_s, watts in ways]
+        modes += [
+            m.mode({pool: n}, time_s, factor * watts * time_s, clock=clock)
+            for n, clock, time_s, watts in ways
+        ]
     m.tasks(np.ones(3), kind=m.kind(modes=modes))
     m.minimize(energy_j=1.0)
     return m.build()
@@ -35,9 +44,10 @@ def only_policy(moves: Moves) -> Floats:
 
 
 def test_one_device_is_a_queue_with_one_server_and_finite_room() -> None:
-    # M/M/1/4, Λ = 0.1/s, service 5 units of 1 s: ρ = 1/2, p_k = ρ^k (1 − ρ) / (1 − ρ^5) = 16, 8, 4, 2, 1 over 31.
-    # Accepted Λ · 30/31; L = (8 + 2·4 + 3·2 + 4) / 31 = 26/31, so W = L / (Λ 30/31) = 26/3 s.
-    # A device draws 100 W busy (15/31 of the time) and 20 W asleep: (1500 + 320) / 31 W; per accepted unit: / (0.1 · 30/31 · 5).
+    # M/M/1/4, Λ = 0.1/s, service 5 units of 1 s: ρ = 1/2, p_k = ρ^k (1 − ρ) / (1 − ρ^5) = 16, 8, 4,
+    # 2, 1 over 31. Accepted Λ · 30/31; L = (8 + 2·4 + 3·2 + 4) / 31 = 26/31, so W = L / (Λ 30/31) =
+    # 26/3 s. A device draws 100 W busy (15/31 of the time) and 20 W asleep: (1500 + 320) / 31 W;
+    # per accepted unit: / (0.1 · 30/31 · 5).
     chain = chain_of(plant((1, 20.0, [(1, 1.0, 1.0, 100.0)])), 0.1, 5.0, room=3)
     programme = OccupancyProgramme(chain)
     found = programme.value(only_policy(programme.moves))
@@ -50,8 +60,11 @@ def test_one_device_is_a_queue_with_one_server_and_finite_room() -> None:
 
 
 def test_two_devices_without_room_lose_what_erlang_says() -> None:
-    # a = Λ E[S] = 1 erlang on two devices: B = (1/2) / (1 + 1 + 1/2) = 0.2; who is served stays E[S] = 5 s.
-    programme = OccupancyProgramme(chain_of(plant((2, 0.0, [(1, 1.0, 1.0, 100.0)])), 0.2, 5.0, room=0))
+    # a = Λ E[S] = 1 erlang on two devices: B = (1/2) / (1 + 1 + 1/2) = 0.2; who is served stays
+    # E[S] = 5 s.
+    programme = OccupancyProgramme(
+        chain_of(plant((2, 0.0, [(1, 1.0, 1.0, 100.0)])), 0.2, 5.0, room=0)
+    )
     found = programme.value(only_policy(programme.moves))
     assert found.lost == pytest.approx(0.2)
     assert found.sojourn_s == pytest.approx(5.0)
@@ -59,9 +72,12 @@ def test_two_devices_without_room_lose_what_erlang_says() -> None:
 
 
 def test_a_budget_between_two_clocks_is_met_by_tossing_a_coin() -> None:
-    # One device, no room, Λ = 0.1: 10 s of work at 60 W or 6 s at 150 W. Fast with probability p: 6 p + 10 (1 − p) = 7, p = 3/4.
-    # Energy per job: 3/4 · 900 + 1/4 · 600 = 825 J, and 1 / Λ = 10 s of sleep at 20 W: 1025 J.
-    chain = chain_of(plant((1, 20.0, [(1, 0.5, 10.0, 60.0), (1, 1.0, 6.0, 150.0)])), 0.1, 1.0, room=0)
+    # One device, no room, Λ = 0.1: 10 s of work at 60 W or 6 s at 150 W. Fast with probability p: 6
+    # p + 10 (1 − p) = 7, p = 3/4. Energy per job: 3/4 · 900 + 1/4 · 600 = 825 J, and 1 / Λ = 10 s
+    # of sleep at 20 W: 1025 J.
+    chain = chain_of(
+        plant((1, 20.0, [(1, 0.5, 10.0, 60.0), (1, 1.0, 6.0, 150.0)])), 0.1, 1.0, room=0
+    )
     programme = OccupancyProgramme(chain)
     found = programme.minimum(7.0, max_lost=0.9)
     assert found is not None and found.proven_j_per_unit is not None
@@ -75,7 +91,9 @@ def test_a_budget_between_two_clocks_is_met_by_tossing_a_coin() -> None:
 
 
 def test_no_policy_is_faster_than_the_fastest_mode() -> None:
-    chain = chain_of(plant((1, 20.0, [(1, 0.5, 10.0, 60.0), (1, 1.0, 6.0, 150.0)])), 0.1, 1.0, room=0)
+    chain = chain_of(
+        plant((1, 20.0, [(1, 0.5, 10.0, 60.0), (1, 1.0, 6.0, 150.0)])), 0.1, 1.0, room=0
+    )
     programme = OccupancyProgramme(chain)
     assert programme.minimum(5.9, max_lost=0.9) is None
     assert programme.minimum(6.1, max_lost=0.9) is not None
@@ -108,7 +126,8 @@ def test_the_programme_is_the_lower_hull_of_all_deterministic_policies() -> None
     assert free is not None and free.j_per_unit == pytest.approx(least, rel=1e-6)
     for sojourn_s in (8.0, 10.0, 12.0):
         found = programme.minimum(sojourn_s, max_lost=0.99)
-        # Randomised policies are mixtures, job by job: the hull of two points, or one within the budget.
+        # Randomised policies are mixtures, job by job: the hull of two points, or one within the
+        # budget.
         hull = min(
             e if w <= sojourn_s else e + (f - e) * (w - sojourn_s) / (w - v)
             for (w, e), (v, f) in itertools.product(points, points)
@@ -120,7 +139,9 @@ def test_the_programme_is_the_lower_hull_of_all_deterministic_policies() -> None
 
 def test_looser_limits_never_cost_more_and_tighter_queues_never_less() -> None:
     programme = OccupancyProgramme(two_sites())
-    values = [programme.minimum(sojourn_s, max_lost=0.5) for sojourn_s in (8.0, 9.0, 11.0, 14.0, None)]
+    values = [
+        programme.minimum(sojourn_s, max_lost=0.5) for sojourn_s in (8.0, 9.0, 11.0, 14.0, None)
+    ]
     energies = [each.j_per_unit for each in values if each is not None]
     assert len(energies) == 5 and energies == sorted(energies, reverse=True)
     free = programme.minimum(max_lost=0.5)
@@ -133,7 +154,9 @@ def test_looser_limits_never_cost_more_and_tighter_queues_never_less() -> None:
 
 
 def test_doubling_all_powers_doubles_the_least_energy() -> None:
-    one, two = (OccupancyProgramme(two_sites(factor)).minimum(9.0, max_lost=0.5) for factor in (1.0, 2.0))
+    one, two = (
+        OccupancyProgramme(two_sites(factor)).minimum(9.0, max_lost=0.5) for factor in (1.0, 2.0)
+    )
     assert one is not None and two is not None
     assert two.j_per_unit == pytest.approx(2 * one.j_per_unit, rel=1e-6)
 
@@ -163,7 +186,8 @@ def test_limits_are_checked(limits: dict[str, float], culprit: str) -> None:
 
 
 def test_overload_cannot_be_accepted() -> None:
-    # 1 / 5 s of work per second arrives at most twice over: no policy loses less than one in 100,000.
+    # 1 / 5 s of work per second arrives at most twice over: no policy loses less than one in
+    # 100,000.
     assert occupancy_bound(two_sites(rate=1.0), None) is None
 
 

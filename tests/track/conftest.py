@@ -34,14 +34,24 @@ def workspace(tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def store(workspace: Path) -> Store:
-    """The instance, and of fcfs a real schedule with a trajectory by hand: 20 from 0.5 s, 10 from 1.0 s on."""
+    """The instance, and of fcfs a real schedule with a trajectory by hand: 20 from 0.5 s, 10 from
+    1.0 s on.
+    """
     (workspace / "optbench.toml").touch()
     made = Store(workspace / ".optbench").make()
     made.add_instance(INSTANCE)
     assert SOLVED.schedule is not None
-    points = [{"t_s": t_s, "objective": value, "bound": None, "level": 0} for t_s, value in ((0.5, 20.0), (1.0, 10.0))]
-    files = {"schedule.json": schedule_to_dict(SOLVED.schedule, INSTANCE), "trajectory.json": points}
-    made.add(record("fcfs", 10.0), {name: json.dumps(value).encode() for name, value in files.items()})
+    points = [
+        {"t_s": t_s, "objective": value, "bound": None, "level": 0}
+        for t_s, value in ((0.5, 20.0), (1.0, 10.0))
+    ]
+    files = {
+        "schedule.json": schedule_to_dict(SOLVED.schedule, INSTANCE),
+        "trajectory.json": points,
+    }
+    made.add(
+        record("fcfs", 10.0), {name: json.dumps(value).encode() for name, value in files.items()}
+    )
     made.add(record("random_rules:k=8", 16.0), {})
     made.add(bounding(8.0), {})
     return made

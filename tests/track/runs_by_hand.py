@@ -1,4 +1,6 @@
-"""A study made by hand, so that every figure is known: two solvers and the bounding of one instance."""
+"""A study made by hand, so that every figure is known: two solvers and the bounding of one
+instance.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,31 @@ def entry(label: str) -> SolverEntry:
     return SolverEntry(label, label.partition(":")[0], {"k": 8} if ":" in label else {}, BUDGET)
 
 
-STUDY = Study("hand", "Which is shorter?", (TARGET,), (entry("fcfs"), entry("random_rules:k=8")), seeds=(SEED,))
+STUDY = Study(
+    "hand",
+    "Which is shorter?",
+    (TARGET,),
+    (entry("fcfs"), entry("random_rules:k=8")),
+    seeds=(SEED,),
+)
 
 
 def cell(label: str) -> Cell:
     kind = "bound" if label == "bounds" else "solve"
     one = entry(label)
-    return Cell(kind, TARGET, INSTANCE.name, INSTANCE.hash, SEED, label, one.name, one.params, "c0de", SEED, BUDGET)  # type: ignore[arg-type]
+    return Cell(
+        kind,
+        TARGET,
+        INSTANCE.name,
+        INSTANCE.hash,
+        SEED,
+        label,
+        one.name,
+        one.params,
+        "c0de",
+        SEED,
+        BUDGET,
+    )  # type: ignore[arg-type]
 
 
 PLAN = Plan(
@@ -62,7 +82,9 @@ def record(label: str, objective: float | None, **changes: object) -> Record:
 
 def bounding(value: float) -> Record:
     bounds = ({"value": value, "source": "hand", "proof": "combinatorial", "level": 0},)
-    return record("bounds", None, status="unknown", verified=False, bound=value, bounds=bounds, metrics={})
+    return record(
+        "bounds", None, status="unknown", verified=False, bound=value, bounds=bounds, metrics={}
+    )
 
 
 def keep(store: Store) -> Snapshot:

@@ -30,13 +30,33 @@ class Server:
         self.child: subprocess.Popen[bytes] | None = None
 
     def start(self, patience_s: float = 110.0) -> None:
-        words = [sys.executable, "-m", "mlflow", "server", "--host", HOST, "--port", str(self.port), "--workers", "1"]
-        words += ["--backend-store-uri", self.uri, "--artifacts-destination", str(self.folder / "artifacts")]
+        words = [
+            sys.executable,
+            "-m",
+            "mlflow",
+            "server",
+            "--host",
+            HOST,
+            "--port",
+            str(self.port),
+            "--workers",
+            "1",
+        ]
+        words += [
+            "--backend-store-uri",
+            self.uri,
+            "--artifacts-destination",
+            str(self.folder / "artifacts"),
+        ]
         with (self.folder / "server.log").open("ab") as log:
-            self.child = subprocess.Popen(words, stdout=log, stderr=log, env=server_environment(), start_new_session=True)
+            self.child = subprocess.Popen(
+                words, stdout=log, stderr=log, env=server_environment(), start_new_session=True
+            )
         deadline = time.monotonic() + patience_s
         while not is_responding(f"{self.url}/health"):
-            assert self.child.poll() is None and time.monotonic() < deadline, (self.folder / "server.log").read_text()[-2000:]
+            assert self.child.poll() is None and time.monotonic() < deadline, (
+                self.folder / "server.log"
+            ).read_text()[-2000:]
             time.sleep(0.05)
 
     def signal(self, number: int) -> None:
@@ -55,7 +75,9 @@ class Server:
 
 
 class Forwarder(BaseHTTPRequestHandler):
-    """Passes requests on; of every third creation of a run the answer is lost, after the server has done it."""
+    """Passes requests on; of every third creation of a run the answer is lost, after the server has
+    done it.
+    """
 
     upstream = ""
     created = 0
@@ -63,7 +85,9 @@ class Forwarder(BaseHTTPRequestHandler):
 
     def _forward(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        request = urllib.request.Request(f"{self.upstream}{self.path}", body or None, dict(self.headers), method=self.command)
+        request = urllib.request.Request(
+            f"{self.upstream}{self.path}", body or None, dict(self.headers), method=self.command
+        )
         try:
             with urllib.request.urlopen(request, timeout=20) as reply:
                 code, content = reply.status, reply.read()

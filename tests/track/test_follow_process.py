@@ -1,4 +1,6 @@
-"""The process that sends a study while it runs: it keeps up, it never holds the runner up, and it leaves with it."""
+"""The process that sends a study while it runs: it keeps up, it never holds the runner up, and it
+leaves with it.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_a_finished_study_costs_no_connection(store: Store, workspace: Path) -> 
     assert (again.done, again.warning) == (None, None)
 
 
-def test_a_server_that_never_answers_holds_nobody_up(store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_never_answers_holds_nobody_up(
+    store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     keep(store)
     with closing(socket.create_server(("127.0.0.1", 0))) as silent:
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{silent.getsockname()[1]}")

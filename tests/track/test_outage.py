@@ -1,4 +1,6 @@
-"""A real server that is killed, stands still, or loses answers: afterwards every run is there, once and whole."""
+"""A real server that is killed, stands still, or loses answers: afterwards every run is there, once
+and whole.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +50,20 @@ def check_whole(tracking: Tracking, experiment: str) -> None:
     found = tracking.client.get_experiment_by_name(experiment)
     assert found is not None
     runs = tracking.client.search_runs([found.experiment_id])
-    assert sorted(run.data.tags["optbench.cell"] for run in runs) == sorted([PARENT.cell, *(c.cell for c in children())])
+    assert sorted(run.data.tags["optbench.cell"] for run in runs) == sorted(
+        [PARENT.cell, *(c.cell for c in children())]
+    )
     assert {run.info.status for run in runs} == {"FINISHED"}
     for run in runs:
         if run.data.tags["optbench.cell"] != PARENT.cell:
             k = run.data.params["k"]
             assert run.data.metrics == {"objective": float(k), "gap": 0.5}
-            assert Path(tracking.client.download_artifacts(run.info.run_id, "schedule.json")).read_text() == k
+            assert (
+                Path(
+                    tracking.client.download_artifacts(run.info.run_id, "schedule.json")
+                ).read_text()
+                == k
+            )
 
 
 def test_a_server_killed_in_the_midst_and_started_again(server: Server, workspace: Path) -> None:
@@ -63,7 +72,9 @@ def test_a_server_killed_in_the_midst_and_started_again(server: Server, workspac
             server.kill()
 
     with pytest.raises(TrackingError, match=server.url):
-        Tracking(server.url, workspace=workspace, attempts=1).sync("optbench/killed", PARENT, children(), on_sent=kill)
+        Tracking(server.url, workspace=workspace, attempts=1).sync(
+            "optbench/killed", PARENT, children(), on_sent=kill
+        )
     server.start()
     tracking = Tracking(server.url, workspace=workspace)
     report = tracking.sync("optbench/killed", PARENT, children())
@@ -72,8 +83,12 @@ def test_a_server_killed_in_the_midst_and_started_again(server: Server, workspac
     check_whole(tracking, "optbench/killed")
 
 
-def test_a_server_that_stands_still_and_goes_on(server: Server, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was asked of it while it stood still is done when it goes on, after the client has given up."""
+def test_a_server_that_stands_still_and_goes_on(
+    server: Server, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked of it while it stood still is done when it goes on, after the client has given
+    up.
+    """
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
 
     def stop(done: int, total: int) -> None:

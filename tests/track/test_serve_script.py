@@ -29,7 +29,12 @@ def test_it_serves_what_its_settings_name(workspace: Path, tmp_path: Path) -> No
     url = f"http://127.0.0.1:{port}"
     environment = {**os.environ, "PYTHON": sys.executable}
     with serving([str(SCRIPT), str(settings)], f"{url}/health", tmp_path / "log", environment):
-        run = TrackedRun("c", "sent", artifacts=lambda folder: (folder / "x.txt").write_text("x"), files_version="1")
+        run = TrackedRun(
+            "c",
+            "sent",
+            artifacts=lambda folder: (folder / "x.txt").write_text("x"),
+            files_version="1",
+        )
         Tracking(url, workspace=tmp_path).sync("optbench/served", run, [])
     assert [path.name for path in (tmp_path / "files").rglob("*.txt")] == ["x.txt"]
 
@@ -40,7 +45,9 @@ def test_it_says_what_it_needs(tmp_path: Path, words: list[str]) -> None:
     script.write_bytes(SCRIPT.read_bytes())
     script.chmod(0o755)
     environment = {key: value for key, value in os.environ.items() if not key.startswith("MLFLOW_")}
-    refused = subprocess.run([str(script), *words], capture_output=True, text=True, env=environment, check=False)
+    refused = subprocess.run(
+        [str(script), *words], capture_output=True, text=True, env=environment, check=False
+    )
     assert refused.returncode == 2
     assert "server.env.example" in refused.stderr and (not words or "missing.env" in refused.stderr)
 

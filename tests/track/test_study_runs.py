@@ -16,7 +16,17 @@ from optbench.track.runs import TrackedRun
 from optbench.track.study_runs import StudyRuns
 from optbench.track.study_sync import push, with_records
 from optbench.track.tracking import Tracking
-from tests.track.runs_by_hand import INSTANCE, LATER, PLAN, STUDY, TARGET, bounding, cell, keep, record
+from tests.track.runs_by_hand import (
+    INSTANCE,
+    LATER,
+    PLAN,
+    STUDY,
+    TARGET,
+    bounding,
+    cell,
+    keep,
+    record,
+)
 
 
 def described(store: Store) -> dict[str, TrackedRun]:
@@ -28,7 +38,12 @@ def test_metrics_are_those_of_the_study_not_of_the_cell_alone(store: Store) -> N
     runs = described(store)
     fcfs, random = runs["fcfs"].metrics, runs["random_rules:k=8"].metrics
     # The shared bound 8 makes the study gaps: (10 - 8) / 10 and (16 - 8) / 16; best known is 10.
-    assert (fcfs["objective"], fcfs["study_bound"], fcfs["study_gap"], fcfs["rpd"]) == (10.0, 8.0, 0.2, 0.0)
+    assert (fcfs["objective"], fcfs["study_bound"], fcfs["study_gap"], fcfs["rpd"]) == (
+        10.0,
+        8.0,
+        0.2,
+        0.0,
+    )
     assert "gap" not in fcfs and "bound" not in fcfs  # a rule reports no bound
     assert random["study_gap"] == 0.5
     assert random["rpd"] == pytest.approx(0.6)
@@ -36,7 +51,13 @@ def test_metrics_are_those_of_the_study_not_of_the_cell_alone(store: Store) -> N
     assert fcfs["primal_integral"] == pytest.approx(0.5 + 0.25)
     # No trajectory was kept: as if there were none until the end.
     assert random["primal_integral"] == 2.0
-    own = {"energy_j": 7.0, "makespan_s": 3.0, "wall_s": 2.0, "time_to_first_s": 0.5, "peak_memory_mb": 64.0}
+    own = {
+        "energy_j": 7.0,
+        "makespan_s": 3.0,
+        "wall_s": 2.0,
+        "time_to_first_s": 0.5,
+        "peak_memory_mb": 64.0,
+    }
     assert own.items() <= fcfs.items()
     assert runs["bounds"].metrics["bound"] == 8.0 and "gap" not in runs["bounds"].metrics
 
@@ -59,7 +80,10 @@ def test_names_tags_parameters_and_times(store: Store) -> None:
     assert run.cell == f"{STUDY.config_hash[:12]}-{cell('random_rules:k=8').key}"
     assert run.params == {"k": "8", "work_limit": "10", "threads": "1"}
     assert (run.began_ms % 86_400_000, run.ended_ms - run.began_ms) == (36_000_250, 2500)
-    assert "optbench solve" in run.tags["mlflow.note.content"] and "-p k=8" in run.tags["mlflow.note.content"]
+    assert (
+        "optbench solve" in run.tags["mlflow.note.content"]
+        and "-p k=8" in run.tags["mlflow.note.content"]
+    )
 
 
 def test_the_parent_sums_up(store: Store) -> None:
@@ -79,18 +103,30 @@ def test_a_study_that_is_not_complete_is_not_finished(store: Store) -> None:
 
 def test_a_failed_cell_says_why_and_has_no_objective(store: Store) -> None:
     known = store.records()[cell("fcfs").key]
-    wrong = record("fcfs", None, reason=Reason("crashed", "ZeroDivisionError"), status="error", began_at=LATER)
+    wrong = record(
+        "fcfs", None, reason=Reason("crashed", "ZeroDivisionError"), status="error", began_at=LATER
+    )
     store.add(wrong, {"output.txt": b"Traceback"}, replaces=known)
     run = described(store)["fcfs"]
-    assert (run.status, run.tags["optbench.reason"], run.tags["optbench.message"]) == ("FAILED", "crashed", "ZeroDivisionError")
+    assert (run.status, run.tags["optbench.reason"], run.tags["optbench.message"]) == (
+        "FAILED",
+        "crashed",
+        "ZeroDivisionError",
+    )
     assert run.metrics.keys().isdisjoint({"objective", "gap", "rpd", "primal_integral"})
 
 
 def test_a_bound_that_is_refuted_later_makes_a_failed_run(store: Store) -> None:
-    """fcfs says 12 is a lower bound, random_rules had reached 16, fcfs itself 10: no schedule is below its own bound."""
+    """fcfs says 12 is a lower bound, random_rules had reached 16, fcfs itself 10: no schedule is
+    below its own bound.
+    """
     known = store.records()[cell("random_rules:k=8").key]
     false = ({"value": 12.0, "source": "hand", "proof": "solver", "level": 0},)
-    store.add(record("random_rules:k=8", 16.0, bound=12.0, bounds=false, gap=0.25, began_at=LATER), {}, known)
+    store.add(
+        record("random_rules:k=8", 16.0, bound=12.0, bounds=false, gap=0.25, began_at=LATER),
+        {},
+        known,
+    )
     run = described(store)["random_rules:k=8"]
     assert (run.status, run.tags["optbench.reason"]) == ("FAILED", "false_bound")
     assert "objective" not in run.metrics
@@ -100,7 +136,15 @@ def test_objectives_in_order_have_a_metric_each(store: Store) -> None:
     two = replace(record("fcfs", None), objective=(3.0, 9.0), bound=(3.0, 6.0), gap=(0.0, 1 / 3))
     _, children = StudyRuns(PLAN, store).runs({two.key: two})
     (run,) = children
-    wanted = {"objective_0": 3.0, "objective_1": 9.0, "bound_0": 3.0, "bound_1": 6.0, "gap_0": 0.0, "gap_1": 1 / 3, "gap": 1 / 3}
+    wanted = {
+        "objective_0": 3.0,
+        "objective_1": 9.0,
+        "bound_0": 3.0,
+        "bound_1": 6.0,
+        "gap_0": 0.0,
+        "gap_1": 1 / 3,
+        "gap": 1 / 3,
+    }
     assert wanted.items() <= run.metrics.items() and "objective" not in run.metrics
 
 
@@ -115,8 +159,12 @@ def test_files_of_a_cell_and_of_the_study(store: Store, tmp_path: Path) -> None:
         write(folder)
     files = {path.name for path in (tmp_path / "files" / "fcfs").iterdir()}
     assert files == {"record.json", "schedule.json", "trajectory.json", "gantt.html", "power.csv"}
-    assert {path.name for path in (tmp_path / "files" / "random_rules:k=8").iterdir()} == {"record.json"}
-    assert {"plan.json", "report.html", "solvers.csv"} <= {path.name for path in (tmp_path / "files" / "parent").iterdir()}
+    assert {path.name for path in (tmp_path / "files" / "random_rules:k=8").iterdir()} == {
+        "record.json"
+    }
+    assert {"plan.json", "report.html", "solvers.csv"} <= {
+        path.name for path in (tmp_path / "files" / "parent").iterdir()
+    }
     with (tmp_path / "files" / "fcfs" / "power.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert float(rows[0]["t_s"]) == 0.0 and float(rows[0]["power_w"]) > 0.0

@@ -13,7 +13,9 @@ from optbench.track.runs import TrackedRun, TrackingError
 from optbench.track.tracking import Tracking
 
 EXPERIMENT = "optbench/hand"
-PARENT = TrackedRun("c0ffee-study", "hand", tags={"optbench.config_hash": "c0ffee"}, began_ms=1000, ended_ms=9000)
+PARENT = TrackedRun(
+    "c0ffee-study", "hand", tags={"optbench.config_hash": "c0ffee"}, began_ms=1000, ended_ms=9000
+)
 
 
 def child(k: int, **changes: object) -> TrackedRun:
@@ -86,14 +88,28 @@ def test_a_second_time_changes_nothing(tracking: Tracking, workspace: Path, afre
 
 
 @pytest.mark.parametrize("stage", ["created", "logged", "all but the content"])
-def test_what_a_crash_left_half_done_is_completed(tracking: Tracking, workspace: Path, stage: str) -> None:
-    """The run as it is when the sender dies after its creation, after its metrics, or before the last tag."""
+def test_what_a_crash_left_half_done_is_completed(
+    tracking: Tracking, workspace: Path, stage: str
+) -> None:
+    """The run as it is when the sender dies after its creation, after its metrics, or before the
+    last tag.
+    """
     report = tracking.sync(EXPERIMENT, PARENT, [])
     client = tracking.client
-    tags = {"optbench.cell": "c0ffee-0", "optbench.group": PARENT.cell, "mlflow.parentRunId": report.parent_run_id}
-    half = client.create_run(report.experiment_id, start_time=1000, tags=tags, run_name="heft | shop | 0")
+    tags = {
+        "optbench.cell": "c0ffee-0",
+        "optbench.group": PARENT.cell,
+        "mlflow.parentRunId": report.parent_run_id,
+    }
+    half = client.create_run(
+        report.experiment_id, start_time=1000, tags=tags, run_name="heft | shop | 0"
+    )
     if stage != "created":
-        client.log_batch(half.info.run_id, metrics=[Metric("objective", 10.0, 2000, 0)], params=[Param("rank", "upward")])
+        client.log_batch(
+            half.info.run_id,
+            metrics=[Metric("objective", 10.0, 2000, 0)],
+            params=[Param("rank", "upward")],
+        )
     if stage == "all but the content":
         client.set_terminated(half.info.run_id, "FINISHED", 2000)
     Tracking(workspace=workspace).sync(EXPERIMENT, PARENT, [child(0)])
@@ -101,7 +117,9 @@ def test_what_a_crash_left_half_done_is_completed(tracking: Tracking, workspace:
     assert run.info.run_id == half.info.run_id
     assert (run.info.status, run.info.end_time) == ("FINISHED", 2000)
     assert run.data.metrics == {"objective": 10.0, "gap": 0.5}
-    assert [point.timestamp for point in client.get_metric_history(run.info.run_id, "objective")] == [2000]
+    assert [
+        point.timestamp for point in client.get_metric_history(run.info.run_id, "objective")
+    ] == [2000]
     assert artifact(tracking, run) == '{"k": 0}'
 
 
@@ -109,7 +127,9 @@ def test_a_change_is_sent_and_is_what_mlflow_shows(tracking: Tracking) -> None:
     tracking.sync(EXPERIMENT, PARENT, [child(0)])
     first = only(tracking, "c0ffee-0")
     # A better bound makes the gap smaller; MLflow shows the larger of two values of one time.
-    better = child(0, metrics={"objective": 10.0, "gap": 0.1, "rpd": 0.0}, tags={"optbench.solver": "heft"})
+    better = child(
+        0, metrics={"objective": 10.0, "gap": 0.1, "rpd": 0.0}, tags={"optbench.solver": "heft"}
+    )
     report = tracking.sync(EXPERIMENT, PARENT, [better])
     assert (report.updated, report.unchanged) == (1, 1)
     run = only(tracking, "c0ffee-0")
@@ -137,32 +157,46 @@ def test_files_are_sent_again_when_their_version_changes(tracking: Tracking) -> 
         {"artifacts": lambda folder: write(folder / "output.txt", "x"), "files_version": "2"},
     ],
 )
-def test_what_mlflow_cannot_change_becomes_a_new_run(tracking: Tracking, changes: dict[str, object]) -> None:
-    """A false bound found later leaves no objective: a metric cannot be taken back, nor a parameter or a file."""
+def test_what_mlflow_cannot_change_becomes_a_new_run(
+    tracking: Tracking, changes: dict[str, object]
+) -> None:
+    """A false bound found later leaves no objective: a metric cannot be taken back, nor a parameter
+    or a file.
+    """
     tracking.sync(EXPERIMENT, PARENT, [child(0)])
     old = only(tracking, "c0ffee-0")
     new = child(0, **changes)
     tracking.sync(EXPERIMENT, PARENT, [new])
     run = only(tracking, "c0ffee-0")
     assert run.info.run_id != old.info.run_id
-    assert (run.data.metrics, run.data.params, run.info.status) == (new.metrics, new.params, new.status)
+    assert (run.data.metrics, run.data.params, run.info.status) == (
+        new.metrics,
+        new.params,
+        new.status,
+    )
     assert tracking.sync(EXPERIMENT, PARENT, [new]).unchanged == 2
     assert len(runs(tracking, ViewType.ALL)["c0ffee-0"]) == 2
 
 
-def test_doubles_are_removed_and_the_complete_one_stays(tracking: Tracking, workspace: Path) -> None:
+def test_doubles_are_removed_and_the_complete_one_stays(
+    tracking: Tracking, workspace: Path
+) -> None:
     report = tracking.sync(EXPERIMENT, PARENT, [child(0)])
     whole = only(tracking, "c0ffee-0").info.run_id
     for _ in range(2):
         tracking.client.create_run(
-            report.experiment_id, start_time=1, tags={"optbench.cell": "c0ffee-0", "optbench.group": PARENT.cell}
+            report.experiment_id,
+            start_time=1,
+            tags={"optbench.cell": "c0ffee-0", "optbench.group": PARENT.cell},
         )
     report = Tracking(workspace=workspace).sync(EXPERIMENT, PARENT, [child(0)])
     assert report.removed == 2
     assert only(tracking, "c0ffee-0").info.run_id == whole
 
 
-def test_what_somebody_deleted_stays_deleted_until_it_is_asked_back(tracking: Tracking, workspace: Path) -> None:
+def test_what_somebody_deleted_stays_deleted_until_it_is_asked_back(
+    tracking: Tracking, workspace: Path
+) -> None:
     tracking.sync(EXPERIMENT, PARENT, [child(0), child(1)])
     run_id = only(tracking, "c0ffee-0").info.run_id
     tracking.client.delete_run(run_id)
@@ -210,7 +244,11 @@ def send_many(workspace: Path) -> None:
 
 
 def test_many_parameters_and_long_values_fit(tracking: Tracking) -> None:
-    run = child(0, params={f"p{k}": "x" * 7000 for k in range(230)}, metrics={f"m{k}": float(k) for k in range(900)})
+    run = child(
+        0,
+        params={f"p{k}": "x" * 7000 for k in range(230)},
+        metrics={f"m{k}": float(k) for k in range(900)},
+    )
     tracking.sync(EXPERIMENT, PARENT, [run])
     found = only(tracking, run.cell)
     assert (len(found.data.params), len(found.data.metrics)) == (230, 900)
@@ -222,7 +260,9 @@ def test_a_metric_that_is_no_number_is_left_out(tracking: Tracking) -> None:
     assert only(tracking, "c0ffee-0").data.metrics == {"objective": 3.0}
 
 
-def test_the_variable_wins_over_the_workspace(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_wins_over_the_workspace(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     assert Tracking(workspace=workspace).place.uri == "http://127.0.0.1:9"
     with pytest.raises(TrackingError, match=r"http://127\.0\.0\.1:9"):

@@ -19,6 +19,10 @@ def test_killed_while_it_makes_the_database_a_process_leaves_none_of_it(tmp_path
             Tracking(workspace=tmp_path).client.search_experiments()
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert not place.database.exists() and len(list(place.database.parent.glob(".mlflow.db.*"))) == 1
-    assert [each.name for each in Tracking(workspace=tmp_path).client.search_experiments()] == ["Default"]
+    assert (
+        not place.database.exists() and len(list(place.database.parent.glob(".mlflow.db.*"))) == 1
+    )
+    assert [each.name for each in Tracking(workspace=tmp_path).client.search_experiments()] == [
+        "Default"
+    ]
     assert place.database.exists()

@@ -11,12 +11,16 @@ from optbench.track.tracking import Tracking
 from optbench.track.training_runs import track_training
 
 
-def test_curves_settings_and_the_file_arrive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_settings_and_the_file_arrive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPTBENCH_WORKSPACE", str(tmp_path))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     file = tmp_path / "net.safetensors"
     file.write_bytes(b"weights")
-    history = [{"reward": 0.5 * k, "latency_s(p99)": 10.0 - k} for k in range(900)] + [{"reward": float("nan")}]
+    history = [{"reward": 0.5 * k, "latency_s(p99)": 10.0 - k} for k in range(900)] + [
+        {"reward": float("nan")}
+    ]
     about = {"settings": {"gamma": 0.9, "long": "x" * (MAX_PARAM + 1)}, "seed": 3}
     run_id = track_training("chsac_af", about, history, file)
 
@@ -24,7 +28,10 @@ def test_curves_settings_and_the_file_arrive(tmp_path: Path, monkeypatch: pytest
     run = client.get_run(run_id)
     assert run.info.run_name == "chsac_af net.safetensors" and run.info.status == "FINISHED"
     assert run.data.params["gamma"] == "0.9" and run.data.params["long"] == "x" * MAX_PARAM
-    assert run.data.tags["optbench.kind"] == "training" and run.data.tags["optbench.solver"] == "chsac_af"
+    assert (
+        run.data.tags["optbench.kind"] == "training"
+        and run.data.tags["optbench.solver"] == "chsac_af"
+    )
     assert run.data.tags["optbench.cell"].startswith("train-chsac_af-net.safetensors-")
     assert run.data.tags["mlflow.note.content"].startswith('{"settings": {"gamma": 0.9, ')
     rewards = client.get_metric_history(run_id, "reward")

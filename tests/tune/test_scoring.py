@@ -31,17 +31,37 @@ ENERGY = Goal("energy_j")
 
 
 def task(minimize: list[str], **more: Any) -> SearchTask:
-    section = {"solver": "fixed_dvfs", "seeds": [1, 2], "space": {"load": {"float": [0, 1]}}, "minimize": minimize, **more}
+    section = {
+        "solver": "fixed_dvfs",
+        "seeds": [1, 2],
+        "space": {"load": {"float": [0, 1]}},
+        "minimize": minimize,
+        **more,
+    }
     return task_of(Study("s", "", ("gpu_dag:tasks=5",), (), seeds=(8, 9), tune=section))
 
 
 def record(point: SearchPoint, energy_j: float | None, tardiness_s: float = 0.0) -> Record:
     """A verified result with this energy, or a crash."""
-    cell = Cell("solve", point.target, "i", f"hash-{point.seed}", point.seed, "x", "fixed_dvfs", {}, "", point.seed, CellBudget())
+    cell = Cell(
+        "solve",
+        point.target,
+        "i",
+        f"hash-{point.seed}",
+        point.seed,
+        "x",
+        "fixed_dvfs",
+        {},
+        "",
+        point.seed,
+        CellBudget(),
+    )
     if energy_j is None:
         return Record(cell, "error", "crashed", Reason("crashed", "no"))
     metrics = {"energy_j": energy_j, "tardiness_s": tardiness_s}
-    return Record(cell, "feasible", "finished", objective=2 * energy_j, verified=True, metrics=metrics)
+    return Record(
+        cell, "feasible", "finished", objective=2 * energy_j, verified=True, metrics=metrics
+    )
 
 
 def both(a: float | None, b: float | None, **more: float) -> dict[SearchPoint, Record | None]:
@@ -111,7 +131,10 @@ def test_an_instance_that_cannot_be_made_has_no_value() -> None:
         ("not energy_j <= 20", 1e-9),
         ("energy_j != 20", 1e-9),
         ("energy_j <= 19.9999999999", 0.0),  # equal, as formulas understand it
-        ("energy_j <= 30 or energy_j / tardiness_s <= 1", 0.0),  # one side is unknown, the other holds
+        (
+            "energy_j <= 30 or energy_j / tardiness_s <= 1",
+            0.0,
+        ),  # one side is unknown, the other holds
         ("energy_j <= 10 and energy_j / tardiness_s <= 1", 10.0),
     ],
 )
@@ -120,7 +143,8 @@ def test_constraints_say_by_how_much_they_are_broken(text: str, expected: float)
 
 
 def test_means_are_of_the_same_instances() -> None:
-    # Without the second instance the tuned mean would be 9 against 55: an instance that fails is not won.
+    # Without the second instance the tuned mean would be 9 against 55: an instance that fails is
+    # not won.
     assert paired_means({A: 9.0, B: None}, {A: 10.0, B: 100.0}) == (9.0, 10.0)
     assert paired_means({A: None, B: 9.0}, {A: 10.0, B: None}) == (None, None)
 
@@ -133,12 +157,18 @@ def test_a_constraint_that_hangs_on_a_failed_cell_is_broken() -> None:
 
 def test_intervals_are_of_paired_changes() -> None:
     points = [SearchPoint("gpu_dag:tasks=5", seed) for seed in range(8)]
-    theirs: dict[SearchPoint, Record | None] = {point: record(point, 100.0 * (1 + point.seed)) for point in points}
-    ours: dict[SearchPoint, Record | None] = {point: record(point, 90.0 * (1 + point.seed)) for point in points}
+    theirs: dict[SearchPoint, Record | None] = {
+        point: record(point, 100.0 * (1 + point.seed)) for point in points
+    }
+    ours: dict[SearchPoint, Record | None] = {
+        point: record(point, 90.0 * (1 + point.seed)) for point in points
+    }
     wanted = task(["energy_j", "median(energy_j)"])
     reference = {goal.expression: values_of(wanted, goal, theirs) for goal in wanted.section.goals}
     # Every instance is 10 % better, whatever its size: so is each resample of either goal.
-    for goal, changes in zip(wanted.section.goals, changes_of(wanted, ours, reference), strict=True):
+    for goal, changes in zip(
+        wanted.section.goals, changes_of(wanted, ours, reference), strict=True
+    ):
         found = compared(wanted, goal, ours, theirs, changes)
         assert (found.value, found.low, found.high) == pytest.approx((-0.1, -0.1, -0.1))
     assert means_of(wanted, ours)["energy_j"] == pytest.approx(405.0)

@@ -30,14 +30,21 @@ SPACE = {
 
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trials:
-    """20 trials of two goals, of which the first parameter alone decides the first; the last is pruned away elsewhere."""
+    """20 trials of two goals, of which the first parameter alone decides the first; the last is
+    pruned away elsewhere.
+    """
     monkeypatch.setenv("OPTBENCH_WORKSPACE", str(tmp_path))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return filled(tmp_path / "search", ["energy_j", "makespan_s"], 20)
 
 
 def filled(folder: Path, goals: list[str], count: int) -> Trials:
-    section: dict[str, Any] = {"solver": "fixed_dvfs", "seeds": [1, 2], "space": SPACE, "minimize": goals}
+    section: dict[str, Any] = {
+        "solver": "fixed_dvfs",
+        "seeds": [1, 2],
+        "space": SPACE,
+        "minimize": goals,
+    }
     study = Study("shown <&>", "Which is it?", ("gpu_dag:tasks=5",), (), seeds=(8, 9), tune=section)
     found = Trials(task_of(study), storage_url(None, folder), folder)
     add(found, count)
@@ -66,7 +73,9 @@ def validated(known: Trials) -> Validation:
 
 def test_charts_stand_alone(known: Trials) -> None:
     charts = all_charts(known, chosen=3)
-    assert next(iter(charts)) == "Front" and any(name.startswith("Importance for energy_j") for name in charts)
+    assert next(iter(charts)) == "Front" and any(
+        name.startswith("Importance for energy_j") for name in charts
+    )
     drawn = [chart for each in charts.values() for chart in standalone(each)]
     assert len(drawn) == 1 + 2 * (1 + len(SPACE))
     for chart in drawn:
@@ -84,13 +93,19 @@ def test_importance_finds_the_parameter_that_decides(known: Trials) -> None:
 
 def test_a_page_of_any_state(known: Trials, tmp_path: Path) -> None:
     page = render(known, validated(known))
-    assert "shown &lt;&amp;&gt;" in page and "-10.00 %" in page and "http" not in page.replace("http://www.w3.org", "")
+    assert (
+        "shown &lt;&amp;&gt;" in page
+        and "-10.00 %" in page
+        and "http" not in page.replace("http://www.w3.org", "")
+    )
     single = filled(tmp_path / "single", ["energy_j"], 3)
     page = render(single, None)
     assert "History" in page and "pruned" in page and "Importance" not in page
     assert "<svg" not in render(filled(tmp_path / "none", ["energy_j"], 0), None)
     page = render(known, replace(validated(known), seen=3, broken=("tardiness_s <= 10",)))
-    assert "breaks tardiness_s &lt;= 10 here" in page and "3 of the 8 instances are the search" in page
+    assert (
+        "breaks tardiness_s &lt;= 10 here" in page and "3 of the 8 instances are the search" in page
+    )
 
 
 def test_runs_are_there_once(known: Trials, tmp_path: Path) -> None:
@@ -102,7 +117,9 @@ def test_runs_are_there_once(known: Trials, tmp_path: Path) -> None:
     assert send(known, validated(known), "FINISHED").unchanged == 21
 
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow' / 'mlflow.db'}")
-    (experiment,) = client.search_experiments(filter_string=f"name = 'optbench/{known.task.study.name}'")
+    (experiment,) = client.search_experiments(
+        filter_string=f"name = 'optbench/{known.task.study.name}'"
+    )
     runs = client.search_runs([experiment.experiment_id], max_results=100)
     parents = [run for run in runs if run.data.tags["optbench.kind"] == "tune"]
     children = [run for run in runs if run.data.tags["optbench.kind"] == "trial"]
@@ -123,13 +140,20 @@ def test_the_verdict_is_plain(known: Trials) -> None:
         return verdict(Validation(known.all()[3], (change,), instances=8, **more))
 
     assert "better than the defaults on 8 instances" in said(-0.1, -0.15, -0.05)
-    assert "not proven better" in said(-0.1, -0.25, 0.05) and "too few" in said(-0.1, float("-inf"), float("inf"))
+    assert "not proven better" in said(-0.1, -0.25, 0.05) and "too few" in said(
+        -0.1, float("-inf"), float("inf")
+    )
     assert "WORSE" in said(0.1, 0.05, 0.15)
     assert "Not to be recommended: 2 failures" in said(-0.1, -0.15, -0.05, failed=2)
     assert "Not to be recommended" in said(-0.1, -0.15, -0.05, broken=("tardiness_s <= 10",))
     assert "it breaks tardiness_s <= 10" in said(-0.1, -0.15, -0.05, broken=("tardiness_s <= 10",))
     kept = said(0.1, 0.05, 0.15, broken_defaults=("tardiness_s <= 10",))
-    assert kept.startswith("The defaults break tardiness_s <= 10 on 8 instances") and "energy_j +10.00 %" in kept
+    assert (
+        kept.startswith("The defaults break tardiness_s <= 10 on 8 instances")
+        and "energy_j +10.00 %" in kept
+    )
     assert "on the search's own 8 instances with other seeds" in said(-0.1, -0.15, -0.05, seen=8)
     assert "on 8 instances, 3 of which the search has seen" in said(-0.1, -0.25, 0.05, seen=3)
-    assert "nothing better than the defaults" in verdict(Validation(known.all()[0], (), instances=8))
+    assert "nothing better than the defaults" in verdict(
+        Validation(known.all()[0], (), instances=8)
+    )

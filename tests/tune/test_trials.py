@@ -25,7 +25,14 @@ SPACE = {"low_clock": {"float": [0.0, 1.0]}, "load": {"float": [0.0, 1.0]}}
 
 
 def study(**more: Any) -> Study:
-    section = {"solver": "fixed_dvfs", "seeds": [1, 2], "space": SPACE, "minimize": ["objective"], "startup": 4, **more}
+    section = {
+        "solver": "fixed_dvfs",
+        "seeds": [1, 2],
+        "space": SPACE,
+        "minimize": ["objective"],
+        "startup": 4,
+        **more,
+    }
     return Study("s", "", ("gpu_dag:tasks=5",), (), seeds=(8, 9), tune=section)
 
 
@@ -40,7 +47,10 @@ def trials(folder: Path, url: str | None = None, **more: Any) -> Trials:
 
 def loss(claim: TrialClaim) -> float:
     """Lowest at low_clock 0.25 and load 0.75."""
-    return float((claim.configuration.get("low_clock", 0.0) - 0.25) ** 2 + (claim.configuration["load"] - 0.75) ** 2)
+    return float(
+        (claim.configuration.get("low_clock", 0.0) - 0.25) ** 2
+        + (claim.configuration["load"] - 0.75) ** 2
+    )
 
 
 def finish(known: Trials, claim: TrialClaim) -> None:
@@ -141,9 +151,12 @@ def test_a_lock_of_the_journal_ends_with_its_holder_and_half_a_line_goes(tmp_pat
     journal.write_bytes(b'{"a": 1}\n{"half')
     code = (
         "import sys, time; from pathlib import Path; from optbench.tune.storage import KernelLock\n"
-        "lock = KernelLock(Path(sys.argv[1])); lock.acquire(); print('held', flush=True); time.sleep(60)"
+        "lock = KernelLock(Path(sys.argv[1])); lock.acquire(); print('held', flush=True); "
+        "time.sleep(60)"
     )
-    holder = subprocess.Popen([sys.executable, "-c", code, str(journal)], stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(journal)], stdout=subprocess.PIPE, text=True
+    )
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
     with (tmp_path / "j.journal.lock").open("ab") as other, pytest.raises(BlockingIOError):
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -169,7 +182,8 @@ def test_storage_is_a_journal_or_a_database(tmp_path: Path) -> None:
 
 def test_front_and_knee(folder: Path) -> None:
     known = trials(folder, minimize=["energy_j", "makespan_s"])
-    # Of these (4, 4) is beaten by (2, 3), (2, 3) stands twice. Scaled to [0, 1]: (0, 1), (1/8, 1/4), (1, 0).
+    # Of these (4, 4) is beaten by (2, 3), (2, 3) stands twice. Scaled to [0, 1]: (0, 1), (1/8,
+    # 1/4), (1, 0).
     values = [(1.0, 9.0), (2.0, 3.0), (4.0, 4.0), (9.0, 0.0), (2.0, 3.0), (9.0, 1.0)]
     for value in values:
         claim = known.claim(len(values))
@@ -177,7 +191,11 @@ def test_front_and_knee(folder: Path) -> None:
         known.study.tell(claim.trial, value)
         claim.release()
     front = front_of(known.all())
-    assert [(trial.number, *trial.values) for trial in front] == [(0, 1.0, 9.0), (1, 2.0, 3.0), (3, 9.0, 0.0)]
+    assert [(trial.number, *trial.values) for trial in front] == [
+        (0, 1.0, 9.0),
+        (1, 2.0, 3.0),
+        (3, 9.0, 0.0),
+    ]
     best = knee(front)
     assert best is not None and best.number == 1
     assert knee([]) is None
@@ -204,7 +222,13 @@ def test_ranges_and_samplers() -> None:
     }
     task = task_of(study(space=space, minimize=["energy_j"]))
     step, log, whole, choice = task.section.space
-    assert [within(step, value) for value in (0.2, 0.6, 0.5, 1.2, "x")] == [True, True, False, False, False]
+    assert [within(step, value) for value in (0.2, 0.6, 0.5, 1.2, "x")] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
     assert [within(whole, value) for value in (1, 4, 5, True)] == [True, True, False, False]
     assert within(choice, "chains") and not within(choice, "random")
     assert distribution_of(log).log and distribution_of(choice).choices == ("layered", "chains")  # type: ignore[attr-defined]

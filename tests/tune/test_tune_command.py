@@ -1,4 +1,6 @@
-"""``optbench tune`` as people use it: results, files, resuming, killed workers, two commands at once."""
+"""``optbench tune`` as people use it: results, files, resuming, killed workers, two commands at
+once.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ def workers_of(pid: int) -> list[int]:
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     threads = Path(f"/proc/{pid}/task").iterdir()
     children += [child for thread in threads for child in (thread / "children").read_text().split()]
-    return [int(child) for child in dict.fromkeys(children) if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [
+        int(child)
+        for child in dict.fromkeys(children)
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
 
 
 def wait_for_end(pids: list[int], timeout_s: float = 30.0) -> None:
@@ -78,22 +84,34 @@ def test_a_search_ends_with_a_file_that_solve_accepts(workspace: Workspace) -> N
     told = workspace.run("tune", "mini", "--no-track")
     assert (told["trials"], told["done"], told["ran"], told["interrupted"]) == (4, 4, 4, False)
     assert told["defaults"] == {"low_clock": 0.6, "high_clock": 1.0}
-    assert told["best"]["losses"][0] <= 0.0  # the defaults are among the trials, and 0 by definition
+    assert (
+        told["best"]["losses"][0] <= 0.0
+    )  # the defaults are among the trials, and 0 by definition
     (goal,) = told["validation"]["goals"]
     assert told["validation"]["instances"] == 2 and goal["low"] <= goal["change"] <= goal["high"]
 
     file = tomllib.loads(Path(told["params_file"]).read_text())
     assert file["solver"] == "fixed_dvfs"
     assert file["params"] == {**told["best"]["params"], "load": 0.5}
-    assert file["provenance"]["seeds"] == [100, 101] and file["provenance"]["validation_seeds"] == [0, 1]
+    assert file["provenance"]["seeds"] == [100, 101] and file["provenance"]["validation_seeds"] == [
+        0,
+        1,
+    ]
     page = Path(told["page"]).read_text()
     assert "<svg" in page and "http" not in page.replace("http://www.w3.org", "")
 
-    by_file = workspace.run("solve", "gpu_dag:tasks=5,gpus=2", "-s", "fixed_dvfs", "-p", "params=tuned/mini.toml")
-    words = [word for key, value in told["best"]["params"].items() for word in ("-p", f"{key}={value}")]
+    by_file = workspace.run(
+        "solve", "gpu_dag:tasks=5,gpus=2", "-s", "fixed_dvfs", "-p", "params=tuned/mini.toml"
+    )
+    words = [
+        word for key, value in told["best"]["params"].items() for word in ("-p", f"{key}={value}")
+    ]
     by_hand = workspace.run("solve", "gpu_dag:tasks=5,gpus=2", "-s", "fixed_dvfs", *words)
     assert by_file["objective"] == by_hand["objective"]
-    workspace.add("uses", 'problems = ["gpu_dag:tasks=5,gpus=2"]\nsolvers = ["fixed_dvfs:params=tuned/mini.toml"]\n')
+    workspace.add(
+        "uses",
+        'problems = ["gpu_dag:tasks=5,gpus=2"]\nsolvers = ["fixed_dvfs:params=tuned/mini.toml"]\n',
+    )
     assert workspace.run("run", "uses", "--no-track")["failed"] == 0
 
 
@@ -107,7 +125,9 @@ def test_the_same_command_again_runs_nothing_and_more_trials_go_on(workspace: Wo
     assert set(workspace.lines().values()) == {1}
 
 
-def test_a_killed_worker_s_trial_is_finished_and_nothing_is_done_twice(workspace: Workspace) -> None:
+def test_a_killed_worker_s_trial_is_finished_and_nothing_is_done_twice(
+    workspace: Workspace,
+) -> None:
     process = workspace.start("tune", "slow", "--no-track", "-n", "2", "--json")
     wait_for_trials(workspace, 1)
     os.kill(workers_of(process.pid)[0], signal.SIGKILL)
@@ -152,15 +172,25 @@ def test_ctrl_c_keeps_what_is_finished(workspace: Workspace) -> None:
 
 
 def test_several_goals_make_a_front_within_the_constraints(workspace: Workspace) -> None:
-    goals = 'minimize = ["energy_j", "makespan_s"]\nconstraints = ["makespan_s <= 1e9", "failed == 0"]'
-    workspace.add("several", STUDY.replace('minimize = ["objective"]', goals).replace("trials = 4", "trials = 7"))
+    goals = (
+        'minimize = ["energy_j", "makespan_s"]\nconstraints = ["makespan_s <= 1e9", "failed == 0"]'
+    )
+    workspace.add(
+        "several",
+        STUDY.replace('minimize = ["objective"]', goals).replace("trials = 4", "trials = 7"),
+    )
     told = workspace.run("tune", "several", "--no-track")
     front = [tuple(point["losses"]) for point in told["front"]]
     assert front == sorted(front) and front
     trials = trials_of(told["storage"], told["search"])
     assert all(trial.constraints["makespan_s <= 1e9"] < 0 for trial in trials)
     values = [tuple(trial.values) for trial in trials]
-    dominated = {a for a in values for b in values if a != b and all(x >= y for x, y in zip(a, b, strict=True))}
+    dominated = {
+        a
+        for a in values
+        for b in values
+        if a != b and all(x >= y for x, y in zip(a, b, strict=True))
+    }
     assert set(front) == set(values) - dominated
     files = sorted(Path(told["params_file"]).parent.glob("several*.toml"))
     assert len(files) == len(front) + 1
@@ -170,19 +200,25 @@ def test_several_goals_make_a_front_within_the_constraints(workspace: Workspace)
 def test_constraints_are_held_against_the_unseen_instances_too(workspace: Workspace) -> None:
     # What a task draws hangs on the seed alone: 10 J in the search, 5,000 J in the judging.
     (workspace.root / "problems" / "growing.py").write_text(GROWING)
-    text = STUDY.replace("gpu_dag:tasks=5,gpus=2,deadlines=none", "growing").replace("seeds = 2", "seeds = [7, 8]")
-    workspace.add("grows", text.replace("trials = 4", 'trials = 2\nconstraints = ["max(energy_j) <= 1000"]'))
+    text = STUDY.replace("gpu_dag:tasks=5,gpus=2,deadlines=none", "growing").replace(
+        "seeds = 2", "seeds = [7, 8]"
+    )
+    workspace.add(
+        "grows", text.replace("trials = 4", 'trials = 2\nconstraints = ["max(energy_j) <= 1000"]')
+    )
     told = workspace.run("tune", "grows", "--no-track")
     assert told["best"]["trial"] == 0 and told["validation"]["broken"] == ["max(energy_j) <= 1000"]
-    assert tomllib.loads(Path(told["params_file"]).read_text())["provenance"]["validation_constraints_broken"] == [
-        "max(energy_j) <= 1000"
-    ]
+    assert tomllib.loads(Path(told["params_file"]).read_text())["provenance"][
+        "validation_constraints_broken"
+    ] == ["max(energy_j) <= 1000"]
 
 
 def test_a_file_is_the_same_instance_whatever_the_seed(workspace: Workspace) -> None:
     file = workspace.root / "studies" / "one.json"
     write_instance(load_target("gpu_dag:tasks=4,gpus=2,deadlines=none", 0), file)
-    text = STUDY.replace("gpu_dag:tasks=5,gpus=2,deadlines=none", "one.json").replace("trials = 4", "trials = 2")
+    text = STUDY.replace("gpu_dag:tasks=5,gpus=2,deadlines=none", "one.json").replace(
+        "trials = 4", "trials = 2"
+    )
     workspace.add("file", text)
     told = workspace.run("tune", "file", "--no-track")
     assert (told["validation"]["instances"], told["validation"]["seen"]) == (2, 2)
@@ -191,7 +227,9 @@ def test_a_file_is_the_same_instance_whatever_the_seed(workspace: Workspace) -> 
 
 
 def test_constraints_that_nothing_keeps_are_said(workspace: Workspace) -> None:
-    workspace.add("never", STUDY.replace("trials = 4", 'trials = 2\nconstraints = ["energy_j <= 1"]'))
+    workspace.add(
+        "never", STUDY.replace("trials = 4", 'trials = 2\nconstraints = ["energy_j <= 1"]')
+    )
     told = workspace.run("tune", "never", "--no-track", code=3)
     assert told["best"] is None and told["params_file"] is None
 

@@ -1,4 +1,5 @@
-"""The formulations of optbench.views.milp once more, slowly: entry by entry from the maths, sharing no code with the view.
+"""The formulations of optbench.views.milp once more, slowly: entry by entry from the maths, sharing
+no code with the view.
 
 A table is (columns, rows, constant): ``columns[name] = (lower, upper, integer, cost)`` and
 ``rows[name] = (coefficients, lower, upper)``.
@@ -26,16 +27,39 @@ class Reference:
         self.inst, self.n, self.tick = inst, inst.num_tasks, inst.tick_s
         self.step = inst.tick_s
         t, m = inst.tasks, inst.modes
-        self.pairs = [(i, k) for i in range(self.n) for k in range(int(m.kind_ptr[t.kind[i]]), int(m.kind_ptr[t.kind[i] + 1]))]
-        self.dur = {(i, k): self.time(float(t.units[i]) * float(m.time_per_unit_s[k])) for i, k in self.pairs}
-        self.energy = {(i, k): float(t.units[i]) * float(m.energy_per_unit_j[k]) for i, k in self.pairs}
-        self.needs = {k: [(int(m.req_pool[r]), int(m.req_count[r])) for r in range(int(m.req_ptr[k]), int(m.req_ptr[k + 1]))]
-                      for k in range(len(m.clock))}
+        self.pairs = [
+            (i, k)
+            for i in range(self.n)
+            for k in range(int(m.kind_ptr[t.kind[i]]), int(m.kind_ptr[t.kind[i] + 1]))
+        ]
+        self.dur = {
+            (i, k): self.time(float(t.units[i]) * float(m.time_per_unit_s[k]))
+            for i, k in self.pairs
+        }
+        self.energy = {
+            (i, k): float(t.units[i]) * float(m.energy_per_unit_j[k]) for i, k in self.pairs
+        }
+        self.needs = {
+            k: [
+                (int(m.req_pool[r]), int(m.req_count[r]))
+                for r in range(int(m.req_ptr[k]), int(m.req_ptr[k + 1]))
+            ]
+            for k in range(len(m.clock))
+        }
         self.home = {k: need[0][0] for k, need in self.needs.items()}
         p = inst.pools
-        self.rest = [float(p.sleep_w[q] if p.gated[q] else p.idle_w[q]) for q in range(inst.num_pools)]
+        self.rest = [
+            float(p.sleep_w[q] if p.gated[q] else p.idle_w[q]) for q in range(inst.num_pools)
+        ]
         self.count = [int(c) for c in p.count]
-        self.edges = list(zip(inst.edges.source.tolist(), inst.edges.target.tolist(), inst.edges.data_gb.tolist(), strict=True))
+        self.edges = list(
+            zip(
+                inst.edges.source.tolist(),
+                inst.edges.target.tolist(),
+                inst.edges.data_gb.tolist(),
+                strict=True,
+            )
+        )
         self.weights = dict(inst.objective.levels[0])
         self.metric_max = dict(inst.limits.metric_max)
         self.wanted = set(self.weights) | set(self.metric_max)
@@ -43,18 +67,33 @@ class Reference:
         self.end = math.floor(self.end)
         self.head = [0.0] * self.n
         for i in range(self.n):  # tasks of the tests are numbered in topological order
-            self.head[i] = max([float(t.release[i])] + [
-                self.head[a] + self.fast(a) + self.least_lag(e) for e, (a, b, _) in enumerate(self.edges) if b == i])
+            self.head[i] = max(
+                [float(t.release[i])]
+                + [
+                    self.head[a] + self.fast(a) + self.least_lag(e)
+                    for e, (a, b, _) in enumerate(self.edges)
+                    if b == i
+                ]
+            )
         self.latest = [0.0] * self.n
         self.tail = [0.0] * self.n
         for i in reversed(range(self.n)):
             out = [(e, b) for e, (a, b, _) in enumerate(self.edges) if a == i]
             hard = float(t.deadline[i]) if t.deadline_hard[i] else INF
-            self.latest[i] = min([self.end, hard] + [self.latest[b] - self.fast(b) - self.least_lag(e) for e, b in out])
-            self.tail[i] = max([0.0] + [self.least_lag(e) + self.fast(b) + self.tail[b] for e, b in out])
+            self.latest[i] = min(
+                [self.end, hard]
+                + [self.latest[b] - self.fast(b) - self.least_lag(e) for e, b in out]
+            )
+            self.tail[i] = max(
+                [0.0] + [self.least_lag(e) + self.fast(b) + self.tail[b] for e, b in out]
+            )
         self.critical = max(self.head[i] + self.fast(i) + self.tail[i] for i in range(self.n))
         tariffs = inst.tariffs
-        self.varying = tariffs is not None and len(tariffs.times) > 1 and bool(self.wanted & {"cost_usd", "carbon_g"})
+        self.varying = (
+            tariffs is not None
+            and len(tariffs.times) > 1
+            and bool(self.wanted & {"cost_usd", "carbon_g"})
+        )
         self.times = tariffs.times.tolist() if self.varying and tariffs is not None else [0.0]
         self.energetic = bool(self.wanted & {"energy_j", "cost_usd", "carbon_g"})
         self.paid_rest = inst.horizon is None and any(r > 0 for r in self.rest) and self.energetic
@@ -77,7 +116,9 @@ class Reference:
     def lag(self, a: int, b: int, data: float) -> float:
         if a == b or data <= 0:
             return 0.0
-        seconds = float(self.inst.links.latency_s[a, b]) + data * float(self.inst.links.s_per_gb[a, b])
+        seconds = float(self.inst.links.latency_s[a, b]) + data * float(
+            self.inst.links.s_per_gb[a, b]
+        )
         return self.time(seconds) if math.isfinite(seconds) else INF
 
     def sent(self, a: int, b: int, data: float) -> float:
@@ -95,14 +136,20 @@ class Reference:
 
     def costly(self, e: int) -> bool:
         i, j, data = self.edges[e]
-        return self.energetic and any(self.sent(a, b, data) > 0 for a in self.pools(i) for b in self.pools(j))
+        return self.energetic and any(
+            self.sent(a, b, data) > 0 for a in self.pools(i) for b in self.pools(j)
+        )
 
     def rate(self, metric: str, pool: int, t: float) -> float:
         """Per joule at a time."""
         if metric == "energy_j":
             return 1.0
         assert self.inst.tariffs is not None
-        table = self.inst.tariffs.price_usd_per_kwh if metric == "cost_usd" else self.inst.tariffs.carbon_g_per_kwh
+        table = (
+            self.inst.tariffs.price_usd_per_kwh
+            if metric == "cost_usd"
+            else self.inst.tariffs.carbon_g_per_kwh
+        )
         return float(table[pool][self.period(t)]) / 3.6e6
 
     def period(self, t: float) -> int:
@@ -116,12 +163,17 @@ class Reference:
         """What task i from s on adds, rest power of its devices deducted."""
         p, home = self.dur[i, k], self.home[k]
         mean = self.integral(metric, home, s, s + p) / p if p > 0 else self.rate(metric, home, s)
-        freed = sum(n * self.rest[q] * self.step * self.integral(metric, q, s, s + p) for q, n in self.needs[k])
+        freed = sum(
+            n * self.rest[q] * self.step * self.integral(metric, q, s, s + p)
+            for q, n in self.needs[k]
+        )
         return self.energy[i, k] * mean - freed
 
     def resting(self, metric: str, a: float, b: float) -> float:
         pools = range(len(self.count))
-        return sum(self.count[q] * self.rest[q] * self.step * self.integral(metric, q, a, b) for q in pools)
+        return sum(
+            self.count[q] * self.rest[q] * self.step * self.integral(metric, q, a, b) for q in pools
+        )
 
     def change(self, place: int, k: int) -> float:
         below = [bool(b) for b in self.inst.under[place]]
@@ -130,8 +182,12 @@ class Reference:
 
     def room(self, place: int) -> float:
         limits = self.inst.limits
-        cap = min(float(c) for q, c in zip(limits.cap_place, limits.cap_w, strict=True) if q == place)
-        resting = sum(self.count[q] * self.rest[q] for q in range(len(self.rest)) if self.inst.under[place][q])
+        cap = min(
+            float(c) for q, c in zip(limits.cap_place, limits.cap_w, strict=True) if q == place
+        )
+        resting = sum(
+            self.count[q] * self.rest[q] for q in range(len(self.rest)) if self.inst.under[place][q]
+        )
         return cap * (1 + 2.0**-39) - resting
 
     def caps(self) -> list[int]:
@@ -152,22 +208,41 @@ class Reference:
             entries = {"nothing[0]": 1.0}
         self.rows[name] = (entries, lower, upper)
 
-    def transfers(self, carried: list[int], carriers: dict[int, list[tuple[str, int, int]]]) -> list[Sent]:
-        """The send block; carriers of a task are (column, pool, period). Returns (column, edge, a, b, period)."""
+    def transfers(
+        self, carried: list[int], carriers: dict[int, list[tuple[str, int, int]]]
+    ) -> list[Sent]:
+        """The send block; carriers of a task are (column, pool, period). Returns (column, edge, a,
+        b, period).
+        """
         out = []
         for e in carried:
             i, j, data = self.edges[e]
-            keys, receivers = sorted({(a, r) for _, a, r in carriers[i]}), sorted({b for _, b, _ in carriers[j]})
-            linked = [(a, b, r) for a, r in keys for b in receivers if math.isfinite(self.lag(a, b, data))]
+            keys, receivers = (
+                sorted({(a, r) for _, a, r in carriers[i]}),
+                sorted({b for _, b, _ in carriers[j]}),
+            )
+            linked = [
+                (a, b, r) for a, r in keys for b in receivers if math.isfinite(self.lag(a, b, data))
+            ]
             mine = [(f"send[{e},{a},{b},{r}]", e, a, b, r) for a, b, r in linked]
             for name, *_ in mine:
                 self.column(name, 0.0, 1.0)
             for a, r in keys:
-                self.row(f"send_from[{e},{a},{r}]", [(w[0], 1.0) for w in mine if (w[2], w[4]) == (a, r)]
-                         + [(c, -1.0) for c, q, s in carriers[i] if (q, s) == (a, r)], 0.0, 0.0)
+                self.row(
+                    f"send_from[{e},{a},{r}]",
+                    [(w[0], 1.0) for w in mine if (w[2], w[4]) == (a, r)]
+                    + [(c, -1.0) for c, q, s in carriers[i] if (q, s) == (a, r)],
+                    0.0,
+                    0.0,
+                )
             for b in receivers:
-                self.row(f"receive_at[{e},{b}]", [(w[0], 1.0) for w in mine if w[3] == b]
-                         + [(c, -1.0) for c, q, _ in carriers[j] if q == b], 0.0, 0.0)
+                self.row(
+                    f"receive_at[{e},{b}]",
+                    [(w[0], 1.0) for w in mine if w[3] == b]
+                    + [(c, -1.0) for c, q, _ in carriers[j] if q == b],
+                    0.0,
+                    0.0,
+                )
             out += mine
         return out
 
@@ -187,21 +262,38 @@ class Reference:
 
 def time_indexed(inst: Instance, disaggregated: bool) -> Table:
     ref = Reference(inst)
-    x = {(i, k, t): f"start[{i},{k},{t}]" for i, k in ref.pairs
-         for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)}
+    x = {
+        (i, k, t): f"start[{i},{k},{t}]"
+        for i, k in ref.pairs
+        for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)
+    }
     ends = {key: key[2] + ref.dur[key[0], key[1]] for key in x}
     for name in x.values():
         ref.column(name, 0.0, 1.0, True)
     for i in range(ref.n):
         ref.row(f"assign[{i}]", [(name, 1.0) for key, name in x.items() if key[0] == i], 1.0, 1.0)
-    carried = [e for e in range(len(ref.edges)) if ref.costly(e) or not (disaggregated or ref.uniform(e))]
-    sent = ref.transfers(carried, {i: [(name, ref.home[key[1]], ref.period(ends[key])) for key, name in x.items() if key[0] == i]
-                                   for i in range(ref.n)})
+    carried = [
+        e for e in range(len(ref.edges)) if ref.costly(e) or not (disaggregated or ref.uniform(e))
+    ]
+    sent = ref.transfers(
+        carried,
+        {
+            i: [
+                (name, ref.home[key[1]], ref.period(ends[key]))
+                for key, name in x.items()
+                if key[0] == i
+            ]
+            for i in range(ref.n)
+        },
+    )
     _precedence(ref, x, ends, sent, disaggregated)
     _per_tick(ref, x, ends)
     followed = {i for i, _, _ in ref.edges}
     leaves = [i for i in range(ref.n) if i not in followed]
-    first, indicators = int(min(ref.critical, ref.end)), ref.needs_makespan and ref.varying and inst.horizon is None
+    first, indicators = (
+        int(min(ref.critical, ref.end)),
+        ref.needs_makespan and ref.varying and inst.horizon is None,
+    )
     if indicators:
         for t in range(first, int(ref.end)):
             ref.column(f"unfinished[{t}]", 0.0, 1.0)
@@ -211,44 +303,81 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
     elif ref.needs_makespan:
         ref.column("makespan", min(ref.critical, ref.end), ref.end)
         for i in leaves:
-            ref.row(f"finish[{i}]", [("makespan", 1.0)] + [(x[key], -ends[key]) for key in x if key[0] == i], 0.0, INF)
+            ref.row(
+                f"finish[{i}]",
+                [("makespan", 1.0)] + [(x[key], -ends[key]) for key in x if key[0] == i],
+                0.0,
+                INF,
+            )
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         tasks = inst.tasks
         if name in ("makespan", "makespan_s"):
             scale = ref.step if name == "makespan_s" else 1.0
             if indicators:
-                return scale * first, [(f"unfinished[{t}]", scale) for t in range(first, int(ref.end))]
+                return scale * first, [
+                    (f"unfinished[{t}]", scale) for t in range(first, int(ref.end))
+                ]
             return 0.0, [("makespan", scale)]
         if name == "flow_time_s":
-            return 0.0, [(x[key], float(tasks.weight[key[0]]) * (ends[key] - float(tasks.release[key[0]])) * ref.step)
-                         for key in x]
+            return 0.0, [
+                (
+                    x[key],
+                    float(tasks.weight[key[0]])
+                    * (ends[key] - float(tasks.release[key[0]]))
+                    * ref.step,
+                )
+                for key in x
+            ]
         if name == "tardiness_s":
-            return 0.0, [(x[key], float(tasks.weight[key[0]]) * max(0.0, ends[key] - float(tasks.deadline[key[0]])) * ref.step)
-                         for key in x if not tasks.deadline_hard[key[0]]]
+            return 0.0, [
+                (
+                    x[key],
+                    float(tasks.weight[key[0]])
+                    * max(0.0, ends[key] - float(tasks.deadline[key[0]]))
+                    * ref.step,
+                )
+                for key in x
+                if not tasks.deadline_hard[key[0]]
+            ]
         terms = [(x[key], ref.spent(name, *key)) for key in x]
-        terms += [(w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, ref.times[r])) for w, e, a, b, r in sent]
+        terms += [
+            (w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, ref.times[r]))
+            for w, e, a, b, r in sent
+        ]
         if inst.horizon is not None:
             return ref.resting(name, 0.0, inst.horizon), terms
         if indicators:
-            terms += [(f"unfinished[{t}]", ref.resting(name, t, t + 1)) for t in range(first, int(ref.end))]
+            terms += [
+                (f"unfinished[{t}]", ref.resting(name, t, t + 1))
+                for t in range(first, int(ref.end))
+            ]
             return ref.resting(name, 0.0, first), terms
         return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.paid_rest else [])
 
     return ref.finish(metric)
 
 
-def _precedence(ref: Reference, x: dict[Any, str], ends: dict[Any, float], sent: list[Sent], disaggregated: bool) -> None:
+def _precedence(
+    ref: Reference, x: dict[Any, str], ends: dict[Any, float], sent: list[Sent], disaggregated: bool
+) -> None:
     for e, (i, j, data) in enumerate(ref.edges):
         own, other = ([key for key in x if key[0] == task] for task in (j, i))
         if not disaggregated:
-            terms = [(x[key], float(key[2])) for key in own] + [(x[key], -ends[key]) for key in other]
+            terms = [(x[key], float(key[2])) for key in own] + [
+                (x[key], -ends[key]) for key in other
+            ]
             if not ref.uniform(e):
                 terms += [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
             ref.row(f"precede[{e}]", terms, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
             continue
-        vector = {k: tuple(ref.lag(ref.home[l], ref.home[k], data) for l in ref.of(i)) for k in ref.of(j)}
-        classes = [({k for k in vector if vector[k] == lags}, lags) for lags in sorted(set(vector.values()))]
+        vector = {
+            k: tuple(ref.lag(ref.home[l], ref.home[k], data) for l in ref.of(i)) for k in ref.of(j)
+        }
+        classes = [
+            ({k for k in vector if vector[k] == lags}, lags)
+            for lags in sorted(set(vector.values()))
+        ]
         if len(classes) > 1:
             classes.append((set(vector), tuple(map(min, zip(*vector.values(), strict=True)))))
         for c, (modes, lags) in enumerate(classes):
@@ -260,8 +389,13 @@ def _precedence(ref: Reference, x: dict[Any, str], ends: dict[Any, float], sent:
             if arrival and all(map(math.isfinite, arrival.values())):
                 last = min(last, int(max(arrival.values())) - 1)
             for t in range(min(key[2] for key in starts), last + 1):
-                ref.row(f"precede[{e},{c},{t}]", [(x[key], 1.0) for key in starts if key[2] <= t]
-                        + [(x[key], -1.0) for key in other if arrival[key] <= t], -INF, 0.0)
+                ref.row(
+                    f"precede[{e},{c},{t}]",
+                    [(x[key], 1.0) for key in starts if key[2] <= t]
+                    + [(x[key], -1.0) for key in other if arrival[key] <= t],
+                    -INF,
+                    0.0,
+                )
 
 
 def _per_tick(ref: Reference, x: dict[Any, str], ends: dict[Any, float]) -> None:
@@ -277,8 +411,17 @@ def _per_tick(ref: Reference, x: dict[Any, str], ends: dict[Any, float]) -> None
         for t in range(int(ref.end)):
             most = 0.0
             for i in range(ref.n):
-                mine = [key for key in x if key[0] == i and demand.get(key[1], 0.0) > 0 and ref.dur[i, key[1]] > 0]
+                mine = [
+                    key
+                    for key in x
+                    if key[0] == i and demand.get(key[1], 0.0) > 0 and ref.dur[i, key[1]] > 0
+                ]
                 if mine and min(key[2] for key in mine) <= t < max(ends[key] for key in mine):
                     most += max(demand[key[1]] for key in mine)
             if most > room:
-                ref.row(f"{label},{t}]", [(x[key], demand.get(key[1], 0.0)) for key in x if key[2] <= t < ends[key]], -INF, room)
+                ref.row(
+                    f"{label},{t}]",
+                    [(x[key], demand.get(key[1], 0.0)) for key in x if key[2] <= t < ends[key]],
+                    -INF,
+                    room,
+                )

@@ -22,7 +22,9 @@ def disjunctive(inst: Instance) -> Table:
 
     def when(u: int, sign: float) -> list[tuple[str, float]]:
         modes = ref.of(u // 2) if u % 2 else []
-        return [(f"start[{u // 2}]", sign)] + [(f"mode[{u // 2},{k}]", sign * ref.dur[u // 2, k]) for k in modes]
+        return [(f"start[{u // 2}]", sign)] + [
+            (f"mode[{u // 2},{k}]", sign * ref.dur[u // 2, k]) for k in modes
+        ]
 
     def never(u: int, v: int) -> bool:
         i, j = u // 2, v // 2
@@ -43,42 +45,75 @@ def disjunctive(inst: Instance) -> Table:
     if tight:
         ref.row(f"no_time[{tight[0]}]", [], 1.0, INF)
     carried = [e for e in range(len(ref.edges)) if ref.costly(e) or not ref.uniform(e)]
-    sent = ref.transfers(carried, {i: [(f"mode[{i},{k}]", ref.home[k], 0) for k in ref.of(i)] for i in range(n)})
+    sent = ref.transfers(
+        carried, {i: [(f"mode[{i},{k}]", ref.home[k], 0) for k in ref.of(i)] for i in range(n)}
+    )
     for e, (i, j, data) in enumerate(ref.edges):
-        lags = [] if ref.uniform(e) else [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
-        ref.row(f"precede[{e}]", when(2 * j, 1.0) + when(2 * i + 1, -1.0) + lags, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
+        lags = (
+            []
+            if ref.uniform(e)
+            else [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
+        )
+        ref.row(
+            f"precede[{e}]",
+            when(2 * j, 1.0) + when(2 * i + 1, -1.0) + lags,
+            ref.lags(e)[0] if ref.uniform(e) else 0.0,
+            INF,
+        )
     _makespan(ref, when)
     late = [i for i in range(n) if math.isfinite(tasks.deadline[i]) and not tasks.deadline_hard[i]]
     if "tardiness_s" in ref.wanted:
         for i in late:
             ref.column(f"tardy[{i}]", 0.0, max(0.0, ref.latest[i] - float(tasks.deadline[i])))
-            ref.row(f"late[{i}]", [(f"tardy[{i}]", 1.0), *when(2 * i + 1, -1.0)], -float(tasks.deadline[i]), INF)
+            ref.row(
+                f"late[{i}]",
+                [(f"tardy[{i}]", 1.0), *when(2 * i + 1, -1.0)],
+                -float(tasks.deadline[i]),
+                INF,
+            )
     _orders(ref, when, never, always, low, high)
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         if name in ("makespan", "makespan_s"):
             return 0.0, [("makespan", ref.tick if name == "makespan_s" else 1.0)]
         if name == "flow_time_s":
-            terms = [(c, float(tasks.weight[i]) * ref.tick * v) for i in range(n) for c, v in when(2 * i + 1, 1.0)]
-            return -sum(float(tasks.weight[i]) * float(tasks.release[i]) * ref.tick for i in range(n)), terms
+            terms = [
+                (c, float(tasks.weight[i]) * ref.tick * v)
+                for i in range(n)
+                for c, v in when(2 * i + 1, 1.0)
+            ]
+            return -sum(
+                float(tasks.weight[i]) * float(tasks.release[i]) * ref.tick for i in range(n)
+            ), terms
         if name == "tardiness_s":
             return 0.0, [(f"tardy[{i}]", float(tasks.weight[i]) * ref.tick) for i in late]
         terms = [(f"mode[{i},{k}]", ref.spent(name, i, k, 0.0)) for i, k in ref.pairs]
-        terms += [(w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, 0.0)) for w, e, a, b, _ in sent]
+        terms += [
+            (w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, 0.0)) for w, e, a, b, _ in sent
+        ]
         if inst.horizon is not None:
             return ref.resting(name, 0.0, inst.horizon), terms
-        return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.needs_makespan else [])
+        return 0.0, terms + (
+            [("makespan", ref.resting(name, 0.0, 1.0))] if ref.needs_makespan else []
+        )
 
     return ref.finish(metric)
 
 
-def _orders(ref: Reference, when: Any, never: Any, always: Any, low: list[float], high: list[float]) -> None:
+def _orders(
+    ref: Reference, when: Any, never: Any, always: Any, low: list[float], high: list[float]
+) -> None:
     orders: set[tuple[int, int]] = set()
     _resources(ref, never, always, orders)
     for u, v in orders:
         ref.column(f"before[{u},{v}]", 0.0, 1.0, True)
         most = high[u] - low[v]
-        ref.row(f"sequence[{u},{v}]", when(u, 1.0) + when(v, -1.0) + [(f"before[{u},{v}]", most)], -INF, most)
+        ref.row(
+            f"sequence[{u},{v}]",
+            when(u, 1.0) + when(v, -1.0) + [(f"before[{u},{v}]", most)],
+            -INF,
+            most,
+        )
 
 
 def _makespan(ref: Reference, when: Any) -> None:
@@ -87,18 +122,33 @@ def _makespan(ref: Reference, when: Any) -> None:
         for i in sorted(set(range(ref.n)) - {i for i, _, _ in ref.edges}):
             ref.row(f"finish[{i}]", [("makespan", 1.0), *when(2 * i + 1, -1.0)], 0.0, INF)
         for p in range(len(ref.count)):
-            held = [(i, k, c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0]
+            held = [
+                (i, k, c)
+                for i, k in ref.pairs
+                for q, c in ref.needs[k]
+                if q == p and ref.dur[i, k] > 0
+            ]
             if held:
                 free = min(ref.head[i] for i, _, _ in held) + min(ref.tail[i] for i, _, _ in held)
                 done = [(f"mode[{i},{k}]", -c * ref.dur[i, k]) for i, k, c in held]
-                ref.row(f"work[{p}]", [("makespan", float(ref.count[p])), *done], ref.count[p] * free, INF)
+                ref.row(
+                    f"work[{p}]",
+                    [("makespan", float(ref.count[p])), *done],
+                    ref.count[p] * free,
+                    INF,
+                )
 
 
 def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, int]]) -> None:
     """Unary pools, flows of the others and of power; collects the undecided pairs of events."""
     shared: list[tuple[int, dict[tuple[int, int], float], float]] = []
     for p in range(len(ref.count)):
-        use = {(i, k): float(c) for i, k in ref.pairs for q, c in ref.needs[k] if q == p and ref.dur[i, k] > 0}
+        use = {
+            (i, k): float(c)
+            for i, k in ref.pairs
+            for q, c in ref.needs[k]
+            if q == p and ref.dur[i, k] > 0
+        }
         users = sorted({i for i, _ in use})
         amounts = [[v for (j, _), v in use.items() if j == i] for i in users]
         least = [min(mine) for mine in amounts]
@@ -114,14 +164,25 @@ def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, i
                     continue
                 ways = [pair for pair in (ij, ji) if not never(*pair)]
                 orders.update(ways)
-                ref.row(f"order[{p},{i},{j}]", [(f"before[{u},{v}]", 1.0) for u, v in ways]
-                        + [(f"mode[{a},{k}]", -1.0) for a, k in use if a in (i, j)], -1.0, INF)
+                ref.row(
+                    f"order[{p},{i},{j}]",
+                    [(f"before[{u},{v}]", 1.0) for u, v in ways]
+                    + [(f"mode[{a},{k}]", -1.0) for a, k in use if a in (i, j)],
+                    -1.0,
+                    INF,
+                )
     for q in ref.caps():
-        change = {(i, k): ref.change(q, k) for i, k in ref.pairs if ref.dur[i, k] > 0 and ref.change(q, k) != 0}
+        change = {
+            (i, k): ref.change(q, k)
+            for i, k in ref.pairs
+            if ref.dur[i, k] > 0 and ref.change(q, k) != 0
+        }
         if ref.room(q) < 0:
             ref.row(f"resting_{q}[{q}]", [], 1.0, INF)
         users = sorted({i for i, _ in change})
-        if sum(max(0.0, max(v for (j, _), v in change.items() if j == i)) for i in users) > ref.room(q):
+        if sum(
+            max(0.0, max(v for (j, _), v in change.items() if j == i)) for i in users
+        ) > ref.room(q):
             shared.append((len(ref.count) + q, change, max(0.0, ref.room(q))))
     for r, use, room in shared:
         into: dict[int, list[tuple[str, float]]] = defaultdict(list)
@@ -131,17 +192,39 @@ def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, i
             out[2 * i + (amount > 0)].append((f"mode[{i},{k}]", abs(amount)))
         top = {v: max(size for _, size in terms) for v, terms in into.items()}
         given = {u: max(size for _, size in terms) for u, terms in out.items()}
-        flows = [(-1, v) for v in into] + [(u, v) for u in out for v in into if u != v and not never(u, v)]
+        flows = [(-1, v) for v in into] + [
+            (u, v) for u in out for v in into if u != v and not never(u, v)
+        ]
         for u, v in flows:
             most = min(top[v], room if u < 0 else given[u])
             ref.column(f"flow[{r},{u},{v}]", 0.0, most)
             if u >= 0 and not always(u, v):
                 orders.add((u, v))
-                ref.row(f"flow_link[{r},{u},{v}]", [(f"flow[{r},{u},{v}]", 1.0), (f"before[{u},{v}]", -most)], -INF, 0.0)
+                ref.row(
+                    f"flow_link[{r},{u},{v}]",
+                    [(f"flow[{r},{u},{v}]", 1.0), (f"before[{u},{v}]", -most)],
+                    -INF,
+                    0.0,
+                )
         for v in into:
-            ref.row(f"flow_in[{r},{v}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if b == v]
-                    + [(c, -a) for c, a in into[v]], 0.0, 0.0)
+            ref.row(
+                f"flow_in[{r},{v}]",
+                [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if b == v]
+                + [(c, -a) for c, a in into[v]],
+                0.0,
+                0.0,
+            )
         for u in out:
-            ref.row(f"flow_out[{r},{u}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a == u]
-                    + [(c, -a) for c, a in out[u]], -INF, 0.0)
-        ref.row(f"flow_source[{r}]", [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a < 0], -INF, room)
+            ref.row(
+                f"flow_out[{r},{u}]",
+                [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a == u]
+                + [(c, -a) for c, a in out[u]],
+                -INF,
+                0.0,
+            )
+        ref.row(
+            f"flow_source[{r}]",
+            [(f"flow[{r},{a},{b}]", 1.0) for a, b in flows if a < 0],
+            -INF,
+            room,
+        )

@@ -47,10 +47,16 @@ def test_a_schedule_becomes_a_complete_feasible_hint_of_its_value(seed: int) -> 
 
 
 @given(
-    st.lists(st.tuples(SIZES, st.integers(0, 500), st.integers(0, 10_000), st.booleans()), min_size=1, max_size=6),
+    st.lists(
+        st.tuples(SIZES, st.integers(0, 500), st.integers(0, 10_000), st.booleans()),
+        min_size=1,
+        max_size=6,
+    ),
     st.integers(0, len(FINER)),
 )
-def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, bool]], stage: int) -> None:
+def test_rounded_sums_bound_the_true_ones(
+    terms: list[tuple[float, int, int, bool]], stage: int
+) -> None:
     m = ob.Model("empty")
     m.task(modes=[m.mode(m.pool("p"), 1.0)])
     m.minimize(makespan_s=1.0)
@@ -65,13 +71,27 @@ def test_rounded_sums_bound_the_true_ones(terms: list[tuple[float, int, int, boo
     assert all(abs(factor) <= FINER[-1] for factor in integers.values())
     for share in (0, 1, 2):
         chosen = [low + width * share // 2 for _, low, width, _ in terms]
-        point = {var.index: value(DraftSchedule([], chosen, [])) for var, value in draft.values if var.name[0] in "v"}
-        true = 5 + sum((Fraction(value) * Fraction(int(point[key])) for key, value in total.coefficient.items()), Fraction(0))
+        point = {
+            var.index: value(DraftSchedule([], chosen, []))
+            for var, value in draft.values
+            if var.name[0] in "v"
+        }
+        true = 5 + sum(
+            (
+                Fraction(value) * Fraction(int(point[key]))
+                for key, value in total.coefficient.items()
+            ),
+            Fraction(0),
+        )
         found = sum(integers.get(key, 0) * point[key] for key in point) - numbers.least
         assert found >= 0, (found, numbers)
         assert numbers.bound(found) <= max(true, Fraction(0))
-        assert true <= Fraction(numbers.bound(found)) + Fraction(numbers.error) + Fraction(1, 10**9) * abs(true)
-        assert found >= numbers.floor(float(true)) - 1  # the float of the true value may itself be rounded up
+        assert true <= Fraction(numbers.bound(found)) + Fraction(numbers.error) + Fraction(
+            1, 10**9
+        ) * abs(true)
+        assert (
+            found >= numbers.floor(float(true)) - 1
+        )  # the float of the true value may itself be rounded up
 
 
 def coefficients(expression: Any) -> tuple[list[cp_model.IntVar], list[int]]:
@@ -85,13 +105,16 @@ def test_scales() -> None:
     assert scale_for([(0.3, 10), (0.25, 5)]) == 20
     assert scale_for([(1 / 3, 10), (2 / 3, 5)]) == 3
     assert [to_int(value, Fraction(10)) for value in (0.3, -0.3, 0.35, -0.35)] == [3, -3, 3, -4]
-    # No scale fits: the coefficient of the widest variable is an integer all the same, so that it loses nothing.
+    # No scale fits: the coefficient of the widest variable is an integer all the same, so that it
+    # loses nothing.
     scale = scale_for([(np.pi, 1), (np.e, 1_000_000)])
     assert (Fraction(np.e) * scale).denominator == 1
 
 
 def test_wide_variables_keep_their_exact_coefficients() -> None:
-    """Three times of 1e10 ticks: sums beyond 2^31 were scaled until a coefficient of 1 was rounded down to 0."""
+    """Three times of 1e10 ticks: sums beyond 2^31 were scaled until a coefficient of 1 was rounded
+    down to 0.
+    """
     assert scale_for([(1.0, 10**10), (0.5, 10**10), (3.0, 10**10)]) == 2
     # Nothing exact: in the finer stages every coefficient keeps its leading bits.
     assert scale_for([(np.pi, 10**8), (np.e, 10**8), (1.0, 1)], stage=1) >= 2**17
@@ -134,17 +157,21 @@ def makespan(instance: ob.Instance, inner: bool) -> float:
 
 
 def test_rounding_of_powers_cuts_off_nothing_that_is_feasible() -> None:
-    # Side by side they draw 2/3 W: allowed at exactly 2/3 and by the verifier's tolerance (2^-40) just below.
+    # Side by side they draw 2/3 W: allowed at exactly 2/3 and by the verifier's tolerance (2^-40)
+    # just below.
     assert makespan(powers_of_a_third(2 / 3), inner=False) == 1
     assert makespan(powers_of_a_third(2 / 3 * (1 - 2.0**-41)), inner=False) == 1
     assert makespan(powers_of_a_third(2 / 3 * (1 - 2.0**-38)), inner=False) == 2
     assert makespan(powers_of_a_third(0.6), inner=False) == 2
-    # A cap below by less than the finest unit: the outer model cannot tell, the inner one keeps away.
+    # A cap below by less than the finest unit: the outer model cannot tell, the inner one keeps
+    # away.
     assert makespan(powers_of_a_third(2 / 3 - 2e-9), inner=True) == 2
 
 
 def test_a_mode_that_draws_less_than_the_rest_it_displaces() -> None:
-    """Resting 10 W a device, running 2 W: under a cap of 12 W of two devices one must run while the other one rests."""
+    """Resting 10 W a device, running 2 W: under a cap of 12 W of two devices one must run while the
+    other one rests.
+    """
     m = ob.Model("cool")
     pool = m.pool("p", 2, idle_w=10.0)
     for _ in range(2):

@@ -1,4 +1,6 @@
-"""The CP model entry by entry: restated by hand for two instances that use every feature, and no number may change unnoticed."""
+"""The CP model entry by entry: restated by hand for two instances that use every feature, and no
+number may change unnoticed.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,17 @@ ZERO = Fraction(0)
 
 
 def transfers() -> Instance:
-    """Modes, transfers with energy, pools, two power caps, an energy budget, soft and hard deadlines, a release."""
+    """Modes, transfers with energy, pools, two power caps, an energy budget, soft and hard
+    deadlines, a release.
+    """
     m = ob.Model("transfers")
     node = m.place("node")
     a = m.pool("a", 1, at=node, idle_w=10.0)
     b = m.pool("b", 2, idle_w=5.0)
     m.link(a, b, bandwidth_gbit_s=8.0, latency_ms=1000.0, energy_j_per_gb=3.0)
-    p = m.task("p", modes=[m.mode(a, 2, 100.0, power_w=60.0), m.mode({b: 2}, 3, 90.0, power_w=40.0)])
+    p = m.task(
+        "p", modes=[m.mode(a, 2, 100.0, power_w=60.0), m.mode({b: 2}, 3, 90.0, power_w=40.0)]
+    )
     q = [m.mode(a, 4, 70.0, power_w=50.0), m.mode(b, 5, 65.0, power_w=30.0)]
     m.task("q", modes=q, after=p, data_gb={p: 2.0}, deadline_s=8, hard=False, weight=2.0)
     m.task("r", modes=[m.mode(b, 1, 20.0, power_w=45.0)], release_s=1, deadline_s=9, hard=True)
@@ -36,8 +42,9 @@ def transfers() -> Instance:
     return m.build()
 
 
-# Variable names: s, e, x by task (and mode); y by edge and pools; T = 1 (release) + 3 + 5 + 1 (longest) + 3 (lag 1 s + 2 GB at
-# 1 GB/s) = 13. The shortest lag is 0, so that q has head 2, and p tail 4.
+# Variable names: s, e, x by task (and mode); y by edge and pools; T = 1 (release) + 3 + 5 + 1
+# (longest) + 3 (lag 1 s + 2 GB at 1 GB/s) = 13. The shortest lag is 0, so that q has head 2, and p
+# tail 4.
 TRANSFERS = """
 var s0 in 0..7
 var s1 in 2..9
@@ -75,20 +82,22 @@ interval i2_4_1 [+1 s2, +1, +1 s2 +1]
 no overlap i0_0_1 i1_2_1
 cumulative i0_1_1*+2 i1_3_1*+1 i2_4_1*+1 <= +2
 """
-# Node: 65 - 10 at rest leaves 55 for p (60 - 10) or q (50 - 10), never both. Cluster: 95 - 20 = 75 for each power less the rest,
-# in units of 5 W.
+# Node: 65 - 10 at rest leaves 55 for p (60 - 10) or q (50 - 10), never both. Cluster: 95 - 20 = 75
+# for each power less the rest, in units of 5 W.
 TRANSFERS += """
 no overlap i0_0_1 i1_2_1
 cumulative i0_0_1*+10 i0_1_1*+6 i1_2_1*+8 i1_3_1*+5 i2_4_1*+8 <= +15
 """
-# Energy: p 100 - 2·10 = 80 or 90 - 3·2·5 = 60, q 70 - 4·10 = 30 or 65 - 5·5 = 40, r 20 - 5 = 15; least 60 + 30 + 15 = 105;
-# rest 10 + 2·5 = 20 W until the end; 2 GB at 3 J. The budget leaves 500 - 105 = 395. Objective: + 2 M, + 4·2 s of lateness.
-# In units of 2 J; M is at least 6, which is 66 units.
+# Energy: p 100 - 2·10 = 80 or 90 - 3·2·5 = 60, q 70 - 4·10 = 30 or 65 - 5·5 = 40, r 20 - 5 = 15;
+# least 60 + 30 + 15 = 105; rest 10 + 2·5 = 20 W until the end; 2 GB at 3 J. The budget leaves 500 -
+# 105 = 395. Objective: + 2 M, + 4·2 s of lateness. In units of 2 J; M is at least 6, which is 66
+# units.
 TRANSFERS += """
 +10 makespan +10 x0_0 +5 x1_3 +3 y0_0_1 +3 y0_1_0 in -inf..197
 minimize +4 late1 +11 makespan +10 x0_0 +5 x1_3 +3 y0_0_1 +3 y0_1_0 offset -66 scaling 1
 """
-# Loads: pool a by p and q, q from its head 2, p before its tail 4; pool b twice, by all, from heads 1 and 2, before tail 4.
+# Loads: pool a by p and q, q from its head 2, p before its tail 4; pool b twice, by all, from heads
+# 1 and 2, before tail 4.
 TRANSFERS += """
 -1 makespan +2 x0_0 +4 x1_2 in -inf..0
 -1 makespan +4 x1_2 in -inf..-2
@@ -101,7 +110,9 @@ TRANSFERS += """
 
 
 def tariffs() -> Instance:
-    """A price that rises at 2, a fixed horizon, flow time, a mode of two pools, and two tasks that are alike."""
+    """A price that rises at 2, a fixed horizon, flow time, a mode of two pools, and two tasks that
+    are alike.
+    """
     m = ob.Model("tariffs", horizon_s=6)
     a = m.pool("a", 1, idle_w=1.8e6)
     b = m.pool("b", 2)
@@ -114,9 +125,10 @@ def tariffs() -> Instance:
     return m.build()
 
 
-# Pieces by task, always present (-1): where the cost's slope changes, at 2 and one length earlier; w counts ticks into a piece.
-# In halves: x costs 1 kWh, 2 before 2 and 6 after. y costs 4 kWh less the 0.5 kWh a second that pool a is spared: from 0,
-# 4 - 1 = 3; from 1, 4·2 - 0.5·(1 + 3) = 6; from 2 on, 12 - 3 = 9. Constants: rest 0.5·(2·1 + 4·3) = 7, flow 0.5·(1 + 2 + 2).
+# Pieces by task, always present (-1): where the cost's slope changes, at 2 and one length earlier;
+# w counts ticks into a piece. In halves: x costs 1 kWh, 2 before 2 and 6 after. y costs 4 kWh less
+# the 0.5 kWh a second that pool a is spared: from 0, 4 - 1 = 3; from 1, 4·2 - 0.5·(1 + 3) = 6; from
+# 2 on, 12 - 3 = 9. Constants: rest 0.5·(2·1 + 4·3) = 7, flow 0.5·(1 + 2 + 2).
 TARIFFS = """
 var s0 in 0..5
 var s1 in 0..4
@@ -152,7 +164,8 @@ cumulative i0_0_1*+1 i1_1_1*+1 i2_1_1*+1 <= +2
 +1 s1 -1 s2 in -inf..0
 minimize """
 TARIFFS += (
-    "+2 l0_-1_0 +2 l0_-1_1 +6 l0_-1_2 +6 l1_-1_0 +18 l1_-1_1 +6 l2_-1_0 +18 l2_-1_1 +1 s0 +1 s1 +1 s2 "
+    "+2 l0_-1_0 +2 l0_-1_1 +6 l0_-1_2 +6 l1_-1_0 +18 l1_-1_1 +6 l2_-1_0 +18 l2_-1_1 +1 s0 +1 s1 "
+    "+1 s2 "
     "+6 w1_-1_0 +6 w2_-1_0 offset 0 scaling 1"
 )
 
@@ -166,13 +179,24 @@ def test_the_model_is_the_restated_one(make: Callable[[], Instance], text: str) 
 
 def test_constants_and_scales() -> None:
     first, second = build(transfers()).numbers, build(tariffs()).numbers
-    assert (first.constant, first.scale, first.charge, first.loss) == (Fraction(105), Fraction(1, 2), ZERO, ZERO)
-    assert (second.constant, second.scale, second.charge, second.loss) == (Fraction(19, 2), Fraction(2), ZERO, ZERO)
+    assert (first.constant, first.scale, first.charge, first.loss) == (
+        Fraction(105),
+        Fraction(1, 2),
+        ZERO,
+        ZERO,
+    )
+    assert (second.constant, second.scale, second.charge, second.loss) == (
+        Fraction(19, 2),
+        Fraction(2),
+        ZERO,
+        ZERO,
+    )
 
 
 def test_the_optima() -> None:
-    # p and q on a, r before, between or after them (50 + 40 W do not fit in 75): 7 ticks, 105 + 20 + 20·7 + 2·7 = 279.
-    # p and q on b, r beside q (25 + 40 W): 8 ticks, 105 + 10 + 20·8 + 2·8 = 291. On both pools: 10 ticks at least.
+    # p and q on a, r before, between or after them (50 + 40 W do not fit in 75): 7 ticks, 105 + 20
+    # + 20·7 + 2·7 = 279. p and q on b, r beside q (25 + 40 W): 8 ticks, 105 + 10 + 20·8 + 2·8 =
+    # 291. On both pools: 10 ticks at least.
     assert solved(transfers()) == 279.0
     # y at 0 and z at 2, x at 0 or 1: 7 + 3 + 9 + 1 + 0.5·(2 + 4 + 1) = 23.5.
     assert solved(tariffs()) == 23.5

@@ -55,7 +55,9 @@ def test_fine_ticks_have_the_optimum_of_coarse_ones(
         return
     best = brute_force(both[0])
     for grains in (in_grains, lambda instance: (instance, 1)):
-        if "tariffs" in both[1].features and (grains is not in_grains or in_grains(both[1])[1] == 1):
+        if "tariffs" in both[1].features and (
+            grains is not in_grains or in_grains(both[1])[1] == 1
+        ):
             continue  # refused: see below
         monkeypatch.setattr(cpsat_view, "in_grains", grains)
         result = solve(both[1], "cpsat", time_limit_s=20, bound=False)
@@ -110,7 +112,9 @@ def test_times_near_the_horizon_of_every_instance() -> None:
 
 
 def test_products_of_coefficients_stay_within_64_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seed 105 in ticks of 2e-14: with durations of 2^39 ticks the bound was 29.53, the optimum is 27.66."""
+    """Seed 105 in ticks of 2e-14: with durations of 2^39 ticks the bound was 29.53, the optimum is
+    27.66.
+    """
     monkeypatch.setattr(cpsat_view, "in_grains", lambda instance: (instance, 1))
     both = in_fine_ticks(tiny_with_ways(105), 5e13)
     assert both is not None

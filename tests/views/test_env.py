@@ -25,12 +25,23 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.state import NUM_READY
 from optbench.views.env import Batch, FleetEnv, Layout, SchedulingEnv, layout_of, play_batch
 from optbench.views.env.layout import EnvError, Observation
-from tests.reference.kernel_runs import at_random, by_keys, disagreements, driven, play, totals, whole_trace, why_not_dead
+from tests.reference.kernel_runs import (
+    at_random,
+    by_keys,
+    disagreements,
+    driven,
+    play,
+    totals,
+    whole_trace,
+    why_not_dead,
+)
 from tests.reference.mixed_instances import mixed_instance, permuted
 
 
 def two_tasks() -> ob.Instance:
-    """a (2 s) and b (3 s) on one device that idles at 10 W and works at 50 W, released at 0 and 1."""
+    """a (2 s) and b (3 s) on one device that idles at 10 W and works at 50 W, released at 0
+    and 1.
+    """
     m = ob.Model("two tasks")
     gpu = m.pool("gpu", idle_w=10)
     m.task("a", modes=[m.mode(gpu, time_s=2, energy_j=100)])
@@ -45,7 +56,9 @@ def test_environment_kernel_and_verifier_agree(seed: int) -> None:
     env = SchedulingEnv(instance, slots=3 if seed % 3 == 0 else instance.num_tasks)
     episode = play(env, at_random(np.random.default_rng(seed)))
     plant, state = driven(instance, episode.decisions)
-    assert whole_trace(instance, plant, state) == whole_trace(instance, env.seat.plant, env.seat.state)
+    assert whole_trace(instance, plant, state) == whole_trace(
+        instance, env.seat.plant, env.seat.state
+    )
     if episode.schedule is None:
         assert why_not_dead(instance, plant, state) == []
         return
@@ -60,10 +73,14 @@ def test_environment_kernel_and_verifier_agree(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_the_same_seed_gives_the_same_trace(seed: int) -> None:
     instance = mixed_instance(seed)
-    one, two = (play(SchedulingEnv(instance), at_random(np.random.default_rng(seed))) for _ in range(2))
+    one, two = (
+        play(SchedulingEnv(instance), at_random(np.random.default_rng(seed))) for _ in range(2)
+    )
     assert one.decisions == two.decisions and one.observations == two.observations
     seats = one.env.seat, two.env.seat
-    assert whole_trace(instance, seats[0].plant, seats[0].state) == whole_trace(instance, seats[1].plant, seats[1].state)
+    assert whole_trace(instance, seats[0].plant, seats[0].state) == whole_trace(
+        instance, seats[1].plant, seats[1].state
+    )
     assert seats[0].state.total.tobytes() == seats[1].state.total.tobytes()
 
 
@@ -124,7 +141,9 @@ def test_an_episode_of_nothing_but_mistakes_is_truncated() -> None:
 
 
 def test_costs_are_what_constraints_are_broken_by() -> None:
-    """One device, 2 s each: the second ends at 4, one second after its deadline, with 200 J of the 160 J allowed."""
+    """One device, 2 s each: the second ends at 4, one second after its deadline, with 200 J of the
+    160 J allowed.
+    """
     m = ob.Model("late")
     gpu = m.pool("gpu")
     for _ in range(2):
@@ -150,9 +169,15 @@ def test_a_dead_end_terminates() -> None:
     assert reward == -(10.0 + 7.0) * 1.0  # the second until b's release, the last event
 
 
-@pytest.mark.parametrize("spec", ["gpu_dag:tasks=6", "jobshop:jobs=3,machines=3", "rcpsp:activities=6,complexity=1"])
+@pytest.mark.parametrize(
+    "spec", ["gpu_dag:tasks=6", "jobshop:jobs=3,machines=3", "rcpsp:activities=6,complexity=1"]
+)
 def test_gymnasium_finds_nothing_to_say(spec: str) -> None:
-    made = EnvSpec("optbench/Scheduling-v0", "optbench.views.env:SchedulingEnv", kwargs={"source": load_problem(spec)})
+    made = EnvSpec(
+        "optbench/Scheduling-v0",
+        "optbench.views.env:SchedulingEnv",
+        kwargs={"source": load_problem(spec)},
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(gymnasium.make(made).unwrapped)
@@ -193,7 +218,9 @@ def test_many_in_lockstep_are_many_one_by_one(mode: AutoresetMode) -> None:
         for value, right in zip(values, others, strict=True):
             assert value.tolist() == right.tolist()
         if mode is AutoresetMode.NEXT_STEP:
-            assert (info["action_mask"] == told["action_mask"]).all() and (info["cost"] == told["cost"]).all()
+            assert (info["action_mask"] == told["action_mask"]).all() and (
+                info["cost"] == told["cost"]
+            ).all()
             assert objectives(info) == objectives(told)
         else:
             assert objectives(info.get("final_info", {})) == objectives(told.get("final_info", {}))
@@ -241,23 +268,30 @@ def test_instances_of_different_sizes_step_together() -> None:
     for b, instance in enumerate(instances):
         env = SchedulingEnv(instance, slots=layout.slots, modes=layout.modes, pools=layout.pools)
         alone = play(env, lambda _, legal: int(legal[0])).env.seat
-        assert whole_trace(instance, alone.plant, alone.state) == whole_trace(instance, batch[b].plant, batch[b].state)
+        assert whole_trace(instance, alone.plant, alone.state) == whole_trace(
+            instance, batch[b].plant, batch[b].state
+        )
 
 
 def test_a_network_decides_in_a_batch_as_it_does_one_by_one() -> None:
     import torch
 
     torch.set_num_threads(1)
-    instances = [load_problem(f"gpu_dag:tasks={tasks}").instance(tasks) for tasks in (4, 6, 9, 12, 7)]
+    instances = [
+        load_problem(f"gpu_dag:tasks={tasks}").instance(tasks) for tasks in (4, 6, 9, 12, 7)
+    ]
     layout = layout_of(*instances, slots=6)
     generator = torch.Generator().manual_seed(7)
     # In doubles, so that sums in another order do not decide between two actions.
     first, second = (
-        torch.randn(shape, generator=generator, dtype=torch.float64) for shape in ((layout.width, 16), (16, layout.actions))
+        torch.randn(shape, generator=generator, dtype=torch.float64)
+        for shape in ((layout.width, 16), (16, layout.actions))
     )
 
     def decide(seen: Observation, masks: Bools) -> Any:
-        rows = torch.as_tensor(np.concatenate([part.reshape(len(masks), -1) for part in seen.values()], axis=1)).double()
+        rows = torch.as_tensor(
+            np.concatenate([part.reshape(len(masks), -1) for part in seen.values()], axis=1)
+        ).double()
         scores = torch.tanh(rows @ first) @ second
         return scores.masked_fill(~torch.as_tensor(masks), -torch.inf).argmax(dim=1).numpy()
 
@@ -270,7 +304,9 @@ def test_a_network_decides_in_a_batch_as_it_does_one_by_one() -> None:
 
 
 def test_a_batched_policy_is_told_what_it_did_wrong() -> None:
-    with pytest.raises(EnvError, match=r"two tasks: action 1 is not allowed now; allowed are \[0, 2\]"):
+    with pytest.raises(
+        EnvError, match=r"two tasks: action 1 is not allowed now; allowed are \[0, 2\]"
+    ):
         play_batch([two_tasks()], lambda seen, masks: np.ones(len(masks)), layout=Layout(2, 1, 1))
     with pytest.raises(EnvError, match=r"shape \(\)"):
         play_batch([two_tasks()], lambda seen, masks: 0)
@@ -278,7 +314,10 @@ def test_a_batched_policy_is_told_what_it_did_wrong() -> None:
 
 def test_an_order_of_objectives_rewards_the_level_that_is_asked_for() -> None:
     instance = two_tasks().with_objective(Objective.in_order("makespan_s", "energy_j"))
-    rewards = [play(SchedulingEnv(instance, level=level), lambda _, legal: int(legal[0])).reward for level in (0, 1)]
+    rewards = [
+        play(SchedulingEnv(instance, level=level), lambda _, legal: int(legal[0])).reward
+        for level in (0, 1)
+    ]
     assert rewards == [-5.0, -250.0]
     with pytest.raises(EnvError, match=r"level is 2; .* levels 0 to 1"):
         SchedulingEnv(instance, level=2).reset()
@@ -289,7 +328,8 @@ def test_every_metric_can_be_the_reward(metric: str) -> None:
     for seed in (0, 5, 6, 13):
         instance = mixed_instance(seed)
         instance = replace(
-            instance.with_objective(Objective.weighted({metric: 1.0})), limits=replace(instance.limits, metric_max={})
+            instance.with_objective(Objective.weighted({metric: 1.0})),
+            limits=replace(instance.limits, metric_max={}),
         )
         episode = play(SchedulingEnv(instance), at_random(np.random.default_rng(seed)))
         if episode.schedule is not None:
@@ -340,9 +380,15 @@ def test_seats_and_actions_that_are_not_there_are_refused() -> None:
         FleetEnv(instance, 3).step([0, 0, 0])
 
 
-@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))], ids=["deepcopy", "pickle"])
+@pytest.mark.parametrize(
+    "twin_of",
+    [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))],
+    ids=["deepcopy", "pickle"],
+)
 def test_a_copy_goes_its_own_way(twin_of: Callable[[SchedulingEnv], SchedulingEnv]) -> None:
-    """For a search over actions: the copy and the original step alike, and neither moves the other."""
+    """For a search over actions: the copy and the original step alike, and neither moves
+    the other.
+    """
     env = SchedulingEnv(mixed_instance(5))
     env.reset(seed=0)
     first = int(env.action_masks().argmax())
@@ -359,7 +405,9 @@ class Counting(SchedulingEnv):
 
     def __init__(self, source: ob.Instance) -> None:
         super().__init__(source)
-        self.observation_space = gymnasium.spaces.Dict({"ready": gymnasium.spaces.Box(0, 9, (1,), np.float32)})  # type: ignore[assignment]
+        self.observation_space = gymnasium.spaces.Dict(
+            {"ready": gymnasium.spaces.Box(0, 9, (1,), np.float32)}
+        )  # type: ignore[assignment]
 
     def observation(self) -> Observation:
         return {"ready": np.array([self.seat.state.tally[NUM_READY]], dtype=np.float32)}
@@ -373,5 +421,8 @@ def test_another_observation_is_a_subclass() -> None:
 
 
 def test_what_may_stay_undone_has_no_environment_of_this_kind() -> None:
-    with pytest.raises(EnvError, match=r"geo_dc-1-0' may leave work undone at its horizon.*require all work completed"):
+    with pytest.raises(
+        EnvError,
+        match=r"geo_dc-1-0' may leave work undone at its horizon.*require all work completed",
+    ):
         SchedulingEnv(load_problem("geo_dc:days=0.01,jobs=1")).reset(seed=0)

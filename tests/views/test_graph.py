@@ -1,4 +1,6 @@
-"""The graph view: physics come back from it, tasks may be permuted, all instances have the same kinds, PyG's layers run on it."""
+"""The graph view: physics come back from it, tasks may be permuted, all instances have the same
+kinds, PyG's layers run on it.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ from tests.sample_files.sample_records import sacct_text, workflow_text
 
 
 def nested() -> Instance:
-    """A rack in a site in the cluster, a pool at each of them, a cap and a mode on two pools at once."""
+    """A rack in a site in the cluster, a pool at each of them, a cap and a mode on two pools at
+    once.
+    """
     m = Model("nested", time="seconds", horizon_s=500.0)
     site = m.place("site")
     rack = m.place("rack", site)
@@ -50,7 +54,14 @@ def nested() -> Instance:
     free = m.task("free", modes=[m.mode(None, 2.5)])
     both = [m.mode({mid: 2, low: 1}, 10, 400, power_w=90), m.mode(top, 40, 300, clock=0.5)]
     gang = m.task("gang", modes=both, after=free)
-    m.task("last", units=3, modes=[m.mode(low, 4, 30, clock=1.0)], data_gb={gang: 2.0}, deadline_s=90, weight=2)
+    m.task(
+        "last",
+        units=3,
+        modes=[m.mode(low, 4, 30, clock=1.0)],
+        data_gb={gang: 2.0},
+        deadline_s=90,
+        weight=2,
+    )
     m.limit(power_w=100, at=site)
     m.minimize(energy_j=1, makespan_s=2)
     return m.build()
@@ -78,18 +89,33 @@ def same(found: Any, expected: Any) -> None:
 
 
 def test_physics_come_back(instance: Instance) -> None:
-    """Durations, energies, powers, requirements, volumes and links, recomputed from features in double precision."""
-    graph, pairs, modes, step = graph_of(instance, double=True), instance.pairs, instance.modes, instance.tick_s
-    assert graph.pair_task.tolist() == pairs.task.tolist() and graph.pair_mode.tolist() == pairs.mode.tolist()
+    """Durations, energies, powers, requirements, volumes and links, recomputed from features in
+    double precision.
+    """
+    graph, pairs, modes, step = (
+        graph_of(instance, double=True),
+        instance.pairs,
+        instance.modes,
+        instance.tick_s,
+    )
+    assert (
+        graph.pair_task.tolist() == pairs.task.tolist()
+        and graph.pair_mode.tolist() == pairs.mode.tolist()
+    )
     duration = instance.duration(pairs.mode, instance.tasks.units[pairs.task])
     same(physical(graph, "pair", "time"), duration * step)
     same(physical(graph, "pair", "energy"), pairs.energy_j)
     same(physical(graph, "pair", "power"), modes.power_w[pairs.mode])
     same(physical(graph, "pair", "rest_power"), instance.mode_rest_w[pairs.mode])
-    clock = np.where(physical(graph, "pair", "has_clock") > 0, physical(graph, "pair", "clock"), np.nan)
+    clock = np.where(
+        physical(graph, "pair", "has_clock") > 0, physical(graph, "pair", "clock"), np.nan
+    )
     np.testing.assert_array_equal(clock, modes.clock[pairs.mode])
     same(physical(graph, PRECEDES, "volume"), instance.edges.data_gb)
-    assert graph[PRECEDES].edge_index.tolist() == [instance.edges.source.tolist(), instance.edges.target.tolist()]
+    assert graph[PRECEDES].edge_index.tolist() == [
+        instance.edges.source.tolist(),
+        instance.edges.target.tolist(),
+    ]
     same(physical(graph, "task", "release"), instance.tasks.release * step)
     same(physical(graph, "task", "weight"), instance.tasks.weight)
     same(physical(graph, "task", "memory"), instance.tasks.memory_gb)
@@ -98,7 +124,9 @@ def test_physics_come_back(instance: Instance) -> None:
 
 
 def test_requirements_come_back(instance: Instance) -> None:
-    """Every need of every pair is an edge with the mode's features, the first of a mode the primary one."""
+    """Every need of every pair is an edge with the mode's features, the first of a mode the primary
+    one.
+    """
     graph, pairs, modes = graph_of(instance, double=True), instance.pairs, instance.modes
     edge, pair = graph[RUNS_ON].edge_index.numpy(), graph[RUNS_ON].pair.numpy()
     devices = np.rint(physical(graph, RUNS_ON, "devices")).astype(int)
@@ -110,8 +138,12 @@ def test_requirements_come_back(instance: Instance) -> None:
         found[pair[k]].append((int(edge[1, k]), int(devices[k])))
     for row, mode in enumerate(pairs.mode.tolist()):
         need = slice(modes.req_ptr[mode], modes.req_ptr[mode + 1])
-        assert found[row] == list(zip(modes.req_pool[need].tolist(), modes.req_count[need].tolist()))
-    assert torch.equal(graph[RUNS_ON].edge_attr[:, : len(PAIR)], graph.pair_attr[graph[RUNS_ON].pair])
+        assert found[row] == list(
+            zip(modes.req_pool[need].tolist(), modes.req_count[need].tolist())
+        )
+    assert torch.equal(
+        graph[RUNS_ON].edge_attr[:, : len(PAIR)], graph.pair_attr[graph[RUNS_ON].pair]
+    )
 
 
 def test_ways_in_come_back() -> None:
@@ -134,12 +166,16 @@ def test_links_and_places_come_back(instance: Instance) -> None:
     around[inside[0]] = inside[1] + 1
     assert around.tolist() == instance.pools.place.tolist()
     parents = np.zeros(len(instance.places.names), dtype=int)
-    parents[graph["node", "in", "node"].edge_index[0].numpy() + 1] = graph["node", "in", "node"].edge_index[1].numpy() + 1
+    parents[graph["node", "in", "node"].edge_index[0].numpy() + 1] = (
+        graph["node", "in", "node"].edge_index[1].numpy() + 1
+    )
     assert parents[1:].tolist() == instance.places.parent[1:].tolist()
 
 
 def test_every_kind_is_always_there(instance: Instance) -> None:
-    """One model fits all instances: same kinds, same widths, finite features, in single precision."""
+    """One model fits all instances: same kinds, same widths, finite features, in single
+    precision.
+    """
     graph = graph_of(instance)
     assert graph.validate()
     assert tuple(graph.node_types) == NODE_TYPES and set(graph.edge_types) == set(EDGE_TYPES)
@@ -147,10 +183,18 @@ def test_every_kind_is_always_there(instance: Instance) -> None:
         assert graph[kind].x.dtype == torch.float32 and graph[kind].x.shape[1] == len(COLUMNS[kind])
         assert torch.isfinite(graph[kind].x).all(), kind
     for edge, columns in EDGES.items():
-        assert graph[edge].edge_attr.shape[1] == len(columns) and torch.isfinite(graph[edge].edge_attr).all()
+        assert (
+            graph[edge].edge_attr.shape[1] == len(columns)
+            and torch.isfinite(graph[edge].edge_attr).all()
+        )
     for edge in (PRECEDES, RUNS_ON, LINKED, *INSIDE):
         assert torch.equal(graph[edge].edge_index.flip(0), graph[reverse(edge)].edge_index)
-    flags = [(kind, name) for kind in NODE_TYPES for name, measure in COLUMNS[kind].items() if measure in ("flag", "share")]
+    flags = [
+        (kind, name)
+        for kind in NODE_TYPES
+        for name, measure in COLUMNS[kind].items()
+        if measure in ("flag", "share")
+    ]
     for kind, name in flags:
         values = graph[kind].x[:, column(kind, name)]
         assert ((values >= 0) & (values <= 1)).all(), (kind, name)
@@ -160,11 +204,15 @@ def test_single_precision_is_enough_to_tell_modes_apart() -> None:
     instance = load_problem("gpu_dag:tasks=40,gpus=6").instance(1)
     graph = graph_of(instance)
     np.testing.assert_allclose(physical(graph, "pair", "time"), instance.pairs.duration, rtol=2e-6)
-    np.testing.assert_allclose(physical(graph, "pair", "energy"), instance.pairs.energy_j, rtol=2e-6)
+    np.testing.assert_allclose(
+        physical(graph, "pair", "energy"), instance.pairs.energy_j, rtol=2e-6
+    )
 
 
 def test_nested_places_by_hand() -> None:
-    """The site holds 3 + 4 devices at 7 and 11 W: 65 W of its 100 W at rest; the cluster 10 W more."""
+    """The site holds 3 + 4 devices at 7 and 11 W: 65 W of its 100 W at rest; the cluster 10
+    W more.
+    """
     graph = graph_of(nested(), double=True)
     assert physical(graph, "node", "devices").tolist() == pytest.approx([7, 4])
     assert physical(graph, "node", "rest_power").tolist() == pytest.approx([65, 44])
@@ -178,8 +226,11 @@ def test_nested_places_by_hand() -> None:
     assert graph["node", "in", "cluster"].edge_index.tolist() == [[0], [0]]
     # One way only; 2 GB at 1 GB/s and 3 J per GB is the mean volume.
     assert graph[LINKED].edge_index.tolist() == [[1], [2]]
-    assert [physical(graph, LINKED, name)[0] for name in EDGES[LINKED]] == pytest.approx([0.5, 2, 6])
-    # Critical path: 2.5 s without a pool, 10 s on mid and low (mid sends), 2.5 s of transfer, 12 s on low.
+    assert [physical(graph, LINKED, name)[0] for name in EDGES[LINKED]] == pytest.approx(
+        [0.5, 2, 6]
+    )
+    # Critical path: 2.5 s without a pool, 10 s on mid and low (mid sends), 2.5 s of transfer, 12 s
+    # on low.
     assert physical(graph, "task", "head").tolist() == pytest.approx([0, 2.5 / 27, 15 / 27])
     assert physical(graph, "task", "tail").tolist() == pytest.approx([24.5 / 27, 14.5 / 27, 0])
 
@@ -187,14 +238,23 @@ def test_nested_places_by_hand() -> None:
 def permuted(instance: Instance, order: Ints) -> Instance:
     """The instance with task ``order[i]`` as task i."""
     tasks, place = instance.tasks, np.argsort(order)
-    columns = {field.name: getattr(tasks, field.name)[order] for field in fields(tasks) if field.name != "names"}
-    edges = replace(instance.edges, source=place[instance.edges.source], target=place[instance.edges.target])
+    columns = {
+        field.name: getattr(tasks, field.name)[order]
+        for field in fields(tasks)
+        if field.name != "names"
+    }
+    edges = replace(
+        instance.edges, source=place[instance.edges.source], target=place[instance.edges.target]
+    )
     return replace(instance, tasks=replace(tasks, **columns, names=None), edges=edges)
 
 
 def test_permuting_tasks_permutes_rows(instance: Instance) -> None:
     order = np.random.default_rng(5).permutation(instance.num_tasks)
-    before, after = graph_of(instance, double=True), graph_of(permuted(instance, order), double=True)
+    before, after = (
+        graph_of(instance, double=True),
+        graph_of(permuted(instance, order), double=True),
+    )
     same(after["task"].x.numpy(), before["task"].x.numpy()[order])
     for kind in NODE_TYPES[1:]:
         same(after[kind].x.numpy(), before[kind].x.numpy())
@@ -215,7 +275,9 @@ def test_doubling_all_powers_leaves_the_features_alone() -> None:
     modes, pools = instance.modes, instance.pools
     double = replace(
         instance,
-        modes=replace(modes, power_w=2 * modes.power_w, energy_per_unit_j=2 * modes.energy_per_unit_j),
+        modes=replace(
+            modes, power_w=2 * modes.power_w, energy_per_unit_j=2 * modes.energy_per_unit_j
+        ),
         pools=replace(pools, idle_w=2 * pools.idle_w, sleep_w=2 * pools.sleep_w),
         links=replace(instance.links, j_per_gb=2 * instance.links.j_per_gb),
     )
@@ -233,32 +295,51 @@ def test_aims_are_shares() -> None:
     instance = load_problem("gpu_dag:tasks=6,gpus=2,deadlines=none").instance(0)
     tables = tables_of(instance)
     time, energy = tables.scales.time, tables.scales.energy
-    aims = tables.nodes["cluster"][0, column("cluster", "aim_makespan_s") : column("cluster", "aim_carbon_g") + 1]
-    assert aims.tolist() == pytest.approx([50 * time / (50 * time + energy), energy / (50 * time + energy), 0, 0, 0, 0])
+    aims = tables.nodes["cluster"][
+        0, column("cluster", "aim_makespan_s") : column("cluster", "aim_carbon_g") + 1
+    ]
+    assert aims.tolist() == pytest.approx(
+        [50 * time / (50 * time + energy), energy / (50 * time + energy), 0, 0, 0, 0]
+    )
 
 
 def test_a_state_goes_into_the_last_columns() -> None:
     instance = nested()
     graph = graph_of(instance)
     before = {kind: graph[kind].x.clone() for kind in NODE_TYPES}
-    state = with_state(graph, task=[[0.25, 0, 1, 0], [1, 1, 0, 12.5], [1, 0, 0, 0]], cluster=[[80.0, 0.0, 33.0, 0.5]])
+    state = with_state(
+        graph,
+        task=[[0.25, 0, 1, 0], [1, 1, 0, 12.5], [1, 0, 0, 0]],
+        cluster=[[80.0, 0.0, 33.0, 0.5]],
+    )
     assert physical(state, "task", "waited").tolist() == pytest.approx([0, 12.5, 0], rel=1e-6)
     assert physical(state, "task", "remaining").tolist() == [0.25, 1, 1]
     assert physical(state, "cluster", "now").tolist() == pytest.approx([33], rel=1e-6)
-    assert torch.equal(state["task"].x[:, : len(STATIC["task"])], before["task"][:, : len(STATIC["task"])])
+    assert torch.equal(
+        state["task"].x[:, : len(STATIC["task"])], before["task"][:, : len(STATIC["task"])]
+    )
     for kind in NODE_TYPES:
         assert torch.equal(graph[kind].x, before[kind]), "the graph given has changed"
     assert state[RUNS_ON].edge_attr is graph[RUNS_ON].edge_attr
-    message = r"state of 'device' has shape \(3, 1\); it must be \(3, 4\): free, next_free, price, carbon"
+    message = (
+        r"state of 'device' has shape \(3, 1\); it must be \(3, 4\): free, next_free, price, carbon"
+    )
     with pytest.raises(ParameterError, match=message):
         with_state(graph, device=np.zeros((3, 1)))
-    with pytest.raises(ParameterError, match="state of 'tasks': unknown kind of node; did you mean 'task'"):
+    with pytest.raises(
+        ParameterError, match="state of 'tasks': unknown kind of node; did you mean 'task'"
+    ):
         with_state(graph, tasks=np.zeros((3, 4)))
 
 
 def test_the_static_graph_is_the_state_before_anything_starts() -> None:
     graph = graph_of(nested(), double=True)
-    assert [physical(graph, "task", name).tolist() for name in DYNAMIC["task"]] == [[1, 1, 1], [1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    assert [physical(graph, "task", name).tolist() for name in DYNAMIC["task"]] == [
+        [1, 1, 1],
+        [1, 0, 0],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
     assert physical(graph, "device", "free").tolist() == [1, 1, 1]
     priced = load_problem("gpu_dag:tasks=4,gpus=2,price=true").instance(0)
     assert priced.tariffs is not None
@@ -267,14 +348,20 @@ def test_the_static_graph_is_the_state_before_anything_starts() -> None:
 
 
 def test_unknown_columns_are_named() -> None:
-    with pytest.raises(UnknownNameError, match="unknown column of 'task': 'realease'; did you mean 'release'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown column of 'task': 'realease'; did you mean 'release'"
+    ):
         column("task", "realease")
     with pytest.raises(UnknownNameError, match="unknown kind of node 'tasks'; did you mean 'task'"):
         column("tasks", "release")
     graph = graph_of(shop(False))
-    with pytest.raises(UnknownNameError, match="unknown column of 'task': 'realease'; did you mean 'release'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown column of 'task': 'realease'; did you mean 'release'"
+    ):
         physical(graph, "task", "realease")
-    with pytest.raises(UnknownNameError, match="unknown part of the graph 'pairs'; did you mean 'pair'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown part of the graph 'pairs'; did you mean 'pair'"
+    ):
         physical(graph, "pairs", "time")
 
 
@@ -290,7 +377,10 @@ def test_a_batch_numbers_tasks_and_pairs_on() -> None:
     batch = Batch.from_data_list([a, b])
     tasks, pairs = a["task"].num_nodes, len(a.pair_task)
     assert batch.pair_task.tolist() == [*a.pair_task.tolist(), *(b.pair_task + tasks).tolist()]
-    assert batch[RUNS_ON].pair.tolist() == [*a[RUNS_ON].pair.tolist(), *(b[RUNS_ON].pair + pairs).tolist()]
+    assert batch[RUNS_ON].pair.tolist() == [
+        *a[RUNS_ON].pair.tolist(),
+        *(b[RUNS_ON].pair + pairs).tolist(),
+    ]
     assert batch.pair_mode.tolist() == [*a.pair_mode.tolist(), *b.pair_mode.tolist()]
     assert torch.equal(batch[RUNS_ON].edge_index[0], batch.pair_task[batch[RUNS_ON].pair])
     assert batch.scales.shape == (2, 8)
@@ -303,21 +393,33 @@ def embedded(graph: Any, layer: str) -> dict[str, Floats]:
     torch.manual_seed(0)
     x, edges = graph.x_dict, graph.edge_index_dict
     if layer == "hgt":
-        conv = HGTConv({kind: len(COLUMNS[kind]) for kind in NODE_TYPES}, 8, (NODE_TYPES, EDGE_TYPES), heads=2)
+        conv = HGTConv(
+            {kind: len(COLUMNS[kind]) for kind in NODE_TYPES}, 8, (NODE_TYPES, EDGE_TYPES), heads=2
+        )
         out = conv(x, edges)
     else:
-        layers = {edge: GATv2Conv((-1, -1), 8, edge_dim=len(EDGES[edge]), add_self_loops=False) for edge in (PRECEDES, RUNS_ON)}
+        layers = {
+            edge: GATv2Conv((-1, -1), 8, edge_dim=len(EDGES[edge]), add_self_loops=False)
+            for edge in (PRECEDES, RUNS_ON)
+        }
         back = reverse(RUNS_ON)
         layers[back] = GATv2Conv((-1, -1), 8, edge_dim=len(EDGES[RUNS_ON]), add_self_loops=False)
         conv = HeteroConv(layers)
         out = conv(x, edges, edge_attr_dict={edge: graph[edge].edge_attr for edge in layers})
-    return {kind: values.detach().double().numpy() for kind, values in out.items() if values is not None}
+    return {
+        kind: values.detach().double().numpy() for kind, values in out.items() if values is not None
+    }
 
 
 @pytest.mark.parametrize("layer", ["hgt", "hetero"])
-def test_a_layer_runs_and_permuting_tasks_permutes_its_output(instance: Instance, layer: str) -> None:
+def test_a_layer_runs_and_permuting_tasks_permutes_its_output(
+    instance: Instance, layer: str
+) -> None:
     order = np.random.default_rng(5).permutation(instance.num_tasks)
-    before, after = embedded(graph_of(instance), layer), embedded(graph_of(permuted(instance, order)), layer)
+    before, after = (
+        embedded(graph_of(instance), layer),
+        embedded(graph_of(permuted(instance, order)), layer),
+    )
     assert before["task"].shape == (instance.num_tasks, 8) and np.isfinite(before["task"]).all()
     np.testing.assert_allclose(after["task"], before["task"][order], rtol=2e-4, atol=2e-5)
     np.testing.assert_allclose(after["device"], before["device"], rtol=2e-4, atol=2e-5)
@@ -331,5 +433,13 @@ def test_the_page_names_every_column() -> None:
 
 
 def test_torch_is_imported_late() -> None:
-    code = "import sys, optbench.views.graph; print(any(name in sys.modules for name in ('torch', 'torch_geometric')))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "False"
+    code = (
+        "import sys, optbench.views.graph; print(any(name in sys.modules for name in "
+        "('torch', 'torch_geometric')))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "False"
+    )

@@ -48,7 +48,9 @@ def priced(ticks: int) -> Instance:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_sums_in_columns_have_the_same_relaxation(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_in_columns_have_the_same_relaxation(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     instance, values = tiny(seed, varying=True), []
     for most in (10**9, -1):
         monkeypatch.setattr(completion, "MAX_OUTLAST", most)
@@ -70,7 +72,9 @@ def test_a_schedule_is_a_point_of_the_rows_with_columns(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_coefficients_are_counted_before_they_are_built(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_coefficients_are_counted_before_they_are_built(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     instance = tiny(seed, varying=True)
     base = frame(instance)
     counted = outlast_coefficients(base, *start_windows(base))
@@ -86,7 +90,9 @@ def test_coefficients_are_counted_before_they_are_built(seed: int, monkeypatch: 
 
 
 def test_no_formulation_is_larger_than_its_estimate() -> None:
-    """Three tasks of up to 2,000 ticks made millions of coefficients, of which the estimate knew nothing."""
+    """Three tasks of up to 2,000 ticks made millions of coefficients, of which the estimate knew
+    nothing.
+    """
     for instance in (priced(2000), *(tiny(s, varying=True, limited=True) for s in range(8))):
         arrays = TimeIndexed(instance).arrays
         assert arrays.num_nonzeros <= time_indexed_size(frame(instance)).nonzeros + 50
@@ -116,7 +122,9 @@ def test_highs_without_time_keeps_its_first_schedule() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 10**6])
-def test_many_coefficients_skip_what_looks_at_no_clock(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_coefficients_skip_what_looks_at_no_clock(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     highs = import_module("optbench.plugins.solvers.highs")
     monkeypatch.setattr(highs, "MOST_JUMP_NONZEROS", most)
     formulation, _ = formulate(tiny(0), "time_indexed")

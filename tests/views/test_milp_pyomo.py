@@ -1,4 +1,6 @@
-"""The Pyomo target hands over the same matrix as the arrays; any Pyomo model has a bipartite graph; the choice of formulation."""
+"""The Pyomo target hands over the same matrix as the arrays; any Pyomo model has a bipartite graph;
+the choice of formulation.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,28 @@ import numpy as np
 import pytest
 
 from optbench.errors import ParameterError, UnsupportedError
-from optbench.views.milp import MilpArrays, StandardForm, bipartite, choose, formulate, standard_form, to_pyomo
+from optbench.views.milp import (
+    MilpArrays,
+    StandardForm,
+    bipartite,
+    choose,
+    formulate,
+    standard_form,
+    to_pyomo,
+)
 
 from .milp_cases import tiny
 
 
-def canonical(model: MilpArrays | StandardForm, columns: list[str], rows: list[str]) -> dict[str, Any]:
+def canonical(
+    model: MilpArrays | StandardForm, columns: list[str], rows: list[str]
+) -> dict[str, Any]:
     """Columns and rows by name."""
     ptr, col, value = model.matrix
     out: dict[str, Any] = {}
-    for name, *facts in zip(columns, model.lower, model.upper, model.integer, model.cost, strict=True):
+    for name, *facts in zip(
+        columns, model.lower, model.upper, model.integer, model.cost, strict=True
+    ):
         out[name] = facts
     for r, name in enumerate(rows):
         at = slice(ptr[r], ptr[r + 1])
@@ -27,11 +41,17 @@ def canonical(model: MilpArrays | StandardForm, columns: list[str], rows: list[s
     return out
 
 
-@pytest.mark.parametrize(("form", "options"), [
-    ("time_indexed", {}), ("time_indexed", {"capped": True, "limited": True}),
-    ("time_indexed", {"varying": True, "limited": True}),
-    ("disjunctive", {}), ("disjunctive", {"capped": True, "limited": True}), ("disjunctive", {"shared": False}),
-])
+@pytest.mark.parametrize(
+    ("form", "options"),
+    [
+        ("time_indexed", {}),
+        ("time_indexed", {"capped": True, "limited": True}),
+        ("time_indexed", {"varying": True, "limited": True}),
+        ("disjunctive", {}),
+        ("disjunctive", {"capped": True, "limited": True}),
+        ("disjunctive", {"shared": False}),
+    ],
+)
 def test_both_targets_hand_over_the_same_matrix(form: str, options: dict[str, Any]) -> None:
     for seed in range(3):
         arrays = formulate(tiny(seed, **options), form)[0].arrays
@@ -52,7 +72,10 @@ def test_components_are_named_and_indexed_like_the_formulation() -> None:
     assert block is not None
     task, mode, tick = block.label[-1].tolist()
     assert model.start[task, mode, tick].is_binary()
-    assert (model.start[task, mode, tick].name, model.assign[task].name) == (f"start[{task},{mode},{tick}]", f"assign[{task}]")
+    assert (model.start[task, mode, tick].name, model.assign[task].name) == (
+        f"start[{task},{mode},{tick}]",
+        f"assign[{task}]",
+    )
     assert model.makespan.ub == formulation.frame.end
 
 
@@ -61,7 +84,11 @@ def test_the_graph_of_any_pyomo_model() -> None:
     import pyomo.environ as pyo
 
     m: Any = pyo.ConcreteModel()
-    m.x, m.y, m.z = pyo.Var(bounds=(0, 9)), pyo.Var(), pyo.Var(domain=pyo.Integers, bounds=(None, 6))
+    m.x, m.y, m.z = (
+        pyo.Var(bounds=(0, 9)),
+        pyo.Var(),
+        pyo.Var(domain=pyo.Integers, bounds=(None, 6)),
+    )
     m.span = pyo.Constraint(expr=pyo.inequality(1, 2 * m.x + m.y, 5))
     m.tie = pyo.Constraint(expr=m.y - 4 * m.z == 0)
     m.goal = pyo.Objective(expr=3 * m.x - m.y + 7, sense=pyo.maximize)
@@ -73,8 +100,12 @@ def test_the_graph_of_any_pyomo_model() -> None:
     # right-hand side, >=, =, <=
     assert rows == [("span", [1, 1, 0, 0]), ("span", [5, 0, 0, 1]), ("tie", [0, 0, 1, 0])]
     there, back = graph["variable", "in", "constraint"], graph["constraint", "has", "variable"]
-    found = {(graph["variable"].name[v], graph["constraint"].name[c], w) for (v, c), w in zip(
-        there.edge_index.T.tolist(), there.edge_attr[:, 0].tolist(), strict=True)}
+    found = {
+        (graph["variable"].name[v], graph["constraint"].name[c], w)
+        for (v, c), w in zip(
+            there.edge_index.T.tolist(), there.edge_attr[:, 0].tolist(), strict=True
+        )
+    }
     assert found == {("x", "span", 2.0), ("y", "span", 1.0), ("y", "tie", 1.0), ("z", "tie", -4.0)}
     assert there.edge_index.shape == (2, 6) and (back.edge_index.flip(0) == there.edge_index).all()
 
@@ -90,7 +121,9 @@ def test_the_graph_of_a_formulation_has_a_node_per_name() -> None:
 def test_the_choice_is_explained() -> None:
     assert choose(tiny(0, varying=True))[0] == "time_indexed"
     unary = tiny(1, shared=False)
-    longer = replace(unary, tick_s=0.001)  # 2,000 times as many ticks: ordering variables are fewer than starts
+    longer = replace(
+        unary, tick_s=0.001
+    )  # 2,000 times as many ticks: ordering variables are fewer than starts
     assert choose(longer)[0] == "disjunctive"
     assert "time-indexed" in choose(longer)[1]
 
@@ -100,22 +133,31 @@ def test_what_no_formulation_expresses_is_refused_with_the_remedy() -> None:
         choose(tiny(0, preemptive=True))
     with pytest.raises(UnsupportedError, match="preemption of 'tiny0'"):
         formulate(tiny(0, preemptive=True), "disjunctive")
-    with pytest.raises(UnsupportedError, match=r"time_indexed MILP of .* binaries, more than 200,000\. Use -s cpsat, or a"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"time_indexed MILP of .* binaries, more than 200,000\. Use -s cpsat, or a",
+    ):
         choose(replace(tiny(0, varying=True), tick_s=1e-5))
     with pytest.raises(UnsupportedError, match="form=time_indexed"):
         formulate(tiny(0, varying=True), "disjunctive")
-    with pytest.raises(ParameterError, match="form is 'pulse'; it must be one of auto, time_indexed, disjunctive"):
+    with pytest.raises(
+        ParameterError, match="form is 'pulse'; it must be one of auto, time_indexed, disjunctive"
+    ):
         formulate(tiny(0), "pulse")
 
 
 def test_an_impossible_row_survives_both_targets() -> None:
-    """A deadline no mode can meet leaves a task without a start; neither Pyomo nor HiGHS takes a row without variables."""
+    """A deadline no mode can meet leaves a task without a start; neither Pyomo nor HiGHS takes a
+    row without variables.
+    """
     inst = tiny(0)
     deadline = inst.tasks.deadline.copy()
     deadline[0] = 0.0
     hard = np.ones(inst.num_tasks, dtype=bool)
     release = np.ones(inst.num_tasks, dtype=np.int64)
-    inst = replace(inst, tasks=replace(inst.tasks, deadline=deadline, deadline_hard=hard, release=release))
+    inst = replace(
+        inst, tasks=replace(inst.tasks, deadline=deadline, deadline_hard=hard, release=release)
+    )
     for form in ("time_indexed", "disjunctive"):
         arrays = formulate(inst, form)[0].arrays
         block = arrays.block("nothing")

@@ -1,4 +1,6 @@
-"""Every coefficient of the array form against a slow restatement of the maths; and every injected error is noticed."""
+"""Every coefficient of the array form against a slow restatement of the maths; and every injected
+error is noticed.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,11 @@ from . import milp_reference, milp_reference_disjunctive
 from .milp_cases import tiny
 
 CASES: dict[str, dict[str, Any]] = {
-    "plain": {}, "tariffs": {"varying": True}, "tariffs, fixed horizon": {"varying": True, "fixed": True},
-    "caps and limits": {"capped": True, "limited": True}, "all at once": {"varying": True, "limited": True, "capped": True},
+    "plain": {},
+    "tariffs": {"varying": True},
+    "tariffs, fixed horizon": {"varying": True, "fixed": True},
+    "caps and limits": {"capped": True, "limited": True},
+    "all at once": {"varying": True, "limited": True, "capped": True},
     "unary": {"shared": False, "limited": True},
     "one device": {"pools": 1, "shared": False},
 }
@@ -27,7 +32,12 @@ def table(arrays: MilpArrays) -> milp_reference.Table:
     names, columns, rows = arrays.column_names(), {}, {}
     for block in arrays.columns:
         for c in range(block.size):
-            columns[names[block.first + c]] = (block.lower[c], block.upper[c], block.integer, block.cost[c])
+            columns[names[block.first + c]] = (
+                block.lower[c],
+                block.upper[c],
+                block.integer,
+                block.cost[c],
+            )
     row_names = iter(arrays.row_names())
     for group in arrays.rows:
         for r in range(group.size):
@@ -47,7 +57,11 @@ def differences(ours: milp_reference.Table, theirs: milp_reference.Table) -> lis
             out.append(f"column {name}: {ours[0][name]} against {theirs[0][name]}")
     for name in ours[1].keys() & theirs[1].keys():
         (mine, *sides), (other, *others) = ours[1][name], theirs[1][name]
-        if mine.keys() != other.keys() or not all(same(mine[c], other[c]) for c in mine) or not all(map(same, sides, others)):
+        if (
+            mine.keys() != other.keys()
+            or not all(same(mine[c], other[c]) for c in mine)
+            or not all(map(same, sides, others))
+        ):
             out.append(f"row {name}: {ours[1][name]} against {theirs[1][name]}")
     return out if same(ours[2], theirs[2]) else [*out, f"constant {ours[2]} against {theirs[2]}"]
 
@@ -56,7 +70,9 @@ def same(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=1e-11, abs_tol=1e-13)
 
 
-def targets(case: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[MilpArrays, milp_reference.Table]]:
+def targets(
+    case: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[MilpArrays, milp_reference.Table]]:
     inst, out = tiny(seed, **CASES[case]), []
     for disaggregated in (False, True):
         monkeypatch.setattr(time_indexed, "DISAGGREGATED_NONZEROS", 1e9 if disaggregated else -1)
@@ -68,7 +84,9 @@ def targets(case: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", range(12))
-def test_every_coefficient_is_that_of_the_maths(case: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_coefficient_is_that_of_the_maths(
+    case: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for arrays, reference in targets(case, seed, monkeypatch):
         assert differences(table(arrays), reference) == []
 
@@ -79,25 +97,68 @@ def test_the_cases_reach_every_block(monkeypatch: pytest.MonkeyPatch) -> None:
     for case in CASES:
         for seed in range(12):
             for arrays, _ in targets(case, seed, monkeypatch):
-                seen |= {block.name for block in arrays.columns} | {block.name for block in arrays.rows}
+                seen |= {block.name for block in arrays.columns} | {
+                    block.name for block in arrays.rows
+                }
     assert seen >= {
-        "start", "send", "makespan", "unfinished", "mode", "before", "flow", "tardy", "nothing", "assign", "precede", "busy",
+        "start",
+        "send",
+        "makespan",
+        "unfinished",
+        "mode",
+        "before",
+        "flow",
+        "tardy",
+        "nothing",
+        "assign",
+        "precede",
+        "busy",
         "power",
-        "finish", "outlast", "limit_energy_j", "limit_cost_usd", "limit_tardiness_s", "send_from", "receive_at", "window",
+        "finish",
+        "outlast",
+        "limit_energy_j",
+        "limit_cost_usd",
+        "limit_tardiness_s",
+        "send_from",
+        "receive_at",
+        "window",
         "sequence",
-        "order", "late", "work", "flow_in", "flow_out", "flow_source", "flow_link",
+        "order",
+        "late",
+        "work",
+        "flow_in",
+        "flow_out",
+        "flow_source",
+        "flow_link",
     }
 
 
 def mutants(arrays: MilpArrays) -> Any:
-    """The same arrays with one number changed, each in turn (blocks are changed in place and put back)."""
-    def copied(block: Any) -> Any:
-        return replace(block, **{k: np.array(v, dtype=v.dtype) for k, v in vars(block).items() if isinstance(v, np.ndarray)})
+    """The same arrays with one number changed, each in turn (blocks are changed in place and put
+    back).
+    """
 
-    arrays = MilpArrays(arrays.name, tuple(map(copied, arrays.columns)), tuple(map(copied, arrays.rows)), arrays.constant)
+    def copied(block: Any) -> Any:
+        return replace(
+            block,
+            **{
+                k: np.array(v, dtype=v.dtype)
+                for k, v in vars(block).items()
+                if isinstance(v, np.ndarray)
+            },
+        )
+
+    arrays = MilpArrays(
+        arrays.name,
+        tuple(map(copied, arrays.columns)),
+        tuple(map(copied, arrays.rows)),
+        arrays.constant,
+    )
     blocks: list[Any] = [*arrays.columns, *arrays.rows]
     for block in blocks:
-        for field in ("lower", "upper", "cost") if hasattr(block, "cost") else ("lower", "upper", "value"):
+        for field in (
+            ("lower", "upper", "cost") if hasattr(block, "cost") else ("lower", "upper", "value")
+        ):
             numbers = getattr(block, field)
             for at in range(len(numbers)):
                 kept = numbers[at]
@@ -111,17 +172,36 @@ def mutants(arrays: MilpArrays) -> Any:
             yield f"{block.name}.col[{at}]", arrays
             block.col[at] = kept
     for c, block in enumerate(arrays.columns):
-        other = (*arrays.columns[:c], replace(block, integer=not block.integer), *arrays.columns[c + 1 :])
+        other = (
+            *arrays.columns[:c],
+            replace(block, integer=not block.integer),
+            *arrays.columns[c + 1 :],
+        )
         yield f"{block.name}.integer", replace(arrays, columns=other)
     for r, block in enumerate(arrays.rows):
-        yield f"without {block.name}", replace(arrays, rows=(*arrays.rows[:r], *arrays.rows[r + 1 :]))
-    yield "constant", replace(arrays, constant=arrays.constant + 1e-6 * max(1.0, abs(arrays.constant)))
+        yield (
+            f"without {block.name}",
+            replace(arrays, rows=(*arrays.rows[:r], *arrays.rows[r + 1 :])),
+        )
+    yield (
+        "constant",
+        replace(arrays, constant=arrays.constant + 1e-6 * max(1.0, abs(arrays.constant))),
+    )
 
 
 @pytest.mark.parametrize("case", ["all at once", "caps and limits", "unary"])
-def test_an_error_injected_into_any_number_is_noticed(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    smallest = min((t for seed in range(12) for t in targets(case, seed, monkeypatch)[-1:] if t[0].num_nonzeros > 60),
-                   key=lambda t: t[0].num_nonzeros)
+def test_an_error_injected_into_any_number_is_noticed(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    smallest = min(
+        (
+            t
+            for seed in range(12)
+            for t in targets(case, seed, monkeypatch)[-1:]
+            if t[0].num_nonzeros > 60
+        ),
+        key=lambda t: t[0].num_nonzeros,
+    )
     arrays, reference = smallest
     assert differences(table(arrays), reference) == []
     count = 0

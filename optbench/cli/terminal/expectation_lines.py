@@ -13,13 +13,18 @@ if TYPE_CHECKING:
 
 UNSURE = "yellow"
 COLOURS = {"holds": GOOD, "fails": BAD, "unknown": UNSURE, "not reproduced": BAD, "no data": UNSURE}
-LEGEND = "holds: as good as the paper's figure, within the tolerance; bound: no schedules give less; a missing gap is 100 %"
+LEGEND = (
+    "holds: as good as the paper's figure, within the tolerance; bound: no schedules give "
+    "less; a missing gap is 100 %"
+)
 # The number of cells shown for a gate that does not hold; the JSON has more.
 WORST_SHOWN = 3
 
 
 def show_gates(gates: Sequence[GateResult]) -> None:
-    """Show each gate with its numbers; for one that does not hold, the reason and the worst cells."""
+    """Show each gate with its numbers; for one that does not hold, the reason and the worst
+    cells.
+    """
     from optbench.run.repeat_command import command_of
 
     if not gates:
@@ -27,12 +32,18 @@ def show_gates(gates: Sequence[GateResult]) -> None:
     show("", "[bold]gates[/]")
     for gate in gates:
         values = ", ".join(f"{part.text} = {short(part.value)}" for part in gate.parts)
-        show(f"  {coloured(gate.verdict)}  [bold]{escape(gate.name)}[/]: {escape(gate.expression)}  [{DIM}]{escape(values)}[/]")
+        show(
+            f"  {coloured(gate.verdict)}  [bold]{escape(gate.name)}[/]: "
+            f"{escape(gate.expression)}  [{DIM}]{escape(values)}[/]"
+        )
         for why in gate.why:
             show(f"    unknown: {escape(why)}")
         for each in gate.worst[:WORST_SHOWN]:
             said = each.why if each.value is None else f"{each.text} = {short(each.value)}"
-            show(f"    {escape(each.cell.title)}: {escape(said)}", f"      {escape(command_of(each.cell))}")
+            show(
+                f"    {escape(each.cell.title)}: {escape(said)}",
+                f"      {escape(command_of(each.cell))}",
+            )
 
 
 def show_claims(claims: Sequence[ClaimResult], with_study: bool = False) -> None:
@@ -65,4 +76,8 @@ def coloured(verdict: str) -> str:
 
 def short(value: Any) -> str:
     """A number with four digits."""
-    return figure(value) if value is None or float(value).is_integer() else figure(float(f"{float(value):.4g}"))
+    return (
+        figure(value)
+        if value is None or float(value).is_integer()
+        else figure(float(f"{float(value):.4g}"))
+    )

@@ -21,17 +21,30 @@ def show_explanation(explanation: Explanation) -> None:
     """Show the three tables of an explanation."""
     found = explanation.objective
     label = escape(explanation.instance.objective.label)
-    show(f"[bold]where the gap comes from[/]  [{DIM}]{label}: {figure(found.objective)} is {figure(found.excess)} above the "
-         f"certified {escape(found.source)} bound {figure(found.bound)}[/]")
+    show(
+        f"[bold]where the gap comes from[/]  [{DIM}]{label}: {figure(found.objective)} is "
+        f"{figure(found.excess)} above the "
+        f"certified {escape(found.source)} bound {figure(found.bound)}[/]"
+    )
     if explanation.unavoidable > NOTHING * abs(found.objective):
-        show(f"[{DIM}]{figure(explanation.unavoidable)} of it is in every schedule, by the best bound known[/]")
+        show(
+            f"[{DIM}]{figure(explanation.unavoidable)} of it is in every schedule, by the best "
+            "bound known[/]"
+        )
     show("", parts_table(explanation), "")
     if found.decisions:
         title = "the most expensive decisions, and the choice at the prices of the LP"
         show(title, "", decisions_table(explanation), "")
     if explanation.marginal_values:
-        show("one more of each resource: no schedule is then below the floor; the price is what the bound falls by", "",
-             values_table(explanation), "")
+        show(
+            (
+                "one more of each resource: no schedule is then below the floor; the price is what "
+                "the bound falls by"
+            ),
+            "",
+            values_table(explanation),
+            "",
+        )
 
 
 def parts_table(explanation: Explanation) -> Any:
@@ -46,7 +59,9 @@ def parts_table(explanation: Explanation) -> Any:
             rows.append((name, *(cell for a in columns for cell in _amount(a, name)), words))
     total = [cell for a in (found, energy) if a is not None for cell in (figure(a.excess), "100 %")]
     rows.append(("excess", *total, ""))
-    heads = ("objective", "share") if energy is None else ("objective", "share", "energy (J)", "of it")
+    heads = (
+        ("objective", "share") if energy is None else ("objective", "share", "energy (J)", "of it")
+    )
     return table(("part", *heads, "what it is"), rows, right=heads)
 
 
@@ -64,8 +79,18 @@ def decisions_table(explanation: Explanation) -> Any:
     rows = []
     for d in explanation.objective.decisions[:SHOWN]:
         instead = "-" if d.instead == d.mode else escape(mode_words(instance, d.instead))
-        costs = (figure(v) if v > NOTHING * d.total else "-" for v in (d.clock, d.count, d.placement, d.waiting, d.total))
-        rows.append((escape(instance.tasks.name(d.task)), escape(mode_words(instance, d.mode)), instead, *costs))
+        costs = (
+            figure(v) if v > NOTHING * d.total else "-"
+            for v in (d.clock, d.count, d.placement, d.waiting, d.total)
+        )
+        rows.append(
+            (
+                escape(instance.tasks.name(d.task)),
+                escape(mode_words(instance, d.mode)),
+                instead,
+                *costs,
+            )
+        )
     numbers = ("clock", "count", "placement", "waiting", "together")
     return table(("task", "runs on", "instead", *numbers), rows, right=numbers)
 

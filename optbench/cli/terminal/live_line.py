@@ -1,4 +1,6 @@
-"""The progress line of every verb, on stderr: refreshed on a terminal; elsewhere a new line now and then."""
+"""The progress line of every verb, on stderr: refreshed on a terminal; elsewhere a new line now and
+then.
+"""
 
 from __future__ import annotations
 

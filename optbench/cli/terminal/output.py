@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 UNITS = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
-# Below this a gap is rounding (OPTIMAL_GAP of model/measures.py, not imported to keep `--help` fast).
+# Below this a gap is rounding (OPTIMAL_GAP of model/measures.py, not imported to keep `--help`
+# fast).
 NO_GAP = 1e-6
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
@@ -38,7 +39,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+        return [
+            plain(item)
+            for item in (sorted(value) if isinstance(value, (set, frozenset)) else value)
+        ]
     if hasattr(value, "tolist"):  # numpy's scalars and arrays
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
@@ -62,7 +66,9 @@ def show(*parts: Any) -> None:
 
 
 def console_for(stream: IO[str]) -> Console:
-    """A console on a stream; 140 columns where the stream is no terminal, so that logs are not squeezed."""
+    """A console on a stream; 140 columns where the stream is no terminal, so that logs are not
+    squeezed.
+    """
     from rich.console import Console
 
     return Console(file=stream, width=None if stream.isatty() else 140, highlight=False)
@@ -126,7 +132,13 @@ def percent(value: Any) -> str:
         return "-"
     if isinstance(value, (tuple, list)):
         return " , ".join(percent(item) for item in value)
-    return "0 %" if value <= NO_GAP else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
+    return (
+        "0 %"
+        if value <= NO_GAP
+        else f"{100 * value:.2g} %"
+        if value < 0.1
+        else f"{100 * value:.1f} %"
+    )
 
 
 def length(value_s: float) -> str:
@@ -141,5 +153,7 @@ def length(value_s: float) -> str:
 
 
 def metric_unit(name: str) -> str:
-    """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time unit."""
+    """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time
+    unit.
+    """
     return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""

@@ -22,7 +22,9 @@ def check_writable(option: str, path: str | None) -> None:
     if target.is_dir():
         raise UsageError(f"{option} {path!r} is a folder; give the path of a file")
     if not target.parent.is_dir():
-        raise UsageError(f"{option} {path!r}: there is no folder {str(target.parent)!r}; make it first")
+        raise UsageError(
+            f"{option} {path!r}: there is no folder {str(target.parent)!r}; make it first"
+        )
     if target.exists() and not os.access(target, os.W_OK):
         raise UsageError(f"{option} {path!r} exists and may not be written; choose another path")
     if target.exists() and not target.is_file():
@@ -31,7 +33,10 @@ def check_writable(option: str, path: str | None) -> None:
         with tempfile.TemporaryFile(dir=target.parent):
             pass
     except OSError as error:
-        raise UsageError(f"{option} {path!r}: the folder {str(target.parent)!r} cannot be written: {error.strerror}") from None
+        raise UsageError(
+            f"{option} {path!r}: the folder {str(target.parent)!r} cannot be written: "
+            f"{error.strerror}"
+        ) from None
 
 
 def save(text: str, path: str) -> str:
@@ -43,7 +48,9 @@ def save(text: str, path: str) -> str:
         return path
     target = Path(path)
     try:
-        if target.exists() and not target.is_file():  # A pipe or a device must not be replaced by a file.
+        if (
+            target.exists() and not target.is_file()
+        ):  # A pipe or a device must not be replaced by a file.
             with target.open("w", encoding="utf-8") as file:
                 file.write(text)
         else:

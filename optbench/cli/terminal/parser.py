@@ -1,4 +1,6 @@
-"""argparse with suggestions (nearest verb, option, choice) and types for durations and parameters."""
+"""argparse with suggestions (nearest verb, option, choice) and types for durations and
+parameters.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, add_help=False, **options)
-        self._negative_number_matcher = NEGATIVE  # A value such as -3s is refused by its type and not as an unknown option.
+        self._negative_number_matcher = (
+            NEGATIVE  # A value such as -3s is refused by its type and not as an unknown option.
+        )
         self._group: argparse._ArgumentGroup | None = None
         self.add_argument("-h", "--help", action="help", help="show this help and exit")
 
@@ -34,14 +38,21 @@ class Parser(argparse.ArgumentParser):
         self._group = self.add_argument_group(title)
 
     def option(
-        self, words: str, help: str, type: Callable[[str], Any] = str, default: Any = None, **more: Any
+        self,
+        words: str,
+        help: str,
+        type: Callable[[str], Any] = str,
+        default: Any = None,
+        **more: Any,
     ) -> None:
         """Add an option from its words as the help shows them, such as ``-o --output FILE``."""
         *flags, metavar = words.split()
         more |= {"metavar": metavar, "help": help, "type": type, "default": default}
         (self._group or self).add_argument(*flags, **more)
 
-    def repeated(self, words: str, help: str, type: Callable[[str], Any] = str, **more: Any) -> None:
+    def repeated(
+        self, words: str, help: str, type: Callable[[str], Any] = str, **more: Any
+    ) -> None:
         """Add an option that may be given several times; its value is a list."""
         self.option(words, help, type, [], action="append", **more)
 
@@ -58,7 +69,12 @@ class Parser(argparse.ArgumentParser):
     @property
     def options(self) -> list[str]:
         """All flags, including those of sub-commands."""
-        below = [parser for action in self._actions if isinstance(action.choices, dict) for parser in action.choices.values()]
+        below = [
+            parser
+            for action in self._actions
+            if isinstance(action.choices, dict)
+            for parser in action.choices.values()
+        ]
         own = [flag for action in self._actions for flag in action.option_strings]
         return list(dict.fromkeys([*own, *(flag for parser in below for flag in parser.options)]))
 
@@ -70,13 +86,18 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
             what = action.metavar if isinstance(action.metavar, str) else action.dest
-            raise argparse.ArgumentError(None, f"unknown {what.lower()} {value!r}; {nearest(str(value), known)}")
+            raise argparse.ArgumentError(
+                None, f"unknown {what.lower()} {value!r}; {nearest(str(value), known)}"
+            )
 
     def refuse_extra(self, extra: Sequence[str]) -> NoReturn:
         """Refuse arguments that are left over: name the first and the nearest option."""
         word = extra[0].split("=")[0]
         if not word.startswith("-"):
-            hint = "; parameters are written NAME:key=value,... after a problem, and -p key=value for a solver"
+            hint = (
+                "; parameters are written NAME:key=value,... after a problem, and -p "
+                "key=value for a solver"
+            )
             self.error(f"unexpected argument {extra[0]!r}{hint if '=' in extra[0] else ''}")
         close = get_close_matches(word, self.options, n=1, cutoff=0.6)
         hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(self.options)}"
@@ -87,7 +108,9 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """A formatter with one line per option that shows the metavar of short and long flags once."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=32, width=min(110, shutil.get_terminal_size((100, 24)).columns))
+        super().__init__(
+            prog, max_help_position=32, width=min(110, shutil.get_terminal_size((100, 24)).columns)
+        )
 
     def _format_action_invocation(self, action: argparse.Action) -> str:
         if not action.option_strings or action.nargs == 0:
@@ -103,7 +126,9 @@ def seconds(text: str) -> float:
     except OptbenchError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive duration; write 10s, 2m, 1.5h or 500ms")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a positive duration; write 10s, 2m, 1.5h or 500ms"
+        )
     return value
 
 
@@ -125,14 +150,18 @@ def number(kind: type[int] | type[float], least: float) -> Callable[[str], Any]:
             value = None
         if value is None or not least <= value < float("inf"):
             name = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it takes {name} of at least {least:g}")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not allowed; it takes {name} of at least {least:g}"
+            )
         return value
 
     return parse
 
 
 def add_json(parser: argparse.ArgumentParser, default: Any = False) -> None:
-    parser.add_argument("--json", action="store_true", default=default, help="print one JSON object")
+    parser.add_argument(
+        "--json", action="store_true", default=default, help="print one JSON object"
+    )
 
 
 def add_time_limit(parser: Parser, default: float, meaning: str, unless: str = "") -> None:

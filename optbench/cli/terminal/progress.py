@@ -46,5 +46,7 @@ class SolveProgress(LiveLine):
         from optbench.model.measures import gap
 
         distance = percent(gap(point.objective, point.bound))
-        words = f"incumbent {figure(point.objective)}   bound {figure(point.bound)}   gap {distance}"
+        words = (
+            f"incumbent {figure(point.objective)}   bound {figure(point.bound)}   gap {distance}"
+        )
         return Step(f"{words}   {self.levels[point.level]}" if len(self.levels) > 1 else words)

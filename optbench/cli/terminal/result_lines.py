@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal.output import BAD, DIM, GOOD, escape, figure, length, metric_unit, percent, show, table
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    GOOD,
+    escape,
+    figure,
+    length,
+    metric_unit,
+    percent,
+    show,
+    table,
+)
 from optbench.typed_values import is_number
 
 if TYPE_CHECKING:
@@ -45,7 +56,10 @@ FELT_S = 0.1
 
 
 def show_result(
-    instance: Instance, result: Result, page: str | None = None, explanation: Explanation | None = None
+    instance: Instance,
+    result: Result,
+    page: str | None = None,
+    explanation: Explanation | None = None,
 ) -> None:
     """Show the outcome, objective and bounds, metrics, sources of the gap, and files written."""
     size = f"{instance.num_tasks:,} tasks"
@@ -61,9 +75,14 @@ def show_result(
     for violation in result.violations:
         show(f"[{BAD}]refused by the verifier[/]: {escape(violation)}")
     if result.info:
-        show(f"[{DIM}]{escape(',  '.join(f'{key} {figure_or_text(value)}' for key, value in result.info.items()))}[/]")
+        show(
+            f"[{DIM}]{escape(',  '.join(f'{key} {figure_or_text(value)}' for key, value in result.info.items()))}[/]"
+        )
     if result.status == "unknown" and not result.violations:
-        show(f"[{DIM}]more time (--time-limit) or another solver (`optbench list solvers`) may find one[/]")
+        show(
+            f"[{DIM}]more time (--time-limit) or another solver (`optbench list solvers`) may "
+            "find one[/]"
+        )
     if explanation is not None:
         from optbench.cli.terminal.explaining import show_explanation
 
@@ -86,7 +105,9 @@ def outcome(result: Result) -> str:
     """Such as ``feasible and verified, stopped at the time limit after 10.0 s``."""
     words = {
         "optimal": f"[{GOOD}]proven optimal[/] and verified",
-        "feasible": f"[{GOOD}]feasible[/] and verified" if result.verified else f"[{BAD}]not feasible[/]",
+        "feasible": f"[{GOOD}]feasible[/] and verified"
+        if result.verified
+        else f"[{BAD}]not feasible[/]",
         "infeasible": f"[{BAD}]infeasible[/]: {escape(infeasible_words(result))}",
         "unbounded": f"[{BAD}]unbounded[/]: the objective has no minimum",
         "unknown": f"[{BAD}]no schedule found[/]",

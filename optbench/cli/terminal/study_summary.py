@@ -9,7 +9,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, length, percent, show, table_of
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    GOOD,
+    attributes,
+    escape,
+    length,
+    percent,
+    show,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from optbench.evaluate.rows import Row, Table
@@ -17,7 +27,10 @@ if TYPE_CHECKING:
     from optbench.run.runner import StudyRun
     from optbench.store.records import Reason, Record
 
-LEGEND = "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's own, the median"
+LEGEND = (
+    "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's "
+    "own, the median"
+)
 # Verdicts on gates and claims whose cells have not been run.
 UNDECIDED = ("unknown", "no data")
 # Shorter times of compiling are not mentioned.
@@ -25,7 +38,9 @@ FELT_S = 1.0
 
 
 class Account:
-    """A run of a study with the results computed from its records; ``report`` is the path of its page."""
+    """A run of a study with the results computed from its records; ``report`` is the path of its
+    page.
+    """
 
     def __init__(self, run: StudyRun, report: str | None = None) -> None:
         from optbench.evaluate.judging import evaluate
@@ -48,9 +63,16 @@ class Account:
 
     @property
     def holds(self) -> bool:
-        """Whether gates and claims hold; those that depend on cells still to be run are left out."""
-        verdicts = [*(gate.verdict for gate in self.gates), *(claim.verdict for claim in self.claims)]
-        return all(word == "holds" or (word in UNDECIDED and not self.complete) for word in verdicts)
+        """Whether gates and claims hold; those that depend on cells still to be run are
+        left out.
+        """
+        verdicts = [
+            *(gate.verdict for gate in self.gates),
+            *(claim.verdict for claim in self.claims),
+        ]
+        return all(
+            word == "holds" or (word in UNDECIDED and not self.complete) for word in verdicts
+        )
 
     @property
     def exit_code(self) -> int:
@@ -81,9 +103,14 @@ class Account:
             "compile_s": round(run.compile_s, 3),
             "solvers": self.solvers(),
             "failures": by_reason(run, self.failures),
-            "unmade": [{"target": each.target, "seed": each.seed, "message": each.error} for each in run.unmade],
+            "unmade": [
+                {"target": each.target, "seed": each.seed, "message": each.error}
+                for each in run.unmade
+            ],
             "contradictions": [each.words for each in self.table.contradictions],
-            "overruns": [{"title": each.cell.title, "overrun_s": each.overrun_s} for each in self.overruns()],
+            "overruns": [
+                {"title": each.cell.title, "overrun_s": each.overrun_s} for each in self.overruns()
+            ],
         }
 
     def solvers(self) -> list[dict[str, Any]]:
@@ -97,7 +124,9 @@ class Account:
         return [record for record in self.run.records.values() if record.overrun_s > 0]
 
     def show(self) -> None:
-        """Show the outcome, a row per solver, failures with their commands, gates, claims, next steps."""
+        """Show the outcome, a row per solver, failures with their commands, gates, claims, next
+        steps.
+        """
         from optbench.cli.terminal.expectation_lines import show_claims, show_gates
 
         show(f"\n[bold]{escape(self.run.plan.study.name)}[/]  {self._line()}")
@@ -107,7 +136,9 @@ class Account:
             by = f"ranked by {study.rank}, less first; " if study.rank else ""
             trusted = ", ".join(study.trust)
             also = f"; bounds of {trusted} count for all, uncertified" if trusted else ""
-            show("", solvers_table(rows, study.rank), f"[{DIM}]{escape(by)}{LEGEND}{escape(also)}[/]")
+            show(
+                "", solvers_table(rows, study.rank), f"[{DIM}]{escape(by)}{LEGEND}{escape(also)}[/]"
+            )
         self._show_failures()
         show_gates(self.gates)
         show_claims(self.claims)
@@ -131,21 +162,36 @@ class Account:
         if run.compile_s < FELT_S:
             return f", in {length(run.wall_s)}"
         cells_s = run.wall_s - run.compile_s
-        return f", in {length(run.wall_s)}: {length(run.compile_s)} compiling, {length(cells_s)} the cells"
+        return (
+            f", in {length(run.wall_s)}: {length(run.compile_s)} compiling, {length(cells_s)} "
+            "the cells"
+        )
 
     def _show_failures(self) -> None:
         for made in self.run.unmade:
-            show(f"[{BAD}]no instance[/] of {escape(made.target)} with seed {made.seed}: {escape(_short(str(made.error)))}")
+            show(
+                f"[{BAD}]no instance[/] of {escape(made.target)} with seed {made.seed}: "
+                f"{escape(_short(str(made.error)))}"
+            )
         for kind, each in by_reason(self.run, self.failures).items():
             show("", f"[{BAD}]{each['count']:,} {kind}[/]: {each['means']}")
-            show(f"  {escape(each['title'])}: {escape(_short(each['message']))}", f"  [bold]{escape(each['command'])}[/]")
+            show(
+                f"  {escape(each['title'])}: {escape(_short(each['message']))}",
+                f"  [bold]{escape(each['command'])}[/]",
+            )
         for found in self.table.contradictions:
             show(f"[{BAD}]contradiction[/]: {escape(found.words)}")
         overruns = self.overruns()
         if overruns:
             worst = max(overruns, key=lambda record: record.overrun_s)
             many = "1 cell took" if len(overruns) == 1 else f"{len(overruns):,} cells took"
-            show("", f"{many} longer than the time limit, at worst by {length(worst.overrun_s)}: {escape(worst.cell.title)}")
+            show(
+                "",
+                (
+                    f"{many} longer than the time limit, at worst by {length(worst.overrun_s)}: "
+                    f"{escape(worst.cell.title)}"
+                ),
+            )
 
     def _next(self) -> list[str]:
         """The commands for next steps."""
@@ -163,8 +209,16 @@ class Account:
 
 def _failures(run: StudyRun, rows: Table) -> list[Record]:
     """Records that count as failed, including those that other records contradict."""
-    refuted = {row.cell.key: row.record for row in rows.rows if row.record is not None and row.record.failed}
-    return [refuted.get(key, record) for key, record in run.records.items() if record.failed or key in refuted]
+    refuted = {
+        row.cell.key: row.record
+        for row in rows.rows
+        if row.record is not None and row.record.failed
+    }
+    return [
+        refuted.get(key, record)
+        for key, record in run.records.items()
+        if record.failed or key in refuted
+    ]
 
 
 def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, Any]]:
@@ -212,7 +266,11 @@ def _done(done: int, total: int) -> str:
 
 
 def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
-    times = [row.record.wall_s for row in rows if row.record is not None and row.record.wall_s is not None]
+    times = [
+        row.record.wall_s
+        for row in rows
+        if row.record is not None and row.record.wall_s is not None
+    ]
     return {
         "solver": summary.label,
         "cells": summary.planned,

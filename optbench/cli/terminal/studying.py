@@ -52,7 +52,10 @@ class StudyProgress(LiveLine):
         if progress.kind == "instance":
             self.instances = f"instances {progress.done} of {progress.total}"
             if progress.made is not None and progress.made.error is not None:
-                self.say(f"no instance of {progress.made.target} with seed {progress.made.seed}: {progress.made.error}")
+                self.say(
+                    f"no instance of {progress.made.target} with seed {progress.made.seed}: "
+                    f"{progress.made.error}"
+                )
         elif progress.kind == "plan":
             self.watch.begin(progress.known.values(), progress.waiting, progress.total)
         elif progress.record is not None:
@@ -78,7 +81,9 @@ class StudyProgress(LiveLine):
             super().say(words, style)
 
     def step(self) -> Step:
-        """``12 of 200 cells, 1 failed, 3 optimal, best gap 0 % (cpsat | ft06 | 0), about 35.0 s left``."""
+        """``12 of 200 cells, 1 failed, 3 optimal, best gap 0 % (cpsat | ft06 | 0), about 35.0 s
+        left``.
+        """
         watch = self.watch
         if not watch.total:
             return Step(self.instances or "making instances", watch.done)
@@ -107,5 +112,7 @@ class Sending:
         if not self.quiet and now - self._first > FELT_S:
             self.quiet = True
             number = "" if state.total is None else f" {state.total:,} runs"
-            sys.stderr.write(f"sending{number} to MLflow; Ctrl-C leaves the rest to `optbench sync`\n")
+            sys.stderr.write(
+                f"sending{number} to MLflow; Ctrl-C leaves the rest to `optbench sync`\n"
+            )
             sys.stderr.flush()

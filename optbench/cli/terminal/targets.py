@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from optbench.model.formats.imported import ImportReport
     from optbench.model.instance import Instance
 
-TARGET_HELP = "an instance file of any known format, or a problem: NAME:key=value,... or NAME[key=value,...]"
+TARGET_HELP = (
+    "an instance file of any known format, or a problem: NAME:key=value,... or NAME[key=value,...]"
+)
 
 
 def add_target(parser: Parser, name: str = "target", optional: bool = False) -> None:
@@ -31,7 +33,9 @@ def read(target: str, format: str | None, seed: int) -> tuple[Instance, ImportRe
     from optbench.plugins.read_target import read_target
 
     if not target.strip():
-        raise UsageError("TARGET is empty; give an instance file or a problem such as jobshop:jobs=6,machines=4")
+        raise UsageError(
+            "TARGET is empty; give an instance file or a problem such as jobshop:jobs=6,machines=4"
+        )
     return read_target(target, seed, format)
 
 
@@ -54,5 +58,8 @@ def remarks(report: ImportReport) -> list[str]:
     lines = [f"warning: {finding}" for finding in report.warnings]
     if dropped:
         why = "; ".join(f"{finding.count:,} {finding.what}" for finding in report.dropped)
-        lines.append(f"dropped {dropped:,} of {report.read.get('rows', dropped):,} rows ({report.format}): {why}")
+        lines.append(
+            f"dropped {dropped:,} of {report.read.get('rows', dropped):,} rows "
+            f"({report.format}): {why}"
+        )
     return lines

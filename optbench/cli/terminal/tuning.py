@@ -6,7 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import BAD, DIM, GOOD, attributes, escape, figure, joined, length, show, table, table_of
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    GOOD,
+    attributes,
+    escape,
+    figure,
+    joined,
+    length,
+    show,
+    table,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from optbench.tune.search import TuneProgress, TuneRun
@@ -46,7 +58,10 @@ def document(done: TuneRun) -> dict[str, Any]:
         "complete": states.count("COMPLETE"),
         "pruned": states.count("PRUNED"),
         **attributes(done, "ran", "deaths", "interrupted"),
-        "goals": [("maximize " if goal.maximize else "minimize ") + goal.expression for goal in done.task.section.goals],
+        "goals": [
+            ("maximize " if goal.maximize else "minimize ") + goal.expression
+            for goal in done.task.section.goals
+        ],
         "defaults": dict(done.task.defaults),
         "best": None if found is None or found.chosen is None else _trial(found.chosen),
         "front": [] if found is None else [_trial(trial) for trial in found.front],
@@ -79,11 +94,14 @@ def _validation(found: Validation) -> dict[str, Any]:
 
 
 def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
-    """Show the outcome: trials, parameters, their value on unseen instances, and the files written."""
+    """Show the outcome: trials, parameters, their value on unseen instances, and the files
+    written.
+    """
     state = "interrupted: " if done.interrupted else ""
     dead = f", {done.deaths} workers died and were replaced" if done.deaths else ""
     show(
-        f"\n[bold]{escape(told['study'])}[/]  {state}{told['done']:,} of {told['trials']:,} trials done "
+        f"\n[bold]{escape(told['study'])}[/]  {state}{told['done']:,} of {told['trials']:,} "
+        "trials done "
         f"[{DIM}]({told['pruned']:,} pruned, {told['ran']:,} by this command{dead})[/]"
     )
     found = done.validation
@@ -92,15 +110,28 @@ def show_tuned(done: TuneRun, told: dict[str, Any]) -> None:
         return
     if found.chosen is None:
         constraints = ", ".join(done.task.section.constraints)
-        show(f"[{BAD}]no trial keeps the constraints[/] ({escape(constraints)}); widen the space, or try more trials")
+        show(
+            f"[{BAD}]no trial keeps the constraints[/] ({escape(constraints)}); widen the space, "
+            "or try more trials"
+        )
         return
     if len(found.front) > 1:
-        show("", _front_table(done), f"[{DIM}]* nearest to the best of all goals at once, in units of the front's extent[/]")
-    rows = [(escape(name), _shown(done.task.defaults[name]), _shown(value)) for name, value in found.chosen.params.items()]
+        show(
+            "",
+            _front_table(done),
+            f"[{DIM}]* nearest to the best of all goals at once, in units of the front's extent[/]",
+        )
+    rows = [
+        (escape(name), _shown(done.task.defaults[name]), _shown(value))
+        for name, value in found.chosen.params.items()
+    ]
     columns = ("parameter", "defaults", f"trial {found.chosen.number}")
     show("", table(columns, rows, right=columns[1:]))
     show("", _comparison_table(found), "", escape(verdict(found)))
-    show(f"written to [bold]{escape(str(found.path))}[/]; use it with -p params={escape(_relative(str(found.path)))}")
+    show(
+        f"written to [bold]{escape(str(found.path))}[/]; use it with -p "
+        f"params={escape(_relative(str(found.path)))}"
+    )
     if told["page"]:
         show(f"history, importance and slices: [bold]{escape(_relative(told['page']))}[/]")
     if told["tracked"]:
@@ -111,14 +142,23 @@ def verdict(found: Validation) -> str:
     """The verdict in words."""
     unseen = where(found)
     if found.unchanged:
-        return f"The search found nothing better than the defaults, which the file therefore holds ({unseen} nothing changes)."
+        return (
+            "The search found nothing better than the defaults, which the file therefore "
+            f"holds ({unseen} nothing changes)."
+        )
     if found.failed > found.failed_defaults:
-        return f"Not to be recommended: {found.failed:,} failures {unseen}, {found.failed_defaults:,} of the defaults."
+        return (
+            f"Not to be recommended: {found.failed:,} failures {unseen}, "
+            f"{found.failed_defaults:,} of the defaults."
+        )
     if found.broken:
         return f"Not to be recommended: {unseen} it breaks {', '.join(found.broken)}."
     if found.broken_defaults:
         price = ", ".join(f"{each.goal} {signed(each.natural.value)}" for each in found.comparisons)
-        return f"The defaults break {', '.join(found.broken_defaults)} {unseen}; keeping it makes a difference of {price}."
+        return (
+            f"The defaults break {', '.join(found.broken_defaults)} {unseen}; keeping it "
+            f"makes a difference of {price}."
+        )
     return " ".join(_sentence(each, unseen) for each in found.comparisons)
 
 

@@ -15,9 +15,12 @@ from typing import TypeVar
 from optbench.cli.terminal import exits
 
 T = TypeVar("T")
-PATIENCE = "optbench: stopping; the best schedule so far is kept (press Ctrl-C again to leave at once)\n"
+PATIENCE = (
+    "optbench: stopping; the best schedule so far is kept (press Ctrl-C again to leave at once)\n"
+)
 WAKE_S = 0.1
-# Wrappers such as timeout signal a process and then its group: a signal within this time is the same.
+# Wrappers such as timeout signal a process and then its group: a signal within this time is the
+# same.
 ONE_PRESS_S = 1.0
 
 
@@ -51,7 +54,9 @@ def interruptible(work: Callable[..., T], keeps: bool = True, patience: str = PA
         elif time.monotonic() - asked_at > ONE_PRESS_S:
             os._exit(exits.INTERRUPTED)
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         with ThreadPoolExecutor(1, "optbench-solve") as executor:
             future = executor.submit(work)

@@ -1,1 +1,3 @@
-"""Verbs: each module has DESCRIPTION, EXAMPLES, ``configure(parser)`` and ``run(args) -> exit code``."""
+"""Verbs: each module has DESCRIPTION, EXAMPLES, ``configure(parser)`` and ``run(args) -> exit
+code``.
+"""

@@ -55,7 +55,10 @@ def configure(parser: Parser) -> None:
     types = f"type of the GPUs of nodes ({nodes}), for runs that name none"
     parser.repeated("--node-type NODES=TYPE", types, node_type)
     for flags, what, side in (("--since -S", "from", "-S"), ("--until -E", "up to", "-E")):
-        text = f"audit {what} this time (2026-03-01 or 2026-03-01T12:00:00): sacct's {side}; without it, as the log shows"
+        text = (
+            f"audit {what} this time (2026-03-01 or 2026-03-01T12:00:00): sacct's {side}; "
+            "without it, as the log shows"
+        )
         parser.option(f"{flags} TIME", text, moment)
     add_counts(parser, "GPUs")
 
@@ -69,7 +72,9 @@ def run(args: argparse.Namespace) -> int:
     for flag, path in (("--html", args.html), ("--instance", args.instance)):
         outputs.check_writable(flag, path)
     if [args.html, args.instance].count(outputs.STDOUT) + args.json > 1:
-        raise UsageError("--json and a file on stdout (-), or two of them, would mix; give one of them a path")
+        raise UsageError(
+            "--json and a file on stdout (-), or two of them, would mix; give one of them a path"
+        )
     options = options_of(args)
     tell = no_progress if args.quiet or args.json else print_step
     done = interruptible(partial(audit, args.log, options, tell), keeps=False)
@@ -84,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
         from optbench.audit.audit_page import render
         from optbench.audit.range_page import render_ranges
 
-        written = outputs.save(render_ranges(done) if isinstance(done, Ranges) else render(done), args.html)
+        written = outputs.save(
+            render_ranges(done) if isinstance(done, Ranges) else render(done), args.html
+        )
     if args.instance and isinstance(done, Audit):
         from optbench.model.files.instance_json import instance_to_json
 
@@ -111,7 +118,9 @@ def node_type(text: str) -> tuple[str, str]:
     """Parse ``NODES=TYPE``."""
     nodes, equals, kind = text.rpartition("=")
     if not equals or not nodes.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} names no type; write NODES=TYPE, such as gpu[01-24]=a100")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} names no type; write NODES=TYPE, such as gpu[01-24]=a100"
+        )
     return nodes.strip(), kind.strip()
 
 
@@ -123,7 +132,9 @@ def moment(text: str) -> float:
         found = time_s(text.strip() + tail)
         if found is not None:
             return float(found)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a time; write 2026-03-01 or 2026-03-01T12:00:00")
+    raise argparse.ArgumentTypeError(
+        f"{text!r} is not a time; write 2026-03-01 or 2026-03-01T12:00:00"
+    )
 
 
 def options_of(args: argparse.Namespace) -> AuditOptions:
@@ -139,7 +150,8 @@ def options_of(args: argparse.Namespace) -> AuditOptions:
             clocks[kind] = float(text)
         except ValueError:
             raise UsageError(
-                f"--clock {kind}={text}: {text!r} is not allowed; it takes a share of the top clock, as 0.8"
+                f"--clock {kind}={text}: {text!r} is not allowed; it takes a share of the top "
+                "clock, as 0.8"
             ) from None
     profiles = settings_of(args.profile, "--profile")
     node_map = map_of_pairs(args.node_type, "--node-type")
@@ -157,7 +169,10 @@ def show_refusal(record: AuditRecord) -> None:
     show(f"[{BAD}]the recorded schedule is not feasible[/], so that no saving can be computed")
     for violation in record.violations:
         show(f"  [{BAD}]violates[/] {escape(violation)}")
-    show("If the log is right, give the numbers of devices: --devices-per-node TYPE=N, --count TYPE=N, --nodes FILE")
+    show(
+        "If the log is right, give the numbers of devices: --devices-per-node TYPE=N, --count "
+        "TYPE=N, --nodes FILE"
+    )
 
 
 def show_audit(done: Audit, written: str | None) -> None:
@@ -168,18 +183,32 @@ def show_audit(done: Audit, written: str | None) -> None:
 
     record, coverage, mean = done.record, done.log.coverage, clock(round(done.record.sojourn_s))
     how = "verified by node" if record.nodes_checked else "verified"
-    facts = f"{done.log.num_runs:,} runs on {int(done.log.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
+    facts = (
+        f"{done.log.num_runs:,} runs on {int(done.log.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
+    )
     colour = "bold" if coverage.enough else BAD
     whose = "the record" if coverage.share >= ENOUGH else "the record of the runs that are covered"
     show(
         f"\n[bold]{escape(done.log.name)}[/]  [{DIM}]{facts}[/]",
-        f"{whose} used [bold]{amount(record.energy_j, 'J')}[/] ({how}), {mean} from release to end on the mean",
-        f"no scheduler uses less than [bold]{amount(done.least.energy_j, 'J')}[/] for them at that mean",
+        (
+            f"{whose} used [bold]{amount(record.energy_j, 'J')}[/] ({how}), {mean} from release to "
+            "end on the mean"
+        ),
+        (
+            f"no scheduler uses less than [bold]{amount(done.least.energy_j, 'J')}[/] for them at "
+            "that mean"
+        ),
         f"[{colour}]{escape(headline(done))}[/]",
         f"[{DIM}]{escape(done.log.window.words)}[/]",
     )
-    causes = [(name, amount(value, "J"), f"{100 * value / record.energy_j:.1f} %") for name, value in done.causes.items()]
-    show("", table(("excess by", "energy", "of the record"), causes, right=("energy", "of the record")))
+    causes = [
+        (name, amount(value, "J"), f"{100 * value / record.energy_j:.1f} %")
+        for name, value in done.causes.items()
+    ]
+    show(
+        "",
+        table(("excess by", "energy", "of the record"), causes, right=("energy", "of the record")),
+    )
     columns: dict[str, Callable[[Any], str]] = {
         "policy": lambda row: escape(row.played.label.replace(",", ", ")),
         "energy": lambda row: row.energy,
@@ -208,8 +237,13 @@ def show_ranges(done: Ranges, written: str | None) -> None:
     """For people."""
     from optbench.audit.range_page import said
 
-    facts = f"{done.pods.num_pods:,} pods on {int(done.pods.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
-    show(f"\n[bold]{escape(done.pods.name)}[/]  [{DIM}]{facts}[/]", *(escape(words) for words in said(done)))
+    facts = (
+        f"{done.pods.num_pods:,} pods on {int(done.pods.counts.sum()):,} GPUs, {done.wall_s:.1f} s"
+    )
+    show(
+        f"\n[bold]{escape(done.pods.name)}[/]  [{DIM}]{facts}[/]",
+        *(escape(words) for words in said(done)),
+    )
     for words in (*done.assumptions, *map(str, done.pods.report.dropped)):
         show(f"[{DIM}]{escape(words)}[/]")
     if written:

@@ -17,7 +17,10 @@ from optbench.errors import OptbenchError
 if TYPE_CHECKING:
     from optbench.bounds.bank.bank_entries import Recheck
 
-DESCRIPTION = "Lower bounds on the objective that no schedule can beat, each with its source and how it is proved."
+DESCRIPTION = (
+    "Lower bounds on the objective that no schedule can beat, each with its source and "
+    "how it is proved."
+)
 EXAMPLES = (
     "optbench bound gpu_dag:tasks=12",
     "optbench bound jobshop:jobs=6,machines=4 --method cpsat --time-limit 5s",
@@ -38,7 +41,9 @@ def configure(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.recheck == (args.target is not None):
-        raise UsageError("give either a TARGET to bound, or --recheck alone to prove the bank's entries again")
+        raise UsageError(
+            "give either a TARGET to bound, or --recheck alone to prove the bank's entries again"
+        )
     return _recheck(args) if args.recheck else _bound(args)
 
 
@@ -59,11 +64,16 @@ def _recheck(args: argparse.Namespace) -> int:
 
     found, notices = interruptible(work, keeps=False)
     if args.json:
-        emit_json({"bank": str(path), "notices": notices, "entries": [asdict(each) for each in found]})
+        emit_json(
+            {"bank": str(path), "notices": notices, "entries": [asdict(each) for each in found]}
+        )
         return exits.DONE
     show("", *(escape(words) for words in notices))
     for each in found:
-        value = f"{escape(each.instance)}  {figure(each.value)}  [{DIM}]{escape(each.source)}, {each.proof}[/]"
+        value = (
+            f"{escape(each.instance)}  {figure(each.value)}  [{DIM}]{escape(each.source)}, "
+            f"{each.proof}[/]"
+        )
         shade = GOOD if each.outcome == "holds" else BAD
         show(f"  [{shade}]{each.outcome}[/]  {value}  {escape(each.why)}")
     outcomes = Counter(each.outcome for each in found)
@@ -101,8 +111,21 @@ def _bound(args: argparse.Namespace) -> int:
         for k in range(len(best)):
             ranked = sorted((b for b in found if b.level == k), key=lambda b: -b.value)
             rows += [
-                (instance.objective.level(k).label if b is ranked[0] else "", figure(b.value), b.source, b.proof) for b in ranked
+                (
+                    instance.objective.level(k).label if b is ranked[0] else "",
+                    figure(b.value),
+                    b.source,
+                    b.proof,
+                )
+                for b in ranked
             ]
         show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{instance.num_tasks:,} tasks[/]")
-        show("", table(("no schedule has an objective below", "value", "source", "proof"), rows, right=("value",)))
+        show(
+            "",
+            table(
+                ("no schedule has an objective below", "value", "source", "proof"),
+                rows,
+                right=("value",),
+            ),
+        )
     return exits.NO_SOLUTION if None in best else exits.DONE

@@ -9,7 +9,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, attributes, emit_json, escape, show, table, table_of
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    attributes,
+    emit_json,
+    escape,
+    show,
+    table,
+    table_of,
+)
 from optbench.cli.terminal.parser import Parser
 
 if TYPE_CHECKING:
@@ -20,7 +29,12 @@ DESCRIPTION = (
     "List the plug-ins: your own of this workspace, and the built-in ones.\n"
     "Or the profiles of devices: the shipped ones, or those you name, by name or file."
 )
-EXAMPLES = ("optbench list", "optbench list solvers -v", "optbench list profiles L4 mine.json", "optbench list --json")
+EXAMPLES = (
+    "optbench list",
+    "optbench list solvers -v",
+    "optbench list profiles L4 mine.json",
+    "optbench list --json",
+)
 PROFILES = ("profiles", "profile")
 WHAT: dict[str, Kind] = {"problems": "problem", "solvers": "solver", "studies": "study"}
 
@@ -40,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
     if args.kind in PROFILES:
         return _profiles(args)
     if args.names:
-        raise ParameterError(f"list {args.kind}: unexpected {args.names[0]!r}; names go with `optbench list profiles`")
+        raise ParameterError(
+            f"list {args.kind}: unexpected {args.names[0]!r}; names go with `optbench list "
+            "profiles`"
+        )
     kind = WHAT.get(args.kind, args.kind) if args.kind else None
     entries = catalogue(kind)
     if args.json:
@@ -52,14 +69,19 @@ def run(args: argparse.Namespace) -> int:
             _show_kind(title, rows, args.verbose)
     for entry in entries:
         if entry.shadows:
-            show(f"[{DIM}]{entry.kind} {escape(entry.name)}: {escape(entry.path)} shadows {escape(entry.shadows)}[/]")
+            show(
+                f"[{DIM}]{entry.kind} {escape(entry.name)}: {escape(entry.path)} shadows "
+                f"{escape(entry.shadows)}[/]"
+            )
     return exits.DONE
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:
     return {
         **attributes(entry, "name", "kind", "summary"),
-        "parameters": [{"name": p.name, "type": p.type, "default": p.default} for p in entry.parameters],
+        "parameters": [
+            {"name": p.name, "type": p.type, "default": p.default} for p in entry.parameters
+        ],
         **attributes(entry, "available", "reason", "shadows", "path", "supports", "clairvoyant"),
     }
 
@@ -69,7 +91,10 @@ def _show_kind(title: str, entries: list[Entry], verbose: bool) -> None:
         show(f"\n[bold]{title}[/]\n  none; `optbench new` makes one")
         return
     shown = 3 if any(entry.parameters for entry in entries) else 2
-    rows = [(f"[bold]{escape(entry.name)}[/]", _summary(entry), _parameters(entry))[:shown] for entry in entries]
+    rows = [
+        (f"[bold]{escape(entry.name)}[/]", _summary(entry), _parameters(entry))[:shown]
+        for entry in entries
+    ]
     show(f"\n[bold]{title}[/]", table(("name", "", "parameters")[:shown], rows))
     if verbose:
         for entry in entries:
@@ -83,7 +108,11 @@ def _summary(entry: Entry) -> str:
 
 
 def _parameters(entry: Entry) -> str:
-    return escape(", ".join(p.name if p.default is None else f"{p.name}={p.default}" for p in entry.parameters))
+    return escape(
+        ", ".join(
+            p.name if p.default is None else f"{p.name}={p.default}" for p in entry.parameters
+        )
+    )
 
 
 def _show_details(entry: Entry) -> None:
@@ -137,4 +166,8 @@ def _number(value: float | None) -> str:
 
 
 def _profile_json(shape: Profile) -> dict[str, Any]:
-    return {**asdict(shape), "aliases": _aliases(shape), "flags": [asdict(flag) for flag in shape.flags]}
+    return {
+        **asdict(shape),
+        "aliases": _aliases(shape),
+        "flags": [asdict(flag) for flag in shape.flags],
+    }

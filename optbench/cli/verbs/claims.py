@@ -9,8 +9,10 @@ from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show
 from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = (
-    "Show each published claim of a study beside what was measured here: our figure with its 95 % interval, what the certified "
-    "bounds allow, the mean gap, and whether it holds. Without STUDY: of every study that was run here. Nothing is run. The exit "
+    "Show each published claim of a study beside what was measured here: our figure with its 95 "
+    "% interval, what the certified "
+    "bounds allow, the mean gap, and whether it holds. Without STUDY: of every study that was "
+    "run here. Nothing is run. The exit "
     "code is 6 when a claim does not hold; `not reproduced` is a result, not an error."
 )
 EXAMPLES = ("optbench claims", "optbench claims quickstart --json")
@@ -29,7 +31,9 @@ def run(args: argparse.Namespace) -> int:
     store = Store()
     plans = [load_plan(args.study, store)] if args.study is not None else list(load_plans(store))
     records = store.records()
-    results: list[ClaimResult] = [result for plan in plans for result in judge_claims(plan, records)]
+    results: list[ClaimResult] = [
+        result for plan in plans for result in judge_claims(plan, records)
+    ]
     held = sum(result.holds for result in results)
     if args.json:
         emit_json(
@@ -59,4 +63,7 @@ def run(args: argparse.Namespace) -> int:
 def _nothing(studies: list[str]) -> str:
     if not studies:
         return "no study has been run here; `optbench run STUDY` does"
-    return f"no claims in {', '.join(studies)}; a study makes them as \\[\\[claims]], see docs/studies.md"
+    return (
+        f"no claims in {', '.join(studies)}; a study makes them as \\[\\[claims]], see "
+        "docs/studies.md"
+    )

@@ -28,7 +28,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json({"compile_s": round(compile_s, 3), "folder": str(kernels_folder())})
     elif compile_s:
-        show(f"[{GOOD}]compiled[/] in {length(compile_s)}; [{DIM}]{escape(str(kernels_folder()))}[/]")
+        show(
+            f"[{GOOD}]compiled[/] in {length(compile_s)}; [{DIM}]{escape(str(kernels_folder()))}[/]"
+        )
     else:
         show(f"everything was compiled already; [{DIM}]{escape(str(kernels_folder()))}[/]")
     return exits.DONE

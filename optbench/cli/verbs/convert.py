@@ -1,4 +1,6 @@
-"""``optbench convert``: convert file formats; recorded runs give an instance, schedule and report."""
+"""``optbench convert``: convert file formats; recorded runs give an instance, schedule and
+report.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,19 @@ EXAMPLES = (
     "optbench convert jobshop:jobs=6,machines=4 instance.json",
     "optbench convert instance.json copy.json --to optbench",
     "optbench convert geo_dc:arrivals=gavel/max_min_fairness.trace,days=2 week.json",
-    "optbench convert march.sacct march.json --profile a100=A100-SXM --devices-per-node a100=4 --schedule recorded.json",
+    (
+        "optbench convert march.sacct march.json --profile a100=A100-SXM --devices-per-node a100=4 "
+        "--schedule recorded.json"
+    ),
 )
 
 
 def configure(parser: Parser) -> None:
     parser.positional("input IN", TARGET_HELP)
     parser.positional("output OUT", "the file to write; - for stdout")
-    parser.option("--to FORMAT", "format to write (default optbench, the native JSON)", default="optbench")
+    parser.option(
+        "--to FORMAT", "format to write (default optbench, the native JSON)", default="optbench"
+    )
     parser.option("--format FORMAT", "format of IN, where its content fits more than one")
     add_seed(parser, "of a generated instance (default 0)")
     parser.section("recorded runs (sacct, wfformat)")
@@ -68,11 +75,19 @@ def run(args: argparse.Namespace) -> int:
     found = import_of(args)
     instance = found.instance
     if args.schedule is not None and found.schedule is None:
-        why = "; ".join(str(finding) for finding in found.report.warnings if "no schedule on record" in finding.what)
-        raise UsageError(f"--schedule: {args.input} contains no recorded schedule" + (f": {why}" if why else ""))
+        why = "; ".join(
+            str(finding)
+            for finding in found.report.warnings
+            if "no schedule on record" in finding.what
+        )
+        raise UsageError(
+            f"--schedule: {args.input} contains no recorded schedule" + (f": {why}" if why else "")
+        )
     written = outputs.save(write(instance), args.output)
     schedule_file = save_schedule(found, args.schedule)
-    recorded = found.report.format not in FORMATS or FORMATS[found.report.format].importer is not None
+    recorded = (
+        found.report.format not in FORMATS or FORMATS[found.report.format].importer is not None
+    )
     if args.json:
         emit_json(
             {
@@ -89,9 +104,15 @@ def run(args: argparse.Namespace) -> int:
     if recorded:
         sys.stderr.write("".join(f"{line}\n" for line in found.report.lines()))
     if args.output != outputs.STDOUT:
-        show(f"{escape(instance.name)}: {instance.num_tasks:,} tasks written to [bold]{escape(written)}[/] ({escape(args.to)})")
+        show(
+            f"{escape(instance.name)}: {instance.num_tasks:,} tasks written to "
+            f"[bold]{escape(written)}[/] ({escape(args.to)})"
+        )
     if schedule_file not in (None, outputs.STDOUT):
-        show(f"{escape(instance.name)}: recorded schedule written to [bold]{escape(str(schedule_file))}[/]")
+        show(
+            f"{escape(instance.name)}: recorded schedule written to "
+            f"[bold]{escape(str(schedule_file))}[/]"
+        )
     return exits.DONE
 
 
@@ -101,7 +122,9 @@ def check_paths(args: argparse.Namespace) -> None:
     outputs.check_writable("--schedule", args.schedule)
     taken = {Path(args.input).resolve(): "IN"} if is_file(args.input) else {}
     for name, path in (("OUT", args.output), ("--schedule", args.schedule)):
-        if path is None or (path != outputs.STDOUT and not Path(path).is_file() and Path(path).exists()):
+        if path is None or (
+            path != outputs.STDOUT and not Path(path).is_file() and Path(path).exists()
+        ):
             continue  # Several texts may go to the same pipe or device.
         other = taken.setdefault(Path(path).resolve(), name)
         if other != name:
@@ -118,7 +141,9 @@ def import_of(args: argparse.Namespace) -> Import:
         return load_import(args.input, args.format, options)
     if options is not None:
         flags = "--profile, --work, --devices-per-node, --count and --by-node"
-        raise UsageError(f"{flags} need a file of recorded runs (sacct, wfformat); {args.input!r} is no file")
+        raise UsageError(
+            f"{flags} need a file of recorded runs (sacct, wfformat); {args.input!r} is no file"
+        )
     instance, report = read(args.input, args.format, args.seed)
     plain = ImportReport("optbench", {"tasks": instance.num_tasks})
     return Import(instance, None, plain if report is None else report)
@@ -141,7 +166,10 @@ def counts_of(flag: str, pairs: Sequence[tuple[str, str]]) -> dict[str, int]:
     out = {}
     for key, value in settings_of(pairs, flag).items():
         if not (value.isascii() and value.isdigit() and len(value) < 10 and int(value) > 0):
-            raise UsageError(f"{flag} {key}={value}: {value!r} is not allowed; it takes a whole number from 1 to 999,999,999")
+            raise UsageError(
+                f"{flag} {key}={value}: {value!r} is not allowed; it takes a whole number from 1 "
+                "to 999,999,999"
+            )
         out[key] = int(value)
     return out
 

@@ -13,7 +13,8 @@ from optbench.data.registry import DataFile, DataSet, data_path, data_sets, loca
 from optbench.errors import UnknownNameError
 
 DESCRIPTION = (
-    "Public instances with checksums: those below $OPTBENCH_DATA where it is set, otherwise fetched once into a cache\n"
+    "Public instances with checksums: those below $OPTBENCH_DATA where it is set, otherwise "
+    "fetched once into a cache\n"
     "($OPTBENCH_CACHE, or ~/.cache/optbench)."
 )
 EXAMPLES = (
@@ -31,15 +32,21 @@ STATES = {
 
 
 def configure(parser: Parser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions", parser_class=Parser)
+    actions = parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, title="actions", parser_class=Parser
+    )
     shown = actions.add_parser("list", help="the sets, or the files of one set, and where they are")
     shown.positional("sets SET", "show the files of these sets", "*")
     fetched = actions.add_parser("fetch", help="fetch sets or files into the cache")
-    path = actions.add_parser("path", help="print the path of a file or set, with its checksum verified")
+    path = actions.add_parser(
+        "path", help="print the path of a file or set, with its checksum verified"
+    )
     for action in (fetched, path):
         action.positional("names NAME", "a set (jobshop) or a file (jobshop/ft06)", "+")
     for action in (shown, fetched, path):
-        add_json(action, default=argparse.SUPPRESS)  # A default here would override `optbench data --json list`.
+        add_json(
+            action, default=argparse.SUPPRESS
+        )  # A default here would override `optbench data --json list`.
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,7 +65,13 @@ def _list(args: argparse.Namespace) -> int:
             _show_files(known[name])
     else:
         rows = [
-            (f"[bold]{entry.name}[/]", escape(entry.summary), str(len(entry.files)), _here(entry), escape(entry.licence))
+            (
+                f"[bold]{entry.name}[/]",
+                escape(entry.summary),
+                str(len(entry.files)),
+                _here(entry),
+                escape(entry.licence),
+            )
             for entry in known.values()
         ]
         show("", table(("set", "", "files", "here", "licence"), rows, right=("files", "here")))
@@ -77,14 +90,23 @@ def _as_json(entry: DataSet, with_files: bool) -> dict[str, Any]:
         out["files"] = []
         for file in entry.files:
             state, path = locate(file)
-            row = {"name": file.name, "size": file.size, "sha256": file.sha256, "url": file.url, "state": state}
+            row = {
+                "name": file.name,
+                "size": file.size,
+                "sha256": file.sha256,
+                "url": file.url,
+                "state": state,
+            }
             out["files"].append({**row, "path": str(path) if path else None})
     return out
 
 
 def _show_files(entry: DataSet) -> None:
     rows = [(escape(file.name), f"{file.size:,}", STATES[locate(file)[0]]) for file in entry.files]
-    show(f"\n[bold]{escape(entry.name)}[/]: {escape(entry.summary)}", table(("file", "bytes", "where"), rows, right=("bytes",)))
+    show(
+        f"\n[bold]{escape(entry.name)}[/]: {escape(entry.summary)}",
+        table(("file", "bytes", "where"), rows, right=("bytes",)),
+    )
 
 
 def _fetch(args: argparse.Namespace) -> int:
@@ -97,12 +119,17 @@ def _fetch(args: argparse.Namespace) -> int:
     paths = fetch(args.names, progress)
     left = unfetchable(args.names)
     if args.json:
-        emit_json({"files": [str(path) for path in paths], "not_fetchable": [file.name for file in left]})
+        emit_json(
+            {"files": [str(path) for path in paths], "not_fetchable": [file.name for file in left]}
+        )
         return exits.DONE
     show(f"[{GOOD}]{len(paths)}[/] files are here, checksums verified")
     if left:
         names = ", ".join(file.name for file in left[:5]) + (" ..." if len(left) > 5 else "")
-        show(f"{len(left)} cannot be fetched, being extracts: {escape(names)}. Set OPTBENCH_DATA to a folder that holds them.")
+        show(
+            f"{len(left)} cannot be fetched, being extracts: {escape(names)}. Set OPTBENCH_DATA "
+            "to a folder that holds them."
+        )
     return exits.DONE
 
 

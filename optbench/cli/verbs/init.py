@@ -10,16 +10,23 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import DIM, GOOD, emit_json, escape, show
 from optbench.cli.terminal.parser import Parser
 
-DESCRIPTION = "Make a folder a workspace: your own plug-ins live there beside the built-in ones. Nothing is overwritten."
+DESCRIPTION = (
+    "Make a folder a workspace: your own plug-ins live there beside the built-in ones. "
+    "Nothing is overwritten."
+)
 EXAMPLES = ("optbench init", "optbench init my-lab --compile")
 
 
 def configure(parser: Parser) -> None:
     parser.positional("dir", "the folder (default: this one)", "?", default=".")
     parser.add_argument(
-        "--compile", action=argparse.BooleanOptionalAction,
-        help="compile solvers now, about a minute, once per machine (default: ask on a terminal, else at first use)",
-    )  # fmt: skip
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help=(
+            "compile solvers now, about a minute, once per machine (default: ask on a terminal, "
+            "else at first use)"
+        ),
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -29,7 +36,13 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         compile_s = compile_where_wanted(args.compile)
         files = [str(path) for path in written]
-        emit_json({"workspace": str(Path(args.dir).resolve()), "files": files, "compile_s": round(compile_s, 3)})
+        emit_json(
+            {
+                "workspace": str(Path(args.dir).resolve()),
+                "files": files,
+                "compile_s": round(compile_s, 3),
+            }
+        )
         return exits.DONE
     show_made(args, written)
     compile_where_wanted(args.compile)
@@ -41,7 +54,9 @@ def compile_where_wanted(wanted: bool | None) -> float:
     from optbench.cli.verbs.compiling import compile_now
 
     if wanted is None:
-        wanted = sys.stdin.isatty() and sys.stderr.isatty() and has_to_compile() and ask_to_compile()
+        wanted = (
+            sys.stdin.isatty() and sys.stderr.isatty() and has_to_compile() and ask_to_compile()
+        )
     return compile_now([]) if wanted else 0.0
 
 
@@ -53,7 +68,10 @@ def has_to_compile() -> bool:
 
 def ask_to_compile() -> bool:
     """Ask at the terminal whether to compile now."""
-    sys.stderr.write("compile the solvers now? It takes about a minute, once per machine; otherwise at first use [Y/n] ")
+    sys.stderr.write(
+        "compile the solvers now? It takes about a minute, once per machine; otherwise at first "
+        "use [Y/n] "
+    )
     sys.stderr.flush()
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 

@@ -8,8 +8,14 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import GOOD, emit_json, escape, show
 from optbench.cli.terminal.parser import Parser
 
-DESCRIPTION = "Write a small working plug-in and its test into this workspace; change it into yours."
-EXAMPLES = ("optbench new solver my_rule", "optbench new problem my_cluster", "optbench new study my_question")
+DESCRIPTION = (
+    "Write a small working plug-in and its test into this workspace; change it into yours."
+)
+EXAMPLES = (
+    "optbench new solver my_rule",
+    "optbench new problem my_cluster",
+    "optbench new study my_question",
+)
 KINDS = ("solver", "problem", "study")
 
 

@@ -11,27 +11,59 @@ from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, length, percent, show, table_of
-from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, seconds, setting, settings_of
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    GOOD,
+    emit_json,
+    escape,
+    figure,
+    length,
+    percent,
+    show,
+    table_of,
+)
+from optbench.cli.terminal.parser import (
+    Parser,
+    UsageError,
+    add_seed,
+    add_time_limit,
+    number,
+    seconds,
+    setting,
+    settings_of,
+)
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
     from optbench.fronts.points import Front, FrontPoint, FrontProgress
 
-DESCRIPTION = "Least y under a limit on x, for limits over the whole range of x: every point verified and bounded."
+DESCRIPTION = (
+    "Least y under a limit on x, for limits over the whole range of x: every point "
+    "verified and bounded."
+)
 EXAMPLES = (
     "optbench pareto gpu_dag:tasks=6,transfers=false --points 5 --time-limit 5s --html front.html",
-    "optbench pareto gpu_dag:tasks=5 --x energy_j --y flow_time_s --points 3 --time-limit 4s --json -o front.json",
+    (
+        "optbench pareto gpu_dag:tasks=5 --x energy_j --y flow_time_s --points 3 --time-limit 4s "
+        "--json -o front.json"
+    ),
 )
 UNTIL_COMPLETION = "completion"
 
 
 def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.option("-s --solver SOLVER", "a solver that supports limits (default cpsat)", default="cpsat")
+    parser.option(
+        "-s --solver SOLVER", "a solver that supports limits (default cpsat)", default="cpsat"
+    )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
-    parser.option("--x METRIC", "the metric that is limited (default makespan_s)", default="makespan_s")
-    parser.option("--y METRIC", "the metric that is minimised (default energy_j)", default="energy_j")
+    parser.option(
+        "--x METRIC", "the metric that is limited (default makespan_s)", default="makespan_s"
+    )
+    parser.option(
+        "--y METRIC", "the metric that is minimised (default energy_j)", default="energy_j"
+    )
     parser.option("--points N", "points, both ends included (default 10)", number(int, 2), 10)
     add_time_limit(parser, 60.0, "time per point; the two ends take up to twice that")
     cheapest = "the time of every task's cheapest mode"
@@ -57,7 +89,9 @@ def run(args: argparse.Namespace) -> int:
         outputs.check_writable(option, path)
     on_stdout = [path for path in files.values() if path == outputs.STDOUT]
     if len(on_stdout) + args.json > 1:
-        raise UsageError("--json and a file on stdout (-), or two of them, would mix; give one of them a path")
+        raise UsageError(
+            "--json and a file on stdout (-), or two of them, would mix; give one of them a path"
+        )
     front = _front(args)
     written = _write(args, front)
     if args.json:
@@ -84,7 +118,9 @@ def _front(args: argparse.Namespace) -> Front:
 
 
 class FrontLine(LiveLine):
-    """Print a line on stderr for every finished point, and the current one's progress at intervals."""
+    """Print a line on stderr for every finished point, and the current one's progress at
+    intervals.
+    """
 
     waiting = "looking for a first schedule"
 
@@ -122,7 +158,9 @@ def _write(args: argparse.Namespace, front: Front) -> list[str]:
 def _csv(front: Front) -> str:
     text = io.StringIO()
     rows = front.to_dict()["points"]
-    writer = csv.DictWriter(text, list(rows[0]) if rows else ["limit", "x", "y"], lineterminator="\n")
+    writer = csv.DictWriter(
+        text, list(rows[0]) if rows else ["limit", "x", "y"], lineterminator="\n"
+    )
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -137,7 +175,11 @@ def show_front(front: Front, written: list[str]) -> None:
     show(f"\n[bold]{escape(front.instance)}[/]  [{DIM}]{escape(how)}[/]")
     show(f"[{DIM}]{escape(declaration(front))}[/]")
     if not front.points:
-        reason = "proven infeasible" if front.infeasible else "no schedule found in time; give it more (--time-limit)"
+        reason = (
+            "proven infeasible"
+            if front.infeasible
+            else "no schedule found in time; give it more (--time-limit)"
+        )
         show(f"[{BAD}]no front[/]: {reason}")
         return
     columns: dict[str, Callable[[FrontPoint], str]] = {

@@ -26,7 +26,10 @@ STUDY, FOLDER = "quickstart", "optbench-quickstart"
 JOBS = 2
 NEXT = (
     ("optbench ui", "the runs in MLflow: sort, filter, compare two, open a Gantt chart"),
-    ("optbench solve night_batch --html night.html", "one of its instances by itself, with a Gantt chart"),
+    (
+        "optbench solve night_batch --html night.html",
+        "one of its instances by itself, with a Gantt chart",
+    ),
     ("optbench list -v", "problems, solvers, studies and their parameters"),
     ("optbench new study my_question", "a study of your own, every key explained"),
 )
@@ -44,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
     root, made = workspace()
     if made:
         words = f"no workspace was found here; a new one is in {root}"
-        sys.stderr.write(f"optbench: {words}\n") if args.json else show(f"[{GOOD}]{escape(words)}[/]")
+        sys.stderr.write(f"optbench: {words}\n") if args.json else show(
+            f"[{GOOD}]{escape(words)}[/]"
+        )
     began = time.monotonic()
     options = ["--json"] * args.json + ["--no-track"] * args.no_track + ["--quiet"] * args.quiet
     jobs = args.jobs or min(JOBS, os.cpu_count() or 1)
@@ -53,14 +58,19 @@ def run(args: argparse.Namespace) -> int:
     add_json(parser)
     code = run_study.run(parser.parse_args([STUDY, "-n", str(jobs), *options]))
     if not args.json and code != exits.INTERRUPTED:
-        words = f"{length(time.monotonic() - began)} for everything: compiling, the study, the report and the runs in MLflow"
+        words = (
+            f"{length(time.monotonic() - began)} for everything: compiling, the study, the "
+            "report and the runs in MLflow"
+        )
         show("", f"[{DIM}]{words}[/]")
         show_next(root)
     return code
 
 
 def workspace() -> tuple[Path, bool]:
-    """The workspace of this folder or of an earlier quickstart, or a new one, and whether it is new."""
+    """The workspace of this folder or of an earlier quickstart, or a new one, and whether it is
+    new.
+    """
     from optbench.scaffold import init
     from optbench.workspace import activate
 
@@ -74,10 +84,14 @@ def workspace() -> tuple[Path, bool]:
 
 
 def show_next(root: Path) -> None:
-    """Show next commands; where necessary, first those that set the path and enter the workspace."""
+    """Show next commands; where necessary, first those that set the path and enter the
+    workspace.
+    """
     steps = list(NEXT)
     if not Path.cwd().resolve().is_relative_to(root.resolve()):
-        steps.insert(0, (f"cd {shlex.quote(os.path.relpath(root))}", "the workspace of these results"))
+        steps.insert(
+            0, (f"cd {shlex.quote(os.path.relpath(root))}", "the workspace of these results")
+        )
     activate = Path(sys.prefix) / "bin" / "activate"
     if activate.is_file() and shutil.which("optbench") != str(activate.with_name("optbench")):
         here = activate.relative_to(Path.cwd()) if activate.is_relative_to(Path.cwd()) else activate

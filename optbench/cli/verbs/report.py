@@ -17,17 +17,34 @@ if TYPE_CHECKING:
     from optbench.report.study_report import StudyReport
 
 DESCRIPTION = (
-    "Write the report of a study from its records in the local store: ranking with intervals, gaps, instances, gates, claims, "
-    "failures with the commands that repeat them, machine and versions. Nothing is run. Without STUDY: of every study that was "
+    "Write the report of a study from its records in the local store: ranking with intervals, "
+    "gaps, instances, gates, claims, "
+    "failures with the commands that repeat them, machine and versions. Nothing is run. Without "
+    "STUDY: of every study that was "
     "run here, and a page that lists them."
 )
-EXAMPLES = ("optbench report quickstart --open", "optbench report quickstart -o report.html --json", "optbench report")
-COLUMNS = ("", "solver", "study gap", "95 % interval", "above best known", "optimum", "failed", "time")
+EXAMPLES = (
+    "optbench report quickstart --open",
+    "optbench report quickstart -o report.html --json",
+    "optbench report",
+)
+COLUMNS = (
+    "",
+    "solver",
+    "study gap",
+    "95 % interval",
+    "above best known",
+    "optimum",
+    "failed",
+    "time",
+)
 
 
 def configure(parser: Parser) -> None:
     parser.positional("study", "name of a study, or its file (default: all that were run)", "?")
-    parser.option("-o --output FILE", "write the page there (default: in the store, beside the study)")
+    parser.option(
+        "-o --output FILE", "write the page there (default: in the store, beside the study)"
+    )
     parser.flag("--open", "show the page in a browser")
 
 
@@ -74,24 +91,36 @@ def _every_study(args: argparse.Namespace, path: Path | None) -> Path:
     store = Store()
     reports = [gather(plan, store) for plan in load_plans(store)]
     if not reports:
-        raise OptbenchError(f"no study has been run here: {store.folder} holds none; `optbench run quickstart` runs one")
+        raise OptbenchError(
+            f"no study has been run here: {store.folder} holds none; `optbench run quickstart` "
+            "runs one"
+        )
     reports.sort(key=last_ran, reverse=True)
     pages = [(report, write(report)) for report in reports]
     index = write_index(pages, store, path)
     if args.json:
-        studies = [outline(report) | _judged(report) | {"report": str(page)} for report, page in pages]
+        studies = [
+            outline(report) | _judged(report) | {"report": str(page)} for report, page in pages
+        ]
         emit_json({"report": str(index), "studies": studies})
         return index
     for report, page in pages:
         done = f"{len(report.records):,} of {len(report.plan.cells):,} cells"
-        show(f"\n[bold]{escape(report.name)}[/]  [{DIM}]{done}[/]", escape(verdict(report)[0]), f"[{DIM}]{escape(str(page))}[/]")
+        show(
+            f"\n[bold]{escape(report.name)}[/]  [{DIM}]{done}[/]",
+            escape(verdict(report)[0]),
+            f"[{DIM}]{escape(str(page))}[/]",
+        )
     show(f"\nlist written to [bold]{escape(str(index))}[/]")
     return index
 
 
 def _judged(report: StudyReport) -> dict[str, Any]:
     gates, claims = report.judged
-    return {"gates": [each.to_dict() for each in gates], "claims": [each.to_dict() for each in claims]}
+    return {
+        "gates": [each.to_dict() for each in gates],
+        "claims": [each.to_dict() for each in claims],
+    }
 
 
 def _show(report: StudyReport) -> None:
@@ -103,7 +132,9 @@ def _show(report: StudyReport) -> None:
     first, *rest = verdict(report)
     show("", f"[{GOOD}]{escape(first)}[/]", *map(escape, rest))
     for each in caveats(report):
-        show(f"[{BAD}]{escape(each.words)}[/]" if each.grave else f"[yellow]{escape(each.words)}[/]")
+        show(
+            f"[{BAD}]{escape(each.words)}[/]" if each.grave else f"[yellow]{escape(each.words)}[/]"
+        )
     rows = [_row(place, each) for place, each in enumerate(report.summaries, 1)]
     show("", table(COLUMNS, rows, right=(*COLUMNS[2:],)), "")
 

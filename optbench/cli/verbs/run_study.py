@@ -20,8 +20,14 @@ DESCRIPTION = (
     "own. Ctrl-C, or a kill at any moment, loses no finished cell; the same command runs the "
     "rest."
 )
-EXAMPLES = ("optbench run quickstart -n 2", "optbench run quickstart --only solver=fcfs --only seed=0 --json")
-PATIENCE = "optbench: stopping; finished cells are kept, the same command runs the rest (press Ctrl-C again to exit at once)\n"
+EXAMPLES = (
+    "optbench run quickstart -n 2",
+    "optbench run quickstart --only solver=fcfs --only seed=0 --json",
+)
+PATIENCE = (
+    "optbench: stopping; finished cells are kept, the same command runs the rest (press "
+    "Ctrl-C again to exit at once)\n"
+)
 
 
 def configure(parser: Parser) -> None:
@@ -46,7 +52,9 @@ def run(args: argparse.Namespace) -> int:
     study, account = load_study_in_subprocess(args.study), None
     quiet = args.quiet or args.json
     try:
-        with following(study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)) as sending:
+        with following(
+            study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)
+        ) as sending:
             done = _run(args, study)
             account = Account(done, _report(done))
             if not args.json:
@@ -90,4 +98,3 @@ def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     with StudyProgress(study.name, watch, quiet=args.quiet or args.json) as progress:
         work = partial(run_study, study, only=only, on_progress=progress, **settings)
         return interruptible(work, patience=PATIENCE)
-

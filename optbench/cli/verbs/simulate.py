@@ -9,8 +9,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, length, metric_unit, percent, show, table
-from optbench.cli.terminal.parser import Parser, UsageError, add_seed, number, seconds, setting, settings_of
+from optbench.cli.terminal.output import (
+    BAD,
+    DIM,
+    emit_json,
+    escape,
+    figure,
+    length,
+    metric_unit,
+    percent,
+    show,
+    table,
+)
+from optbench.cli.terminal.parser import (
+    Parser,
+    UsageError,
+    add_seed,
+    number,
+    seconds,
+    setting,
+    settings_of,
+)
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
 from optbench.units import DAY_S
 
@@ -18,7 +37,9 @@ if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.simulation import Simulation
 
-DESCRIPTION = "Run a policy online in the event kernel. Its schedule is verified and its objective bounded."
+DESCRIPTION = (
+    "Run a policy online in the event kernel. Its schedule is verified and its objective bounded."
+)
 EXAMPLES = (
     "optbench simulate gpu_dag:tasks=40 --policy fcfs",
     "optbench simulate gpu_dag:tasks=40 --policy fcfs --horizon 10m --json",
@@ -32,7 +53,9 @@ FELT_S = 0.1
 
 def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.option("--policy -s --solver POLICY", "see `optbench list solvers` (default fcfs)", default="fcfs")
+    parser.option(
+        "--policy -s --solver POLICY", "see `optbench list solvers` (default fcfs)", default="fcfs"
+    )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the policy", setting)
     parser.option("--arrivals FILE", "recorded arrivals, where the problem takes them")
     end = "end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)"
@@ -65,7 +88,10 @@ def instance_with(args: argparse.Namespace) -> Instance:
 
     if args.format is not None or not names_problem(args.target):
         if args.arrivals is not None:
-            raise UsageError(f"--arrivals {args.arrivals!r}: {args.target} has its own tasks; give a problem such as geo_dc")
+            raise UsageError(
+                f"--arrivals {args.arrivals!r}: {args.target} has its own tasks; give a problem "
+                "such as geo_dc"
+            )
         return instance_of(args.target, args.format, args.seed)
     problem = discovery.load_problem(args.target)
     name, given = specs.parse(args.target)
@@ -73,7 +99,8 @@ def instance_with(args: argparse.Namespace) -> Instance:
     if args.arrivals is not None:
         if "arrivals" not in known:
             raise UsageError(
-                f"--arrivals {args.arrivals!r}: problem {name!r} takes no recorded arrivals; geo_dc does, and `optbench convert` "
+                f"--arrivals {args.arrivals!r}: problem {name!r} takes no recorded arrivals; "
+                "geo_dc does, and `optbench convert` "
                 "makes an instance of other records"
             )
         more["arrivals"] = args.arrivals
@@ -83,7 +110,9 @@ def instance_with(args: argparse.Namespace) -> Instance:
         return instance_of(args.target, None, args.seed)
     made = discovery.load_problem(args.target, more)
     found = made.imported(args.seed)
-    instance = made.instance(args.seed) if found is None else with_remarks(found.instance, found.report)
+    instance = (
+        made.instance(args.seed) if found is None else with_remarks(found.instance, found.report)
+    )
     return replace(instance, problem=spec_text(name, {**given, **more}))
 
 
@@ -91,8 +120,16 @@ def document(done: Simulation) -> dict[str, Any]:
     """The object that ``--json`` prints; keys that this family does not have are null."""
     from dataclasses import asdict, fields
 
-    values = {field.name: getattr(done, field.name) for field in fields(done) if field.name not in ("schedule", "bounds")}
-    return {**values, "bounds": [asdict(bound) for bound in done.bounds], **dict.fromkeys(ELSEWHERE)}
+    values = {
+        field.name: getattr(done, field.name)
+        for field in fields(done)
+        if field.name not in ("schedule", "bounds")
+    }
+    return {
+        **values,
+        "bounds": [asdict(bound) for bound in done.bounds],
+        **dict.fromkeys(ELSEWHERE),
+    }
 
 
 def exit_code(done: Simulation) -> int:
@@ -102,7 +139,11 @@ def exit_code(done: Simulation) -> int:
     return exits.NO_SOLUTION if done.end == "dead_end" else exits.DONE
 
 
-ENDS = {"complete": "everything done", "horizon": "stopped at the horizon", "dead_end": "no remaining task can ever start"}
+ENDS = {
+    "complete": "everything done",
+    "horizon": "stopped at the horizon",
+    "dead_end": "no remaining task can ever start",
+}
 
 
 def show_simulation(done: Simulation, num_tasks: int) -> None:
@@ -111,14 +152,21 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
     if done.compile_s < FELT_S:
         compiled = ""
     show(
-        f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, {escape(done.policy)}, seed {done.seed}[/]",
+        (
+            f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, "
+            f"{escape(done.policy)}, "
+            f"seed {done.seed}[/]"
+        ),
         f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled}",
     )
     for violation in done.violations:
         show(f"[{BAD}]violates[/] {escape(violation)}")
     if done.objective is not None or done.bound is not None:
         row = (done.objective_name, figure(done.objective), figure(done.bound), percent(done.gap))
-        show("", table(("objective", "value", "bound", "gap"), [row], right=("value", "bound", "gap")))
+        show(
+            "",
+            table(("objective", "value", "bound", "gap"), [row], right=("value", "bound", "gap")),
+        )
     show("", table(("", "value", "unit"), value_rows(done), right=("value",)))
 
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, outputs
 from optbench.cli.terminal.output import emit_json
-from optbench.cli.terminal.parser import Parser, UsageError, add_seed, add_time_limit, number, setting, settings_of
+from optbench.cli.terminal.parser import (
+    Parser,
+    UsageError,
+    add_seed,
+    add_time_limit,
+    number,
+    setting,
+    settings_of,
+)
 from optbench.cli.terminal.targets import add_target, instance_of
 
 if TYPE_CHECKING:
@@ -18,7 +26,10 @@ if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.model.result import Result
 
-DESCRIPTION = "Solve one instance. The schedule is verified, the objective bounded, and the gap between them shown."
+DESCRIPTION = (
+    "Solve one instance. The schedule is verified, the objective bounded, and the gap "
+    "between them shown."
+)
 EXAMPLES = (
     "optbench solve jobshop:jobs=6,machines=4 -s cpsat --time-limit 5s -o schedule.json",
     "optbench solve gpu_dag:tasks=8 -s cpsat --threads 2 --time-limit 10s --html schedule.html",
@@ -31,7 +42,11 @@ EXPLAIN_S = 30.0
 
 def configure(parser: Parser) -> None:
     add_target(parser)
-    parser.option("-s --solver --policy SOLVER", "see `optbench list solvers` (default cpsat)", default="cpsat")
+    parser.option(
+        "-s --solver --policy SOLVER",
+        "see `optbench list solvers` (default cpsat)",
+        default="cpsat",
+    )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
     add_time_limit(parser, DEFAULT_TIME_S, "time for solving", unless="; none with --work-limit")
     units = "limit in the solver's own units: the same on any machine"

@@ -76,9 +76,20 @@ def _show(done: dict[str, Any]) -> None:
     if not done["studies"]:
         show("nothing has been run here yet; `optbench run STUDY` does")
         return
-    columns = ("study", "configuration", "new", "changed", "as they were", "duplicates removed", "deleted in MLflow")
+    columns = (
+        "study",
+        "configuration",
+        "new",
+        "changed",
+        "as they were",
+        "duplicates removed",
+        "deleted in MLflow",
+    )
     keys = ("created", "updated", "unchanged", "removed", "deleted")
-    rows = [(escape(each["study"]), each["config_hash"], *(f"{each[key]:,}" for key in keys)) for each in done["studies"]]
+    rows = [
+        (escape(each["study"]), each["config_hash"], *(f"{each[key]:,}" for key in keys))
+        for each in done["studies"]
+    ]
     show("", table(columns, rows, right=columns[2:]))
     show(f"\nin [bold]{escape(done['uri'])}[/]; `optbench ui` shows them")
     if any(each["deleted"] for each in done["studies"]):

@@ -22,10 +22,19 @@ DESCRIPTION = (
     "command continues; curves go to CHECKPOINT.curves.csv and to MLflow."
 )
 EXAMPLES = (
-    "optbench train chsac_af --on geo_dc:days=0.05 -p decisions=2000 -p calibrate=2 -p budgets_s=[1000,2000] -o a.safetensors",
-    "optbench train chsac_af --on geo_dc:days=0.05 -p mode=paper -p decisions=800 -p envs=4 -o b.safetensors --no-track",
+    (
+        "optbench train chsac_af --on geo_dc:days=0.05 -p decisions=2000 -p calibrate=2 -p "
+        "budgets_s=[1000,2000] -o a.safetensors"
+    ),
+    (
+        "optbench train chsac_af --on geo_dc:days=0.05 -p mode=paper -p decisions=800 -p envs=4 -o "
+        "b.safetensors --no-track"
+    ),
 )
-PATIENCE = "optbench: stopping; the network so far is kept, the same command continues (press Ctrl-C again to exit at once)\n"
+PATIENCE = (
+    "optbench: stopping; the network so far is kept, the same command continues (press "
+    "Ctrl-C again to exit at once)\n"
+)
 
 
 def configure(parser: Parser) -> None:
@@ -62,10 +71,14 @@ def run(args: argparse.Namespace) -> int:
 
     name, solver = _trainable(args.solver)
     if not args.output.parent.is_dir():
-        raise UsageError(f"--output {str(args.output)!r}: the folder {str(args.output.parent)!r} does not exist")
+        raise UsageError(
+            f"--output {str(args.output)!r}: the folder {str(args.output.parent)!r} does not exist"
+        )
     if args.output.is_dir():
         inside = str(args.output / "mine.safetensors")
-        raise UsageError(f"--output {str(args.output)!r} is a folder; give a file, such as {inside!r}")
+        raise UsageError(
+            f"--output {str(args.output)!r} is a folder; give a file, such as {inside!r}"
+        )
     from optbench.compiling.kernel_table import prepare
 
     compile_s = prepare(solver.needs_in_training or solver.needs)
@@ -75,7 +88,9 @@ def run(args: argparse.Namespace) -> int:
         def work(stop: threading.Event) -> TrainingResult:
             problems = [load_problem(spec) for spec in args.on]
             return solver.train(
-                TrainingRun(problems, args.output, settings, args.on, args.seed, args.fresh, progress, stop)
+                TrainingRun(
+                    problems, args.output, settings, args.on, args.seed, args.fresh, progress, stop
+                )
             )
 
         done = interruptible(work, patience=PATIENCE)
@@ -87,9 +102,13 @@ def run(args: argparse.Namespace) -> int:
 
         tracked = track_training(name, done.about, done.history, args.output)
     told = {
-        **done.about, "checkpoint": str(args.output), "curves": str(curves), "interrupted": done.interrupted,
-        "mlflow_run": tracked, "compile_s": round(compile_s, 3),
-    }  # fmt: skip
+        **done.about,
+        "checkpoint": str(args.output),
+        "curves": str(curves),
+        "interrupted": done.interrupted,
+        "mlflow_run": tracked,
+        "compile_s": round(compile_s, 3),
+    }
     if args.json:
         emit_json(told)
     else:
@@ -103,8 +122,12 @@ def _trainable(spec: str) -> tuple[str, Trainable]:
 
     name, solver = load_solver(spec)
     if not isinstance(solver, Trainable):
-        able = [each for each in names("solver") if issubclass(load_class("solver", each), Trainable)]
-        raise UsageError(f"solver {name!r} is not trained; those that are: {', '.join(able) or 'none'}")
+        able = [
+            each for each in names("solver") if issubclass(load_class("solver", each), Trainable)
+        ]
+        raise UsageError(
+            f"solver {name!r} is not trained; those that are: {', '.join(able) or 'none'}"
+        )
     return name, solver
 
 
@@ -121,7 +144,18 @@ def show_training(name: str, told: dict[str, Any]) -> None:
     """Show a training in tables."""
     end = "stopped; the same command continues" if told["interrupted"] else "trained"
     show(f"\n[bold]{escape(name)}[/]  [{DIM}]{end}: {escape(told['checkpoint'])}[/]")
-    figures = ("decisions", "gradient_steps", "generations", "plays", "validation_loss", "training_s", "calibration_s")
+    figures = (
+        "decisions",
+        "gradient_steps",
+        "generations",
+        "plays",
+        "validation_loss",
+        "training_s",
+        "calibration_s",
+    )
     rows = [(key.replace("_", " "), escape(str(told[key]))) for key in figures if key in told]
-    rows += [(f"price at {figure(budget)} s", f"{figure(price)} W") for budget, price in told.get("prices_w", {}).items()]
+    rows += [
+        (f"price at {figure(budget)} s", f"{figure(price)} W")
+        for budget, price in told.get("prices_w", {}).items()
+    ]
     show("", table(("", "value"), rows, right=("value",)))

@@ -19,8 +19,14 @@ DESCRIPTION = (
     "and pareto accept (-p params=FILE). Trials are ordinary cells of the local store. After an "
     "interruption or a kill the same command continues; a second process joins the search."
 )
-EXAMPLES = ("optbench tune gpu_dag_tune --trials 3 -n 2", "optbench tune gpu_dag_tune --trials 3 --json")
-PATIENCE = "optbench: stopping; finished trials are kept, the same command continues (press Ctrl-C again to exit at once)\n"
+EXAMPLES = (
+    "optbench tune gpu_dag_tune --trials 3 -n 2",
+    "optbench tune gpu_dag_tune --trials 3 --json",
+)
+PATIENCE = (
+    "optbench: stopping; finished trials are kept, the same command continues (press "
+    "Ctrl-C again to exit at once)\n"
+)
 
 
 def configure(parser: Parser) -> None:

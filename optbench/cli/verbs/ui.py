@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
     if place.uri.startswith(("http://", "https://")):
         return _elsewhere(args, place)
     if not place.exists:
-        raise UsageError(f"nothing is tracked here yet: there is no {place.database}; `optbench run STUDY` makes it")
+        raise UsageError(
+            f"nothing is tracked here yet: there is no {place.database}; `optbench run STUDY` "
+            "makes it"
+        )
     port = free_port(args.host, args.port)
     words = server_words(place, args.host, port)
     return _serve(words, args, port, "/health", place.uri, server_environment())
@@ -64,7 +67,12 @@ def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
 
 
 def _serve(
-    words: list[str], args: argparse.Namespace, port: int, health: str, what: str, environment: dict[str, str] | None = None
+    words: list[str],
+    args: argparse.Namespace,
+    port: int,
+    health: str,
+    what: str,
+    environment: dict[str, str] | None = None,
 ) -> int:
     """Run a server until Ctrl-C."""
     from optbench.track.server import serving
@@ -110,15 +118,24 @@ def _journal(study: str) -> Path:
     from optbench.workspace import store
 
     if find_spec("optuna_dashboard") is None:
-        raise UsageError("--optuna needs optuna-dashboard, which is not installed; pip install 'optbench[dashboard]'")
+        raise UsageError(
+            "--optuna needs optuna-dashboard, which is not installed; pip install "
+            "'optbench[dashboard]'"
+        )
     found = {path.parent.name: path for path in sorted((store() / "tune").glob("*/trials.journal"))}
     if not found:
-        raise UsageError(f"no search has been run here: {store() / 'tune'} has no journal; `optbench tune STUDY` makes one")
+        raise UsageError(
+            f"no search has been run here: {store() / 'tune'} has no journal; `optbench tune "
+            "STUDY` makes one"
+        )
     if not study and len(found) == 1:
         return next(iter(found.values()))
     if study not in found:
         if not study:
-            raise UsageError(f"several searches have been run here; name one: --optuna {' or --optuna '.join(found)}")
+            raise UsageError(
+                "several searches have been run here; name one: --optuna "
+                f"{' or --optuna '.join(found)}"
+            )
         raise UnknownNameError("search", study, found)
     return found[study]
 

@@ -11,8 +11,10 @@ from optbench.cli.terminal.parser import Parser, add_seed
 from optbench.cli.terminal.targets import add_target, instance_of
 
 DESCRIPTION = (
-    "Check a schedule against its instance, as it stands: no tolerance in time, capacity or work. The exit code is 0 only if it "
-    "is feasible, 4 if it is not. With --repair, starts and ends may first move by 1 µs, or by one tick where that is coarser."
+    "Check a schedule against its instance, as it stands: no tolerance in time, capacity or "
+    "work. The exit code is 0 only if it "
+    "is feasible, 4 if it is not. With --repair, starts and ends may first move by 1 µs, or by "
+    "one tick where that is coarser."
 )
 EXAMPLES = (
     "optbench verify jobshop:jobs=6,machines=4 schedule.json",
@@ -34,7 +36,11 @@ def run(args: argparse.Namespace) -> int:
 
     instance = instance_of(args.instance, args.format, args.seed)
     schedule = read_schedule(args.schedule, instance)
-    made = verified_or_repaired(instance, schedule) if args.repair else Repaired(schedule, verify(instance, schedule))
+    made = (
+        verified_or_repaired(instance, schedule)
+        if args.repair
+        else Repaired(schedule, verify(instance, schedule))
+    )
     verdict = made.verdict
     if args.json:
         emit_json(
@@ -52,13 +58,22 @@ def run(args: argparse.Namespace) -> int:
     elif verdict.feasible:
         from optbench.cli.terminal.result_lines import metrics_table
 
-        show(f"[{GOOD}]feasible[/]  {escape(instance.objective.label)} = [bold]{figure(verdict.objective)}[/]")
+        show(
+            f"[{GOOD}]feasible[/]  {escape(instance.objective.label)} = "
+            f"[bold]{figure(verdict.objective)}[/]"
+        )
         show("", metrics_table(instance, verdict.metrics))
         if made.segments_moved:
             largest_s = made.largest_move * instance.tick_s
             show(f"repaired: {made.segments_moved:,} segments moved, by {largest_s:.3g} s at most")
     else:
-        show(f"[{BAD}]not feasible[/]: {escape(args.schedule)} breaks constraints of {escape(instance.name)}")
+        show(
+            f"[{BAD}]not feasible[/]: {escape(args.schedule)} breaks constraints of "
+            f"{escape(instance.name)}"
+        )
         for violation in verdict.violations:
-            show(f"  [bold]{escape(violation.constraint)}[/] ({violation.count}×): {escape(violation.message)}")
+            show(
+                f"  [bold]{escape(violation.constraint)}[/] ({violation.count}×): "
+                f"{escape(violation.message)}"
+            )
     return exits.DONE if verdict.feasible else exits.NOT_VERIFIED

@@ -1,7 +1,9 @@
-"""Instances as JSON, version 2: the columns of Instance, with these differences made for readers and for size.
+"""Instances as JSON, version 2: the columns of Instance, with these differences made for readers
+and for size.
 
 * null stands for what is not there: a deadline, a memory limit, a clock, a link's latency.
-* A mode names its kind and its needs, ``[[pool, devices], ...]``, instead of pointers into flat columns.
+* A mode names its kind and its needs, ``[[pool, devices], ...]``, instead of pointers into flat
+columns.
 * Only links that differ from "no link" (and from the free diagonal) are listed.
 
 Times are whole ticks. Version 1 is still read (``files.version1``).
@@ -24,14 +26,25 @@ from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.stream_json import stream_from, stream_to_dict
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import current_instance
-from optbench.model.instance import Edges, Instance, Limits, Links, Modes, Places, Pools, Tariffs, Tasks
+from optbench.model.instance import (
+    Edges,
+    Instance,
+    Limits,
+    Links,
+    Modes,
+    Places,
+    Pools,
+    Tariffs,
+    Tasks,
+)
 from optbench.model.objective import METRICS, RATIOS, Objective
 from optbench.model.plain_instance import unlinked
 from optbench.model.validate import validate
 from optbench.typed_values import describe, number, refuse
 
 FORMAT, VERSION, OLDEST = "optbench-instance", 2, 1
-# Tables of pools by pools and of tasks by modes follow from short columns: bounded here, before they are made.
+# Tables of pools by pools and of tasks by modes follow from short columns: bounded here, before
+# they are made.
 MAX_POOLS = 4096
 MAX_PAIRS = 50_000_000
 
@@ -65,7 +78,11 @@ MODE_COLUMNS: col.Readers = {
     "power_w": col.floats,
     "clock": partial(col.floats, null=np.nan),
 }
-LINK_COLUMNS: col.Readers = {"latency_s": FLOATS_OR_INF, "s_per_gb": col.floats, "j_per_gb": col.floats}
+LINK_COLUMNS: col.Readers = {
+    "latency_s": FLOATS_OR_INF,
+    "s_per_gb": col.floats,
+    "j_per_gb": col.floats,
+}
 RATES = ("price_usd_per_kwh", "carbon_g_per_kwh")
 
 
@@ -131,13 +148,20 @@ def objective_from(value: Any) -> Objective:
         path = f"objective[{k}]"
         if not isinstance(level, dict) or not level:
             refuse(path, level, 'an object of metrics and weights, for example {"makespan_s": 1.0}')
-        out.append(tuple((name, weight_from(weight, name, f"{path}.{name}")) for name, weight in level.items()))
+        out.append(
+            tuple(
+                (name, weight_from(weight, name, f"{path}.{name}"))
+                for name, weight in level.items()
+            )
+        )
     return Objective(tuple(out))
 
 
 def weight_from(value: Any, metric: str, path: str) -> float:
     if metric not in (*METRICS, *RATIOS):
-        raise FileFormatError(f"{describe(path)}: unknown metric; {nearest(metric, (*METRICS, *RATIOS))}")
+        raise FileFormatError(
+            f"{describe(path)}: unknown metric; {nearest(metric, (*METRICS, *RATIOS))}"
+        )
     weight = number(value, path)
     if weight <= 0:
         refuse(path, value, "a positive number")

@@ -1,7 +1,8 @@
-"""Checked access to parsed JSON: every mistake is reported with its path, the value and what is allowed.
+"""Checked access to parsed JSON: every mistake is reported with its path, the value and what is
+allowed.
 
-Columns are checked as a whole, by the set of their types and by numpy, and searched for the culprit only when one is known
-to exist: 100,000 rows take milliseconds.
+Columns are checked as a whole, by the set of their types and by numpy, and searched for the culprit
+only when one is known to exist: 100,000 rows take milliseconds.
 """
 
 from __future__ import annotations
@@ -27,19 +28,27 @@ def table(
     check_keys(value, [*keys, *optional], within=dot)
     for key in keys:
         if key not in value:
-            raise FileFormatError(f"{dot}{key} is missing; {path or 'the file'} needs {', '.join(keys)}")
+            raise FileFormatError(
+                f"{dot}{key} is missing; {path or 'the file'} needs {', '.join(keys)}"
+            )
     return {key: value.get(key) for key in (*keys, *optional)}
 
 
 def header(data: dict[str, Any], expected: str, version: int, oldest: int | None = None) -> int:
     """Check the kind of file and its version, from ``oldest`` on; returns the version."""
     if "format" not in data:
-        raise FileFormatError(f"not an optbench file: the key 'format' is missing; it must be {expected!r}")
+        raise FileFormatError(
+            f"not an optbench file: the key 'format' is missing; it must be {expected!r}"
+        )
     if data["format"] != expected:
         refuse("format", data["format"], repr(expected))
     found, first = data.get("version"), version if oldest is None else oldest
     if type(found) is not int or not first <= found <= version:
-        allowed = f"{version}, the only version" if first == version else f"{first} to {version}, the versions"
+        allowed = (
+            f"{version}, the only version"
+            if first == version
+            else f"{first} to {version}, the versions"
+        )
         refuse("version", found, f"{allowed} of {expected} that this optbench reads")
     return int(found)
 
@@ -130,7 +139,9 @@ def floats(values: list[Any], where: Where, null: float | None = None) -> Floats
     try:
         out = np.asarray(plain, dtype=np.float64)
     except OverflowError:  # a whole number beyond the largest float
-        row = next(row for row, value in enumerate(plain) if isinstance(value, int) and abs(value) > EXACT)
+        row = next(
+            row for row, value in enumerate(plain) if isinstance(value, int) and abs(value) > EXACT
+        )
         refuse(where(row), values[row], allowed)
     for row in np.flatnonzero(~np.isfinite(out)).tolist():
         if values[row] is not None:

@@ -12,8 +12,9 @@ from pathlib import Path
 from optbench.errors import FileFormatError
 from optbench.units import BYTES_PER_MB
 
-# A million tasks are about 50 MB. Parsed JSON may need 25 times its size in memory, split plain text 35 times; a log of jobs four
-# times (a million rows are about 150 MB, and only a few columns are kept).
+# A million tasks are about 50 MB. Parsed JSON may need 25 times its size in memory, split plain
+# text 35 times; a log of jobs four times (a million rows are about 150 MB, and only a few columns
+# are kept).
 MAX_JSON_BYTES = 64 << 20
 MAX_LOG_BYTES = 256 << 20
 MAX_TEXT_BYTES = 16 << 20
@@ -51,7 +52,9 @@ def read_text(path: Path, *, table: bool = False) -> str:
                 raise too_large(path, status.st_size, limit)
             data = head + file.read(limit + 1 - len(head))
     except IsADirectoryError:
-        raise FileFormatError(f"{shown(path)}: a directory; give the path of a file in it") from None
+        raise FileFormatError(
+            f"{shown(path)}: a directory; give the path of a file in it"
+        ) from None
     except FileNotFoundError:
         raise FileFormatError(f"{shown(path)}: no such file") from None
     except OSError as error:
@@ -94,7 +97,10 @@ def check_head(path: Path, head: bytes) -> None:
         if head.startswith(magic):
             raise FileFormatError(f"{shown(path)}: {what}")
     if b"\0" in head:
-        raise FileFormatError(f"{shown(path)}: binary data: a NUL byte at offset {head.index(0)}; instances are text or JSON")
+        raise FileFormatError(
+            f"{shown(path)}: binary data: a NUL byte at offset {head.index(0)}; instances are "
+            "text or JSON"
+        )
 
 
 def byte_limit(head: bytes, known: int | None = None) -> int:
@@ -107,7 +113,10 @@ def byte_limit(head: bytes, known: int | None = None) -> int:
     if override is None:
         return MAX_JSON_BYTES if looks_like_json(head) else MAX_TEXT_BYTES
     if not (override.isascii() and override.isdigit() and len(override) < 9 and int(override) > 0):
-        raise FileFormatError(f"environment variable {LIMIT_VARIABLE} is {override!r}; it must be a positive whole number of MB")
+        raise FileFormatError(
+            f"environment variable {LIMIT_VARIABLE} is {override!r}; it must be a positive whole "
+            "number of MB"
+        )
     return int(override) << 20
 
 
@@ -136,6 +145,7 @@ def decode(path: Path, data: bytes) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise FileFormatError(
-            f"{shown(path)}, line {line}: byte 0x{data[error.start]:02x} at offset {error.start} is not UTF-8; "
+            f"{shown(path)}, line {line}: byte 0x{data[error.start]:02x} at offset {error.start} "
+            "is not UTF-8; "
             "save the file as UTF-8 text"
         ) from None

@@ -1,6 +1,8 @@
-"""Schedules as JSON, version 2: the columns of the segments in whole ticks, and the hash of the instance they belong to.
+"""Schedules as JSON, version 2: the columns of the segments in whole ticks, and the hash of the
+instance they belong to.
 
-Version 1 is still read: its times may be seconds, and the hash of its instance is of another kind, so that nothing is compared.
+Version 1 is still read: its times may be seconds, and the hash of its instance is of another kind,
+so that nothing is compared.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from optbench.units import EXACT
 
 FORMAT, VERSION, OLDEST = "optbench-schedule", 2, 1
 SEGMENT_COLUMNS = ("task", "mode", "start", "end")
-# The first half of an instance's hash leaves the objective out: a schedule is one whatever is minimised.
+# The first half of an instance's hash leaves the objective out: a schedule is one whatever is
+# minimised.
 PHYSICS_DIGITS = 32
 
 
@@ -64,9 +67,16 @@ def schedule_from_dict(data: Any, instance: Instance) -> Schedule:
 
 def version1_schedule(data: dict[str, Any], instance: Instance) -> Schedule:
     """A schedule of version 1, its times on the grid of the instance."""
-    data = col.table(data, "", ("format", "version", "domain", "segments"), ("instance", "instance_hash"))
+    data = col.table(
+        data, "", ("format", "version", "domain", "segments"), ("instance", "instance_hash")
+    )
     domain = col.text(data["domain"], "domain", (TICKS, SECONDS))
-    readers: col.Readers = {"task": col.ints, "mode": col.ints, "start": col.floats, "end": col.floats}
+    readers: col.Readers = {
+        "task": col.ints,
+        "mode": col.ints,
+        "start": col.floats,
+        "end": col.floats,
+    }
     segments = col.columns(data["segments"], "segments", readers, optional=("units",))
     times = [segment_times(instance, segments[key], domain) for key in ("start", "end")]
     for key, column in zip(("start", "end"), times, strict=True):
@@ -83,7 +93,8 @@ def check_owner(data: dict[str, Any], instance: Instance) -> None:
     found = col.text(data["instance_hash"], "instance_hash")
     if found[:PHYSICS_DIGITS] != instance.hash[:PHYSICS_DIGITS]:
         raise FileFormatError(
-            f"instance_hash is {describe(found)}, a schedule of another instance; that of {instance.name!r} begins "
+            f"instance_hash is {describe(found)}, a schedule of another instance; that of "
+            f"{instance.name!r} begins "
             f"{instance.hash[:PHYSICS_DIGITS]!r}. Remove the key to verify it all the same"
         )
 

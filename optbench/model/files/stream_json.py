@@ -20,9 +20,7 @@ def stream_from(value: Any, num_tasks: int, num_pools: int) -> Stream | None:
     if value is None:
         return None
     others, optional = ("ingress_names", "latency_s"), ("opens", "outages")
-    data = col.columns(
-        value, "stream", STREAM_COLUMNS, num_tasks, others=others, optional=optional
-    )
+    data = col.columns(value, "stream", STREAM_COLUMNS, num_tasks, others=others, optional=optional)
     names, latency, opens, outages = (data[key] for key in (*others, *optional))
     names = col.column(names, "stream.ingress_names", col.texts)
     data["ingress_names"] = names

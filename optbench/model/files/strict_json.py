@@ -20,11 +20,17 @@ def parse_json(text: str) -> Any:
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique_keys)
     except json.JSONDecodeError as error:
         end = " (the file ends there: is it cut off?)" if error.pos >= len(text.rstrip()) else ""
-        raise FileFormatError(f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}{end}") from None
+        raise FileFormatError(
+            f"line {error.lineno}, column {error.colno}: not JSON: {error.msg}{end}"
+        ) from None
     except RecursionError:
-        raise FileFormatError("not an optbench file: lists or objects nested hundreds deep") from None
+        raise FileFormatError(
+            "not an optbench file: lists or objects nested hundreds deep"
+        ) from None
     except ValueError:  # Python converts no decimal of more than 4,300 digits
-        raise FileFormatError("a whole number of more than 4,300 digits; numbers up to 2^53 are allowed") from None
+        raise FileFormatError(
+            "a whole number of more than 4,300 digits; numbers up to 2^53 are allowed"
+        ) from None
 
 
 def refuse_constant(name: str) -> NoReturn:
@@ -60,7 +66,10 @@ def render(data: Mapping[str, Any]) -> str:
     lines = []
     for key, value in data.items():
         if isinstance(value, Mapping) and value:
-            inner = ",\n".join(f"  {json.dumps(name)}: {json.dumps(entry, allow_nan=False)}" for name, entry in value.items())
+            inner = ",\n".join(
+                f"  {json.dumps(name)}: {json.dumps(entry, allow_nan=False)}"
+                for name, entry in value.items()
+            )
             lines.append(f" {json.dumps(key)}: {{\n{inner}\n }}")
         else:
             lines.append(f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
@@ -73,4 +82,6 @@ def write_text(path: Path, text: str) -> None:
         with replacing(path) as fresh:
             fresh.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise FileFormatError(f"{shown(path)}: cannot be written: {error.strerror or error}") from None
+        raise FileFormatError(
+            f"{shown(path)}: cannot be written: {error.strerror or error}"
+        ) from None

@@ -1,8 +1,9 @@
-"""Version 1 of the native files, in which time could be seconds as floats and segments carried units: read, never written.
+"""Version 1 of the native files, in which time could be seconds as floats and segments carried
+units: read, never written.
 
-Times in seconds get the automatic tick of ``model.timegrid``: releases, openings and outages are rounded up, deadlines and the
-horizon down, tariffs to the nearest tick. Segments in seconds go to the nearest tick; ``model.repair`` moves them where rounding
-alone stands in the way.
+Times in seconds get the automatic tick of ``model.timegrid``: releases, openings and outages are
+rounded up, deadlines and the horizon down, tariffs to the nearest tick. Segments in seconds go to
+the nearest tick; ``model.repair`` moves them where rounding alone stands in the way.
 """
 
 from __future__ import annotations
@@ -125,7 +126,10 @@ def _time(value: Any, path: str, tick_s: float, rounded: Any) -> int | None:
 
 
 def _times(values: Any, path: str, tick_s: float, rounded: Any) -> list[int | None]:
-    return [_time(value, f"{path}[{row}]", tick_s, rounded) for row, value in enumerate(col.rows(values, path))]
+    return [
+        _time(value, f"{path}[{row}]", tick_s, rounded)
+        for row, value in enumerate(col.rows(values, path))
+    ]
 
 
 def _whole(value: Any) -> Any:

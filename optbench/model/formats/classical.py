@@ -36,9 +36,15 @@ class Project:
 def shop_instance(shop: Shop, name: str, problem: str) -> Instance:
     """One pool of one device per machine, one task per operation, a chain per job."""
     names = [f"j{j}.{o}" for j, job in enumerate(shop.jobs) for o in range(len(job))]
-    modes = [[(duration, ((machine, 1),)) for machine, duration in op] for job in shop.jobs for op in job]
+    modes = [
+        [(duration, ((machine, 1),)) for machine, duration in op] for job in shop.jobs for op in job
+    ]
     first = np.cumsum([0] + [len(job) for job in shop.jobs]).tolist()
-    chains = [(first[j] + o, first[j] + o + 1) for j, job in enumerate(shop.jobs) for o in range(len(job) - 1)]
+    chains = [
+        (first[j] + o, first[j] + o + 1)
+        for j, job in enumerate(shop.jobs)
+        for o in range(len(job) - 1)
+    ]
     machines = [f"m{m}" for m in range(shop.num_machines)]
     return assemble(name, problem, machines, [1] * shop.num_machines, names, modes, chains)
 

@@ -28,7 +28,11 @@ def check_classical(instance: Instance, target: str) -> None:
     lost = [what for feature, what in BEYOND.items() if feature in instance.features]
     if instance.objective.metrics - {"makespan", "makespan_s"}:
         lost.append(f"the objective {instance.objective.label}")
-    if instance.pools.rest_w.any() or instance.modes.power_w.any() or instance.modes.energy_per_unit_j.any():
+    if (
+        instance.pools.rest_w.any()
+        or instance.modes.power_w.any()
+        or instance.modes.energy_per_unit_j.any()
+    ):
         lost.append("power and energy")
     if lost:
         what = f"{', '.join(lost)} of {instance.name!r}"
@@ -50,7 +54,9 @@ def choices(instance: Instance) -> Iterator[list[tuple[int, dict[int, int]]]]:
         out = []
         for row in range(int(pairs.ptr[task]), int(pairs.ptr[task + 1])):
             needs = slice(modes.req_ptr[pairs.mode[row]], modes.req_ptr[pairs.mode[row] + 1])
-            devices = dict(zip(modes.req_pool[needs].tolist(), modes.req_count[needs].tolist(), strict=True))
+            devices = dict(
+                zip(modes.req_pool[needs].tolist(), modes.req_count[needs].tolist(), strict=True)
+            )
             out.append((int(pairs.duration[row]), devices))
         yield out
 
@@ -98,7 +104,9 @@ def chains_of(instance: Instance, target: str) -> list[list[int]]:
     """The jobs: every task has at most one predecessor and one successor."""
     successor: dict[int, int] = {}
     has_predecessor: set[int] = set()
-    for source, after in zip(instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True):
+    for source, after in zip(
+        instance.edges.source.tolist(), instance.edges.target.tolist(), strict=True
+    ):
         if source in successor or after in has_predecessor:
             task = source if source in successor else after
             given = f"{instance.tasks.name(task)!r} has two neighbours on one side"

@@ -1,7 +1,8 @@
 """Flexible job shops.
 
-``n m [flexibility]``, then per job one line: the number of operations, and per operation the number c of alternatives
-followed by c pairs (machine, duration), machines from 1. The third number of the header is rounded information and is not used.
+``n m [flexibility]``, then per job one line: the number of operations, and per operation the number
+c of alternatives followed by c pairs (machine, duration), machines from 1. The third number of the
+header is rounded information and is not used.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ def parse_flexible(text: str) -> Shop:
         check_remark(line, header[2])
     num_jobs, num_machines = jobs_and_machines(line, header)
     check_length(lines, num_jobs, f"{num_jobs:,} jobs, one line each")
-    return Shop(num_machines, [parse_job(line, number_row(line, content), num_machines) for line, content in lines])
+    return Shop(
+        num_machines,
+        [parse_job(line, number_row(line, content), num_machines) for line, content in lines],
+    )
 
 
 def check_remark(line: int, token: str) -> None:
@@ -48,14 +52,34 @@ def parse_job(line: int, numbers: list[int], num_machines: int) -> list[list[tup
         pairs = numbers[at + 1 : at + 1 + 2 * size]
         if size < 1 or len(pairs) < 2 * size:
             room = (len(numbers) - at - 1) // 2
-            raise MisfitError(line, f"operation {op + 1} should have {size} alternatives; the line holds {room}, at least 1")
+            raise MisfitError(
+                line,
+                (
+                    f"operation {op + 1} should have {size} alternatives; the line holds {room}, "
+                    "at "
+                    "least 1"
+                ),
+            )
         for machine in pairs[0::2]:
             if not 1 <= machine <= num_machines:
-                raise MisfitError(line, f"machine {machine} in operation {op + 1}; machines are numbered 1 to {num_machines}")
-        job.append([(machine - 1, duration) for machine, duration in zip(pairs[0::2], pairs[1::2], strict=True)])
+                raise MisfitError(
+                    line,
+                    (
+                        f"machine {machine} in operation {op + 1}; machines are numbered 1 to "
+                        f"{num_machines}"
+                    ),
+                )
+        job.append(
+            [
+                (machine - 1, duration)
+                for machine, duration in zip(pairs[0::2], pairs[1::2], strict=True)
+            ]
+        )
         at += 1 + 2 * size
     if at < len(numbers):
-        raise MisfitError(line, f"{len(numbers) - at} numbers are left over after {numbers[0]} operations")
+        raise MisfitError(
+            line, f"{len(numbers) - at} numbers are left over after {numbers[0]} operations"
+        )
     return job
 
 
@@ -64,6 +88,9 @@ def write_flexible(shop: Shop) -> str:
     average = sum(len(op) for job in shop.jobs for op in job) / max(1, num_ops)
     lines = [f"{len(shop.jobs)} {shop.num_machines} {average:.2f}"]
     for job in shop.jobs:
-        ops = ["  ".join([str(len(op)), *(f"{machine + 1} {duration}" for machine, duration in op)]) for op in job]
+        ops = [
+            "  ".join([str(len(op)), *(f"{machine + 1} {duration}" for machine, duration in op)])
+            for op in job
+        ]
         lines.append("   ".join([str(len(job)), *ops]))
     return "\n".join(lines) + "\n"

@@ -20,8 +20,18 @@ from optbench.model.formats.classical import project_instance, shop_instance
 from optbench.model.formats.extract import project_of, shop_of
 from optbench.model.formats.flexible import parse_flexible, write_flexible
 from optbench.model.formats.imported import Import, ImportOptions, ImportReport
-from optbench.model.formats.jobshop_format import parse_standard, parse_taillard, write_standard, write_taillard
-from optbench.model.formats.rcpsp_format import parse_patterson, parse_psplib, write_patterson, write_psplib
+from optbench.model.formats.jobshop_format import (
+    parse_standard,
+    parse_taillard,
+    write_standard,
+    write_taillard,
+)
+from optbench.model.formats.rcpsp_format import (
+    parse_patterson,
+    parse_psplib,
+    write_patterson,
+    write_psplib,
+)
 from optbench.model.formats.slurm import sacct
 from optbench.model.formats.slurm.sacct_runs import looks_like_sacct
 from optbench.model.formats.text import MisfitError
@@ -73,9 +83,13 @@ def text_format(
     )
 
 
-def record_format(name: str, summary: str, importer: Callable[[str, str, ImportOptions | None], Import]) -> Format:
+def record_format(
+    name: str, summary: str, importer: Callable[[str, str, ImportOptions | None], Import]
+) -> Format:
     """A format of records, which is read only."""
-    return Format(name, summary, lambda text, title: importer(text, title, None).instance, None, importer)
+    return Format(
+        name, summary, lambda text, title: importer(text, title, None).instance, None, importer
+    )
 
 
 # The formats "jobshop" and "taillard" have no alternatives.
@@ -89,10 +103,17 @@ TEXT_FORMATS = (
     text_format("rcp", "project, Patterson .rcp", PROJECT, parse_patterson, write_patterson),
     text_format("psplib", "project, PSPLIB .sm", PROJECT, parse_psplib, write_psplib),
 )
-NATIVE = Format("optbench", "optbench JSON", lambda text, name: instance_from_dict(parse_json(text)), instance_to_json)
+NATIVE = Format(
+    "optbench",
+    "optbench JSON",
+    lambda text, name: instance_from_dict(parse_json(text)),
+    instance_to_json,
+)
 WFFORMAT = record_format("wfformat", "WfFormat JSON of WfCommons", wfformat.read)
 SACCT = record_format("sacct", "Slurm accounting log", sacct.read)
-FORMATS = MappingProxyType({entry.name: entry for entry in (NATIVE, *TEXT_FORMATS, WFFORMAT, SACCT)})
+FORMATS = MappingProxyType(
+    {entry.name: entry for entry in (NATIVE, *TEXT_FORMATS, WFFORMAT, SACCT)}
+)
 
 
 def load(path: str | Path, format: str | None = None) -> Instance:
@@ -100,7 +121,9 @@ def load(path: str | Path, format: str | None = None) -> Instance:
     return load_import(path, format).instance
 
 
-def load_import(path: str | Path, format: str | None = None, options: ImportOptions | None = None) -> Import:
+def load_import(
+    path: str | Path, format: str | None = None, options: ImportOptions | None = None
+) -> Import:
     """``load`` with the recorded schedule, and the report of what was read, dropped and assumed.
 
     ``options`` are for formats of recorded runs. Other files have no schedule, and their report
@@ -119,7 +142,9 @@ def parse(text: str, name: str, format: str | None = None) -> Instance:
     return parse_import(text, name, format).instance
 
 
-def parse_import(text: str, name: str, format: str | None = None, options: ImportOptions | None = None) -> Import:
+def parse_import(
+    text: str, name: str, format: str | None = None, options: ImportOptions | None = None
+) -> Import:
     """The content of a text, its instance not yet validated."""
     if format is not None and format not in FORMATS:
         raise errors.UnknownNameError("format", format, FORMATS)
@@ -129,7 +154,11 @@ def parse_import(text: str, name: str, format: str | None = None, options: Impor
         format = SACCT.name
     if format is not None:
         entry = FORMATS[format]
-        return entry.importer(text, name, options) if entry.importer else plain(entry.read(text, name), format, options)
+        return (
+            entry.importer(text, name, options)
+            if entry.importer
+            else plain(entry.read(text, name), format, options)
+        )
     instance, format = parse_any(text, name)
     return plain(instance, format, options)
 
@@ -163,25 +192,34 @@ def parse_any(text: str, name: str) -> tuple[Instance, str]:
         format, instance = next(iter(found.items()))
         return instance, format
     if found:
-        raise FileFormatError(f"reads as any of {', '.join(found)}; say which is meant with the format option")
+        raise FileFormatError(
+            f"reads as any of {', '.join(found)}; say which is meant with the format option"
+        )
     raise FileFormatError(explain(misfits))
 
 
 def explain(misfits: dict[str, MisfitError]) -> str:
     """The errors of all formats, beginning with the one that could read most of the text."""
     order = sorted(misfits, key=lambda name: -misfits[name].depth)
-    return "in no known format\n" + "\n".join(f"  {FORMATS[name].summary} ({name}): {misfits[name]}" for name in order)
+    return "in no known format\n" + "\n".join(
+        f"  {FORMATS[name].summary} ({name}): {misfits[name]}" for name in order
+    )
 
 
 def detect(text: str) -> str:
     """Name of the one format the text is in."""
     names = [entry.name for entry in FORMATS.values() if entry.detect(text)]
     if len(names) != 1:
-        raise FileFormatError(f"in {len(names)} known formats ({', '.join(names) or 'none fits'}); known: {', '.join(FORMATS)}")
+        raise FileFormatError(
+            f"in {len(names)} known formats ({', '.join(names) or 'none fits'}); known: "
+            f"{', '.join(FORMATS)}"
+        )
     return names[0]
 
 
-def convert(source: str | Path, target: str | Path, to: str = "optbench", format: str | None = None) -> Instance:
+def convert(
+    source: str | Path, target: str | Path, to: str = "optbench", format: str | None = None
+) -> Instance:
     """Write the instance of one file to another in format ``to``; returns the instance."""
     if to not in FORMATS:
         raise errors.UnknownNameError("format", to, FORMATS)

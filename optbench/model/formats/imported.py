@@ -26,10 +26,11 @@ MAX_EXAMPLES, MAX_EXAMPLE_CHARS = 3, 120
 class ImportOptions:
     """Information that a log does not contain; the defaults work for every file.
 
-    ``profiles`` gives a device profile (a shipped name, or a file) by the log's name of a device type; types without one
-    have their recorded times and no power. ``work`` is the kind of work whose law of clocks holds.
-    ``devices_per_node`` and ``counts`` (in the whole cluster) are devices by type; what is not given is inferred. A log's pools
-    are one per type, or one per node ``by_node``. ``node_map`` says which GPUs the nodes have.
+    ``profiles`` gives a device profile (a shipped name, or a file) by the log's name of a device
+    type; types without one have their recorded times and no power. ``work`` is the kind of work
+    whose law of clocks holds. ``devices_per_node`` and ``counts`` (in the whole cluster) are
+    devices by type; what is not given is inferred. A log's pools are one per type, or one per node
+    ``by_node``. ``node_map`` says which GPUs the nodes have.
     """
 
     profiles: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +44,9 @@ class ImportOptions:
         for name in ("devices_per_node", "counts"):
             for kind, count in getattr(self, name).items():
                 if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                    raise ParameterError(f"{name} of {kind!r} is {count!r}; it must be a positive whole number")
+                    raise ParameterError(
+                        f"{name} of {kind!r} is {count!r}; it must be a positive whole number"
+                    )
 
     def loaded(self, findings: Findings) -> dict[str, Profile]:
         """The profiles by lower-case type; findings report those that exceed their board power."""
@@ -66,8 +69,16 @@ class Finding:
     examples: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        where = f" ({', '.join(self.examples)}{', ...' if self.count > len(self.examples) else ''})" if self.examples else ""
-        return f"{self.count:,} x {self.what}{where}" if self.count > 1 or self.examples else f"{self.what}"
+        where = (
+            f" ({', '.join(self.examples)}{', ...' if self.count > len(self.examples) else ''})"
+            if self.examples
+            else ""
+        )
+        return (
+            f"{self.count:,} x {self.what}{where}"
+            if self.count > 1 or self.examples
+            else f"{self.what}"
+        )
 
 
 @dataclass(frozen=True)
@@ -93,7 +104,10 @@ class ImportReport:
         """For machines."""
         out: dict[str, Any] = {"format": self.format, "read": dict(self.read)}
         for section in SECTIONS:
-            out[section] = [{"what": f.what, "count": f.count, "examples": list(f.examples)} for f in getattr(self, section)]
+            out[section] = [
+                {"what": f.what, "count": f.count, "examples": list(f.examples)}
+                for f in getattr(self, section)
+            ]
         return out
 
 
@@ -110,7 +124,9 @@ class Findings:
     """Findings by section and text, collected while reading."""
 
     def __init__(self) -> None:
-        self._rows: dict[Section, dict[str, tuple[int, list[str]]]] = {section: {} for section in SECTIONS}
+        self._rows: dict[Section, dict[str, tuple[int, list[str]]]] = {
+            section: {} for section in SECTIONS
+        }
 
     def add(self, section: Section, what: str, example: object = None, count: int = 1) -> None:
         """Count a finding once, or ``count`` times."""
@@ -127,7 +143,10 @@ class Findings:
             examples = list(examples)
             count = len(examples)
         if count:
-            first = [printable(str(example), MAX_EXAMPLE_CHARS) for example, _ in zip(examples, range(MAX_EXAMPLES))]
+            first = [
+                printable(str(example), MAX_EXAMPLE_CHARS)
+                for example, _ in zip(examples, range(MAX_EXAMPLES))
+            ]
             before, known = self._rows[section].get(what, (0, []))
             self._rows[section][what] = (before + count, (known + first)[:MAX_EXAMPLES])
 
@@ -135,11 +154,18 @@ class Findings:
         """Add the verifier's verdict on the recorded schedule to the findings."""
         for violation in verify(instance, schedule).violations:
             text = printable(violation.message, 3 * MAX_EXAMPLE_CHARS)
-            self.add("warnings", f"the schedule on record breaks {violation.constraint}", text, violation.count)
+            self.add(
+                "warnings",
+                f"the schedule on record breaks {violation.constraint}",
+                text,
+                violation.count,
+            )
 
     def report(self, format: str, read: Mapping[str, int | float | str]) -> ImportReport:
         made = {
-            section: tuple(Finding(what, count, tuple(examples)) for what, (count, examples) in rows.items())
+            section: tuple(
+                Finding(what, count, tuple(examples)) for what, (count, examples) in rows.items()
+            )
             for section, rows in self._rows.items()
         }
         return ImportReport(format, dict(read), made["dropped"], made["assumed"], made["warnings"])

@@ -1,9 +1,9 @@
 """Job shops: the standard layout and Taillard's.
 
-Standard: ``n m``, then per job one line of m pairs (machine, duration) in processing order, machines from 0.
-Taillard: ``n m`` and up to four numbers that are not needed (seeds, bounds), a line per job with m durations, then a line
-per job with m machines from 1; lines of text (``Times``, ``Machines``) may stand between. In both layouts every job
-visits every machine exactly once.
+Standard: ``n m``, then per job one line of m pairs (machine, duration) in processing order,
+machines from 0. Taillard: ``n m`` and up to four numbers that are not needed (seeds, bounds), a
+line per job with m durations, then a line per job with m machines from 1; lines of text (``Times``,
+``Machines``) may stand between. In both layouts every job visits every machine exactly once.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def parse_standard(text: str) -> Shop:
 
 
 def parse_taillard(text: str) -> Shop:
-    line, header, lines = header_and_lines(entry for entry in content_lines(text) if not entry[1][0].isalpha())
+    line, header, lines = header_and_lines(
+        entry for entry in content_lines(text) if not entry[1][0].isalpha()
+    )
     sizes = "the header has two to six: jobs, machines, seeds, bounds"
     check_size(line, header, range(2, 7), sizes)
     for token in header[2:]:  # Seeds may exceed the limit of durations.

@@ -1,8 +1,9 @@
 """Projects with renewable resources, one mode per activity: Patterson's .rcp and PSPLIB's .sm.
 
-Patterson: ``A K``, the K capacities, then per activity its duration, K requirements, the number of successors and the
-successors, activities from 1; line breaks carry no meaning.
-PSPLIB: titled sections, of which ``PRECEDENCE RELATIONS``, ``REQUESTS/DURATIONS`` and ``RESOURCEAVAILABILITIES`` count.
+Patterson: ``A K``, the K capacities, then per activity its duration, K requirements, the number of
+successors and the successors, activities from 1; line breaks carry no meaning. PSPLIB: titled
+sections, of which ``PRECEDENCE RELATIONS``, ``REQUESTS/DURATIONS`` and ``RESOURCEAVAILABILITIES``
+count.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ import re
 from collections.abc import Sequence
 
 from optbench.model.formats.classical import Project
-from optbench.model.formats.text import MisfitError, Numbers, Row, check_pools, check_size, parse_whole_number, shorten
+from optbench.model.formats.text import (
+    MisfitError,
+    Numbers,
+    Row,
+    check_pools,
+    check_size,
+    parse_whole_number,
+    shorten,
+)
 
 # ``jobnr. mode duration  R 1  R 2``, ``R 1  R 2``, and the rule below.
 TABLE_HEAD = re.compile(r"jobnr\b|[RND]\s*\d|---")
@@ -45,7 +54,9 @@ def parse_patterson(text: str) -> Project:
     return Project(capacities, durations, requirements, edges)
 
 
-def edges_from(line: int, activity: int, successors: Sequence[int], size: int) -> list[tuple[int, int]]:
+def edges_from(
+    line: int, activity: int, successors: Sequence[int], size: int
+) -> list[tuple[int, int]]:
     """Edges to the successors, which are numbered from 1."""
     who = f"activity {activity + 1}"
     for successor in successors:
@@ -157,7 +168,9 @@ def check_single(line: int, mode: int) -> None:
 def write_patterson(project: Project) -> str:
     successors = successor_lists(project)
     lines = [f"{len(successors)} {len(project.capacities)}", " ".join(map(str, project.capacities))]
-    for duration, needs, later in zip(project.durations, project.requirements, successors, strict=True):
+    for duration, needs, later in zip(
+        project.durations, project.requirements, successors, strict=True
+    ):
         lines.append(" ".join(map(str, [duration, *needs, len(later), *later])))
     return "\n".join(lines) + "\n"
 
@@ -175,11 +188,19 @@ def write_psplib(project: Project) -> str:
     rule, heads = "*" * 72, "  ".join(f"R {r + 1}" for r in range(num_resources))
     lines = [rule, f"jobs (incl. supersource/sink ):  {len(successors)}", "RESOURCES"]
     lines += [f"  - renewable                 :  {num_resources}   R"]
-    lines += ["  - nonrenewable              :  0   N", "  - doubly constrained        :  0   D", rule]
+    lines += [
+        "  - nonrenewable              :  0   N",
+        "  - doubly constrained        :  0   D",
+        rule,
+    ]
     lines += ["PRECEDENCE RELATIONS:", "jobnr.    #modes  #successors   successors"]
-    lines += [" ".join(map(str, [i + 1, 1, len(later), *later])) for i, later in enumerate(successors)]
+    lines += [
+        " ".join(map(str, [i + 1, 1, len(later), *later])) for i, later in enumerate(successors)
+    ]
     lines += [rule, "REQUESTS/DURATIONS:", f"jobnr. mode duration  {heads}", "-" * 72]
-    for i, (duration, needs) in enumerate(zip(project.durations, project.requirements, strict=True), start=1):
+    for i, (duration, needs) in enumerate(
+        zip(project.durations, project.requirements, strict=True), start=1
+    ):
         lines.append(" ".join(map(str, [i, 1, duration, *needs])))
     lines += [rule, "RESOURCEAVAILABILITIES:", heads, " ".join(map(str, project.capacities)), rule]
     return "\n".join(lines) + "\n"

@@ -39,7 +39,9 @@ def content_lines(text: str) -> Iterator[tuple[int, str]]:
                 yield number, content
 
 
-def header_and_lines(lines: Iterable[tuple[int, str]]) -> tuple[int, list[str], list[tuple[int, str]]]:
+def header_and_lines(
+    lines: Iterable[tuple[int, str]],
+) -> tuple[int, list[str], list[tuple[int, str]]]:
     """The first line's number and tokens, and the lines after it."""
     found = list(lines)
     if not found:
@@ -63,7 +65,9 @@ def parse_whole_number(line: int, token: str, lowest: int = 0) -> int:
     if token.startswith("-") or value < lowest:
         raise MisfitError(line, f"{shorten(token)} is below {lowest}")
     if value > MAX_NUMBER:
-        raise MisfitError(line, f"{shorten(token)} is above {MAX_NUMBER:,}, the largest number allowed")
+        raise MisfitError(
+            line, f"{shorten(token)} is above {MAX_NUMBER:,}, the largest number allowed"
+        )
     return value
 
 
@@ -92,10 +96,14 @@ def check_length(lines: Sequence[tuple[int, str]], expected: int, what: str) -> 
     """Check the number of lines that the header promises."""
     if len(lines) < expected:
         at = lines[-1][0] if lines else 1
-        why = f"the file ends after {len(lines):,} of {expected:,} lines; the header promises {what}"
+        why = (
+            f"the file ends after {len(lines):,} of {expected:,} lines; the header promises {what}"
+        )
         raise MisfitError(at, why, HEADER_ONLY)
     if len(lines) > expected:
-        raise MisfitError(lines[expected][0], f"one line too many; the header promises {what}", HEADER_ONLY)
+        raise MisfitError(
+            lines[expected][0], f"one line too many; the header promises {what}", HEADER_ONLY
+        )
 
 
 def check_pools(line: int, what: str, count: int) -> None:
@@ -108,7 +116,9 @@ class Numbers:
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = []
-        self._lines = array("I")  # The line of each token; a list would take more memory than the tokens.
+        self._lines = array(
+            "I"
+        )  # The line of each token; a list would take more memory than the tokens.
         self._next = 0
         for number, line in content_lines(text):
             tokens = line.split()
@@ -134,5 +144,8 @@ class Numbers:
     def take_row(self, count: int, what: str) -> list[int]:
         """Take ``count`` numbers; more than the rest of the file holds are refused first."""
         if count > self.left:
-            raise MisfitError(self.line, f"{count:,} numbers should follow for {what}, the file holds {self.left:,} more")
+            raise MisfitError(
+                self.line,
+                f"{count:,} numbers should follow for {what}, the file holds {self.left:,} more",
+            )
         return [self.take(what) for _ in range(count)]

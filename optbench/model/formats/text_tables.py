@@ -33,7 +33,11 @@ class TextTable:
     def rows(self, which: Bools) -> TextTable:
         """Only these rows."""
         at = np.flatnonzero(which).tolist()
-        return TextTable(self.where, {name: [column[i] for i in at] for name, column in self.columns.items()}, self.line[at])
+        return TextTable(
+            self.where,
+            {name: [column[i] for i in at] for name, column in self.columns.items()},
+            self.line[at],
+        )
 
     def filled(self, name: str) -> Bools:
         """Rows in which a column is not empty."""
@@ -50,7 +54,10 @@ class TextTable:
             raise self.wrong(row, f"{name} {said}; it must be a number") from None
         bad = np.flatnonzero(~(np.isfinite(out) & (out >= least)))
         if len(bad):
-            raise self.wrong(int(bad[0]), f"{name} is {shorten(values[bad[0]])}; it must be finite and at least {least:g}")
+            raise self.wrong(
+                int(bad[0]),
+                f"{name} is {shorten(values[bad[0]])}; it must be finite and at least {least:g}",
+            )
         return out
 
     def whole(self, name: str) -> Ints:
@@ -58,7 +65,10 @@ class TextTable:
         out = self.numbers(name)
         bad = np.flatnonzero(out != np.floor(out))
         if len(bad):
-            raise self.wrong(int(bad[0]), f"{name} is {shorten(self.columns[name][bad[0]])}; it must be a whole number")
+            raise self.wrong(
+                int(bad[0]),
+                f"{name} is {shorten(self.columns[name][bad[0]])}; it must be a whole number",
+            )
         return out.astype(np.int64)
 
     def in_order(self, name: str) -> Floats:
@@ -67,7 +77,13 @@ class TextTable:
         back = np.flatnonzero(np.diff(out) < 0)
         if len(back):
             row = int(back[0]) + 1
-            raise self.wrong(row, f"{name} is {out[row]:.10g}, after {out[row - 1]:.10g}; arrivals must stand in order of time")
+            raise self.wrong(
+                row,
+                (
+                    f"{name} is {out[row]:.10g}, after {out[row - 1]:.10g}; arrivals must stand in "
+                    "order of time"
+                ),
+            )
         return out
 
     def choices(self, name: str, known: Mapping[str, int]) -> Ints:
@@ -76,11 +92,15 @@ class TextTable:
         bad = next((i for i, value in enumerate(values) if value not in known), None)
         if bad is not None:
             said = f"is {shorten(values[bad])}" if values[bad] else "is empty"
-            raise self.wrong(bad, f"{name} {said}; {nearest(values[bad], [word for word in known if word])}")
+            raise self.wrong(
+                bad, f"{name} {said}; {nearest(values[bad], [word for word in known if word])}"
+            )
         return np.array([known[value] for value in values], dtype=np.int64)
 
 
-def read_table(text: str, where: str, separator: str = ",", names: Sequence[str] | None = None) -> TextTable:
+def read_table(
+    text: str, where: str, separator: str = ",", names: Sequence[str] | None = None
+) -> TextTable:
     """The table in a text; ``names`` are those of its columns where the text has no header."""
     try:
         read = csv.reader(io.StringIO(text), delimiter=separator)
@@ -97,9 +117,13 @@ def read_table(text: str, where: str, separator: str = ",", names: Sequence[str]
         raise FileFormatError(f"{where}: no row but the header")
     for number, row in rows:
         if len(row) != len(names):
-            raise FileFormatError(f"{where}, line {number}: {len(row)} fields, where there are {len(names)} columns")
+            raise FileFormatError(
+                f"{where}, line {number}: {len(row)} fields, where there are {len(names)} columns"
+            )
     line = np.array([number for number, _ in rows], dtype=np.int64)
-    return TextTable(where, {name: [row[k] for _, row in rows] for k, name in enumerate(names)}, line)
+    return TextTable(
+        where, {name: [row[k] for _, row in rows] for k, name in enumerate(names)}, line
+    )
 
 
 def require_columns(table: TextTable, needed: Sequence[str], allowed: str) -> None:
@@ -107,7 +131,10 @@ def require_columns(table: TextTable, needed: Sequence[str], allowed: str) -> No
     for name in needed:
         if name not in table.columns:
             there = ", ".join(list(table.columns)[:12])
-            raise FileFormatError(f"{table.where}: column {name!r} is missing; {allowed}. There are: {shorten(there)[1:-1]}")
+            raise FileFormatError(
+                f"{table.where}: column {name!r} is missing; {allowed}. There are: "
+                f"{shorten(there)[1:-1]}"
+            )
 
 
 def _is_number(value: str) -> bool:

@@ -19,7 +19,11 @@ def edges_of(workflow: Workflow, findings: Findings) -> tuple[list[int], list[in
             for other in names:
                 j = index.get(other, -1)
                 if j < 0 or j == i:
-                    what = "dependencies on tasks that are not there" if j < 0 else "dependencies of a task on itself"
+                    what = (
+                        "dependencies on tasks that are not there"
+                        if j < 0
+                        else "dependencies of a task on itself"
+                    )
                     findings.add("dropped", what, f"{shorten(task.id)}: {shorten(other)}")
                     continue
                 edge = (j, i) if bit == 1 else (i, j)

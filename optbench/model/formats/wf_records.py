@@ -1,8 +1,10 @@
-"""WfFormat, the JSON of WfCommons, into records: versions 1.5 and 1.6 (specification and execution), and the flat 1.2 to 1.4.
+"""WfFormat, the JSON of WfCommons, into records: versions 1.5 and 1.6 (specification and
+execution), and the flat 1.2 to 1.4.
 
-Flat files name the same things differently (``jobs`` or ``tasks``, ``runtime``, ``cores``, ``files`` with a ``link``), and their
-tasks refer to each other by name: a reference is looked up among the ids first and the names second. Properties that are not
-read are allowed, as the format allows them; those that are read must have their type, and an error names place and value.
+Flat files name the same things differently (``jobs`` or ``tasks``, ``runtime``, ``cores``,
+``files`` with a ``link``), and their tasks refer to each other by name: a reference is looked up
+among the ids first and the names second. Properties that are not read are allowed, as the format
+allows them; those that are read must have their type, and an error names place and value.
 """
 
 from __future__ import annotations
@@ -71,19 +73,25 @@ class Workflow:
 
 def is_wfformat(data: Any) -> bool:
     """Whether a JSON value is WfFormat: it has a workflow, and no key ``format``."""
-    return isinstance(data, dict) and "format" not in data and isinstance(data.get("workflow"), dict)
+    return (
+        isinstance(data, dict) and "format" not in data and isinstance(data.get("workflow"), dict)
+    )
 
 
 def read_workflow(data: Any, findings: Findings) -> Workflow:
     data = table(data, "the file")
     version = data.get("schemaVersion", "(none)")
     if not isinstance(version, str) or version not in VERSIONS:
-        findings.add("warnings", f"schemaVersion {shorten(str(version))} is not one of {', '.join(VERSIONS)}")
+        findings.add(
+            "warnings", f"schemaVersion {shorten(str(version))} is not one of {', '.join(VERSIONS)}"
+        )
     workflow = table(data.get("workflow"), "workflow")
     if "specification" in workflow:
         return read_nested_workflow(str(version), workflow, findings)
     if "tasks" not in workflow and "jobs" not in workflow:
-        raise FileFormatError("workflow has neither 'specification' (versions 1.5 on) nor 'tasks' (before)")
+        raise FileFormatError(
+            "workflow has neither 'specification' (versions 1.5 on) nor 'tasks' (before)"
+        )
     return read_flat_workflow(str(version), workflow, findings)
 
 
@@ -101,14 +109,18 @@ def read_nested_workflow(version: str, workflow: dict[str, Any], findings: Findi
             outputs=texts(row, "outputFiles", where),
         )
         if task.id in tasks:
-            raise FileFormatError(f"{where}.id is {shorten(task.id)}, the id of an earlier task; ids must differ")
+            raise FileFormatError(
+                f"{where}.id is {shorten(task.id)}, the id of an earlier task; ids must differ"
+            )
         tasks[task.id] = task
     sizes: dict[str, float] = {}
     if "files" in specification:
         for where, row in rows(specification, "files", "workflow.specification", least=0):
             name = text_of(row, "id", where)
             if name in sizes:
-                findings.add("warnings", "files that stand twice; the first size is taken", shorten(name))
+                findings.add(
+                    "warnings", "files that stand twice; the first size is taken", shorten(name)
+                )
             sizes.setdefault(name, number(row, SIZE, where, required=True) or 0.0)
     if "execution" not in workflow:
         return Workflow(version, list(tasks.values()), sizes, [], None, None, False)
@@ -117,14 +129,26 @@ def read_nested_workflow(version: str, workflow: dict[str, Any], findings: Findi
     for where, row in rows(execution, "tasks", "workflow.execution"):
         name = text_of(row, "id", where)
         if name not in tasks:
-            findings.add("dropped", "executions of tasks that the specification does not have", f"{where}: {shorten(name)}")
+            findings.add(
+                "dropped",
+                "executions of tasks that the specification does not have",
+                f"{where}: {shorten(name)}",
+            )
         elif name in recorded:
             findings.add("dropped", "further executions of one task", f"{where}: {shorten(name)}")
         else:
             recorded.add(name)
             read_execution(tasks[name], row, where, findings)
     makespan = number(execution, ("makespanInSeconds",), "workflow.execution")
-    return Workflow(version, list(tasks.values()), sizes, machines_of(execution, findings), makespan, started(execution), True)
+    return Workflow(
+        version,
+        list(tasks.values()),
+        sizes,
+        machines_of(execution, findings),
+        makespan,
+        started(execution),
+        True,
+    )
 
 
 def read_flat_workflow(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
@@ -146,7 +170,9 @@ def read_flat_workflow(version: str, workflow: dict[str, Any], findings: Finding
         if task.id in ids:
             task.id = name
         if task.id in ids:
-            raise FileFormatError(f"{where}.name is {shorten(name)}, which an earlier task has too; tasks must differ")
+            raise FileFormatError(
+                f"{where}.name is {shorten(name)}, which an earlier task has too; tasks must differ"
+            )
         ids.add(task.id)
         read_execution(task, row, where, findings)
         if "files" in row:
@@ -155,10 +181,14 @@ def read_flat_workflow(version: str, workflow: dict[str, Any], findings: Finding
                 size = number(entry, SIZE, place)
                 if size is not None:
                     sizes.setdefault(file, size)
-                (task.inputs if str(entry.get("link", "")).lower() == "input" else task.outputs).append(file)
+                (
+                    task.inputs if str(entry.get("link", "")).lower() == "input" else task.outputs
+                ).append(file)
         tasks.append(task)
     makespan = number(workflow, ("makespanInSeconds", "makespan"), "workflow")
-    return Workflow(version, tasks, sizes, machines_of(workflow, findings), makespan, started(workflow), True)
+    return Workflow(
+        version, tasks, sizes, machines_of(workflow, findings), makespan, started(workflow), True
+    )
 
 
 def read_execution(task: TaskRecord, row: dict[str, Any], where: str, findings: Findings) -> None:
@@ -171,12 +201,20 @@ def read_execution(task: TaskRecord, row: dict[str, Any], where: str, findings: 
     if row.get("machine") is not None:
         names.append(text_of(row, "machine", where))
     if len(names) > 1:
-        findings.add("warnings", "tasks on several machines; the first is taken", f"{where}: {shorten(task.id)}")
+        findings.add(
+            "warnings",
+            "tasks on several machines; the first is taken",
+            f"{where}: {shorten(task.id)}",
+        )
     task.machine = names[0] if names else None
     if row.get("executedAt") is not None:
         task.started_at = epoch_s(row["executedAt"])
         if task.started_at is None:
-            findings.add("warnings", "executedAt that is no ISO 8601 time", f"{where}: {shorten(str(row['executedAt']))}")
+            findings.add(
+                "warnings",
+                "executedAt that is no ISO 8601 time",
+                f"{where}: {shorten(str(row['executedAt']))}",
+            )
 
 
 def machines_of(parent: dict[str, Any], findings: Findings) -> list[MachineRecord]:
@@ -186,7 +224,10 @@ def machines_of(parent: dict[str, Any], findings: Findings) -> list[MachineRecor
     for where, row in rows(parent, "machines", "execution", least=0):
         name = text_of(row, "nodeName", where)
         cpu = table(row["cpu"], f"{where}.cpu") if row.get("cpu") is not None else {}
-        cores, speed = number(cpu, ("coreCount", "count"), f"{where}.cpu"), number(cpu, ("speedInMHz", "speed"), f"{where}.cpu")
+        cores, speed = (
+            number(cpu, ("coreCount", "count"), f"{where}.cpu"),
+            number(cpu, ("speedInMHz", "speed"), f"{where}.cpu"),
+        )
         if name in out:
             findings.add("warnings", "machines that stand twice; the first is taken", shorten(name))
         out.setdefault(name, MachineRecord(name, int(cores) if cores else None, speed or None))
@@ -203,7 +244,11 @@ def epoch_s(value: Any) -> float | None:
         return None
     try:
         moment = datetime.fromisoformat(value)
-        return moment.timestamp() if moment.tzinfo is not None else moment.replace(tzinfo=UTC).timestamp()
+        return (
+            moment.timestamp()
+            if moment.tzinfo is not None
+            else moment.replace(tzinfo=UTC).timestamp()
+        )
     except (ValueError, OverflowError):
         return None
 
@@ -214,7 +259,9 @@ def table(value: Any, where: str) -> dict[str, Any]:
     return value
 
 
-def rows(parent: dict[str, Any], key: str, where: str, least: int = 1) -> Iterator[tuple[str, dict[str, Any]]]:
+def rows(
+    parent: dict[str, Any], key: str, where: str, least: int = 1
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a list, with their places."""
     value = parent.get(key)
     if not isinstance(value, list) or len(value) < least:
@@ -241,7 +288,9 @@ def texts(row: dict[str, Any], key: str, where: str) -> list[str]:
     return list(dict.fromkeys(value))
 
 
-def number(row: dict[str, Any], keys: tuple[str, ...], where: str, required: bool = False) -> float | None:
+def number(
+    row: dict[str, Any], keys: tuple[str, ...], where: str, required: bool = False
+) -> float | None:
     """A number from 0 to MAX_VALUE under the first key that is there."""
     key = next((key for key in keys if row.get(key) is not None), None)
     if key is None:

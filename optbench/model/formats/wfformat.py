@@ -1,18 +1,21 @@
 """A recorded workflow as an instance in seconds, and the recorded schedule.
 
-A machine is a place with one pool, its cores; a task needs ``coreCount`` of them (rounded up) and may run on every machine that
-has as many. With u the recorded runtime, s the clock rate of the machine it ran on, and s_m that of machine m,
+A machine is a place with one pool, its cores; a task needs ``coreCount`` of them (rounded up) and
+may run on every machine that has as many. With u the recorded runtime, s the clock rate of the
+machine it ran on, and s_m that of machine m,
 
     time on m = u · s / s_m         u where one of the two rates is not known
     energy    = the recorded energy (or average power × u) at the recorded rate: power is the same on every machine
 
-Tasks with the same cores, rate and power share a kind. With a profile for the machines (type ``machine``, or a machine's own
-name), a machine is one device of it: there is a mode per clock f, r(f) = T(1, f) / T(1, f₁) times as long as at the top clock
-f₁, and k of C cores draw k / C of P(f); a recorded power replaces that of the top clock, and scales with P(f) / P(f₁).
+Tasks with the same cores, rate and power share a kind. With a profile for the machines (type
+``machine``, or a machine's own name), a machine is one device of it: there is a mode per clock f,
+r(f) = T(1, f) / T(1, f₁) times as long as at the top clock f₁, and k of C cores draw k / C of P(f);
+a recorded power replaces that of the top clock, and scales with P(f) / P(f₁).
 
-An edge carries the files that the parent writes and the child reads. Machines are joined by links that take no time: recorded
-runtimes include their transfers. Input files without a producer are not modelled. The schedule on record needs ``executedAt`` of
-every task (version 1.6 has it); time 0 is the earliest of these.
+An edge carries the files that the parent writes and the child reads. Machines are joined by links
+that take no time: recorded runtimes include their transfers. Input files without a producer are not
+modelled. The schedule on record needs ``executedAt`` of every task (version 1.6 has it); time 0 is
+the earliest of these.
 """
 
 from __future__ import annotations
@@ -89,11 +92,20 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
     machines = machines_of(workflow, options, findings)
     at = {machine.name: m for m, machine in enumerate(machines)}
     kinds: dict[RecordedKind, int] = {}
-    kind = [kinds.setdefault(kind_of(task, machines, at, findings), len(kinds)) for task in workflow.tasks]
+    kind = [
+        kinds.setdefault(kind_of(task, machines, at, findings), len(kinds))
+        for task in workflow.tasks
+    ]
     places = sum(len(machine.shape.clocks) if machine.shape else 1 for machine in machines)
-    for what, count, most in (("tasks", len(kind), MAX_PAIRS), ("kinds of task", len(kinds), MAX_MODES)):
+    for what, count, most in (
+        ("tasks", len(kind), MAX_PAIRS),
+        ("kinds of task", len(kinds), MAX_MODES),
+    ):
         if count * places > most:
-            raise FileFormatError(f"{count:,} {what} on {places:,} machines and clocks; at most {most:,} pairs are allowed")
+            raise FileFormatError(
+                f"{count:,} {what} on {places:,} machines and clocks; at most {most:,} pairs are "
+                "allowed"
+            )
     modes, at_record = modes_of(list(kinds), machines, options)
     ids = [task.id for task in workflow.tasks]
     tasks = plain_tasks(kind, ids, [task.runtime_s or 1.0 for task in workflow.tasks])
@@ -111,21 +123,29 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
         links=Links(*np.zeros((3, len(machines), len(machines)))),
     )
     schedule = schedule_of(workflow, instance, kind, at_record, at, findings) if believed else None
-    return Import(instance, schedule, findings.report("wfformat", figures(workflow, instance, schedule)))
+    return Import(
+        instance, schedule, findings.report("wfformat", figures(workflow, instance, schedule))
+    )
 
 
 def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
     """Check the runtimes: a missing one counts as 0; a file without any cannot be scheduled."""
     missing = [shorten(task.id) for task in workflow.tasks if task.runtime_s is None]
     if len(missing) == len(workflow.tasks):
-        why = "no task has a runtimeInSeconds" if workflow.executed else "workflow.execution is missing"
+        why = (
+            "no task has a runtimeInSeconds"
+            if workflow.executed
+            else "workflow.execution is missing"
+        )
         raise FileFormatError(f"{why}: without run times there is nothing to schedule by")
     findings.add_rows("assumed", "tasks without a runtime take no time", missing)
     coreless = [shorten(task.id) for task in workflow.tasks if task.cores is None]
     findings.add_rows("assumed", "tasks without coreCount use one core", coreless)
 
 
-def drop_implausible_starts(workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings) -> bool:
+def drop_implausible_starts(
+    workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings
+) -> bool:
     """Drop the start times if most dependencies contradict them.
 
     Some tools record the time at which they wrote the file instead."""
@@ -136,8 +156,13 @@ def drop_implausible_starts(workflow: Workflow, source: Sequence[int], target: S
     early, known = int((wait < 0).sum()), int(np.isfinite(wait).sum())
     if 2 * early <= known:
         return True
-    what = f"executedAt of a task lies before the end of its parent in {early:,} of {known:,} dependencies"
-    findings.add("warnings", f"{what}: these are not start times, and there is no recorded schedule")
+    what = (
+        f"executedAt of a task lies before the end of its parent in {early:,} of {known:,} "
+        "dependencies"
+    )
+    findings.add(
+        "warnings", f"{what}: these are not start times, and there is no recorded schedule"
+    )
     for task in tasks:
         task.started_at = None
     return False
@@ -148,7 +173,11 @@ def machines_of(workflow: Workflow, options: ImportOptions, findings: Findings) 
     records = {machine.name: machine for machine in workflow.machines}
     for task in workflow.tasks:
         if task.machine is not None and task.machine not in records:
-            findings.add("assumed", "machines that only tasks name, of unknown size and rate", shorten(task.machine))
+            findings.add(
+                "assumed",
+                "machines that only tasks name, of unknown size and rate",
+                shorten(task.machine),
+            )
             records[task.machine] = MachineRecord(task.machine, None, None)
     if not records:
         findings.add("assumed", "the file names no machine: there is one")
@@ -156,10 +185,16 @@ def machines_of(workflow: Workflow, options: ImportOptions, findings: Findings) 
     if len(records) > MAX_POOLS:
         raise FileFormatError(f"{len(records):,} machines; at most {MAX_POOLS:,} are allowed")
     profiles = options.loaded(findings)
-    given = {name.lower(): count for name, count in (*options.devices_per_node.items(), *options.counts.items())}
+    given = {
+        name.lower(): count
+        for name, count in (*options.devices_per_node.items(), *options.counts.items())
+    }
     known = {MACHINE, *(name.lower() for name in records)}
     for name in sorted((set(profiles) | set(given)) - known):
-        findings.add("warnings", f"the option for {shorten(name)} is not used: name a machine, or {MACHINE!r} for all")
+        findings.add(
+            "warnings",
+            f"the option for {shorten(name)} is not used: name a machine, or {MACHINE!r} for all",
+        )
     used = most_used(workflow, records)
     out = []
     for name, record in records.items():
@@ -178,7 +213,9 @@ def most_used(workflow: Workflow, records: dict[str, MachineRecord]) -> dict[str
     It is at least the number of cores of the machine's largest task."""
     index = {name: m for m, name in enumerate(records)}
     placed = [task for task in workflow.tasks if task.machine is not None or len(records) == 1]
-    which = np.asarray([index[task.machine] if task.machine is not None else 0 for task in placed], dtype=np.int64)
+    which = np.asarray(
+        [index[task.machine] if task.machine is not None else 0 for task in placed], dtype=np.int64
+    )
     cores = np.asarray([cores_needed(task) for task in placed], dtype=np.int64)
     largest = np.zeros(len(records), dtype=np.int64)
     np.maximum.at(largest, which, cores)
@@ -187,7 +224,9 @@ def most_used(workflow: Workflow, records: dict[str, MachineRecord]) -> dict[str
     start = np.asarray([task.started_at for task in placed], dtype=float)
     end = start + np.asarray([task.runtime_s or 0.0 for task in placed], dtype=float)
     busy = end > start
-    peaks = np.maximum(busy_peaks(which[busy], start[busy], end[busy], cores[busy], len(records)), largest)
+    peaks = np.maximum(
+        busy_peaks(which[busy], start[busy], end[busy], cores[busy], len(records)), largest
+    )
     return {name: int(peaks[m]) for name, m in index.items()}
 
 
@@ -195,7 +234,9 @@ def cores_needed(task: TaskRecord) -> int:
     return max(1, math.ceil(task.cores or 1.0))
 
 
-def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], findings: Findings) -> RecordedKind:
+def kind_of(
+    task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], findings: Findings
+) -> RecordedKind:
     """The kind of a task; one that needs more cores than its machine has gets all of them."""
     home = at[task.machine] if task.machine is not None else (0 if len(machines) == 1 else -1)
     cores, only = cores_needed(task), -1
@@ -206,7 +247,11 @@ def kind_of(task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], f
     elif all(machine.cores < cores for machine in machines):
         only = max(range(len(machines)), key=lambda m: machines[m].cores)
         cores = machines[only].cores
-        findings.add("warnings", "tasks with more cores than any machine; they use all of the largest", shorten(task.id))
+        findings.add(
+            "warnings",
+            "tasks with more cores than any machine; they use all of the largest",
+            shorten(task.id),
+        )
     speed = machines[home].speed_mhz if home >= 0 else None
     runtime = task.runtime_s or 0.0
     power = task.power_w
@@ -221,7 +266,9 @@ def tick_of(tasks: Tasks, modes: Modes, workflow: Workflow) -> float:
     """The automatic tick, by the last recorded start and the longest task."""
     starts = [task.started_at for task in workflow.tasks if task.started_at is not None]
     lasts_s = tasks.units * longest_by_kind(modes)[tasks.kind]
-    return automatic_tick_s(max(starts, default=0.0) - min(starts, default=0.0) + float(lasts_s.max(initial=0.0)))
+    return automatic_tick_s(
+        max(starts, default=0.0) - min(starts, default=0.0) + float(lasts_s.max(initial=0.0))
+    )
 
 
 def pools_of(machines: Sequence[Machine]) -> Pools:
@@ -260,7 +307,9 @@ def modes_of(
     return mode_table(names, ptr, rows, needs), top
 
 
-def operating_points(kind: RecordedKind, machine: Machine, work: str) -> list[tuple[float, float, float]]:
+def operating_points(
+    kind: RecordedKind, machine: Machine, work: str
+) -> list[tuple[float, float, float]]:
     """Clock, relative time and power of a task on a machine; clocks ascend."""
     shape = machine.shape
     if shape is None:
@@ -269,7 +318,11 @@ def operating_points(kind: RecordedKind, machine: Machine, work: str) -> list[tu
     full_time, full_power = shape.time_per_unit_s(work, 1, top), shape.power_w(work, 1, top)
     base = kind.power_w if kind.power_w is not None else full_power * kind.cores / machine.cores
     return [
-        (clock, shape.time_per_unit_s(work, 1, clock) / full_time, base * shape.power_w(work, 1, clock) / full_power)
+        (
+            clock,
+            shape.time_per_unit_s(work, 1, clock) / full_time,
+            base * shape.power_w(work, 1, clock) / full_power,
+        )
         for clock in shape.clocks
     ]
 
@@ -293,8 +346,13 @@ def schedule_of(
         return None
     started = np.asarray([task.started_at for task in tasks], dtype=float)
     start = started - started.min()
-    mode = [at_record[q, at[task.machine] if task.machine is not None else 0] for q, task in zip(kind, tasks, strict=True)]
-    made = verified_or_repaired(instance, Schedule.of(instance, mode, np.rint(start / instance.tick_s)))
+    mode = [
+        at_record[q, at[task.machine] if task.machine is not None else 0]
+        for q, task in zip(kind, tasks, strict=True)
+    ]
+    made = verified_or_repaired(
+        instance, Schedule.of(instance, mode, np.rint(start / instance.tick_s))
+    )
     if made.segments_moved:
         largest_s = made.largest_move * instance.tick_s
         what = f"starts moved by rounding, by {largest_s:.2g} s at most"
@@ -303,7 +361,9 @@ def schedule_of(
     return made.schedule
 
 
-def figures(workflow: Workflow, instance: Instance, schedule: Schedule | None) -> dict[str, int | float | str]:
+def figures(
+    workflow: Workflow, instance: Instance, schedule: Schedule | None
+) -> dict[str, int | float | str]:
     out: dict[str, int | float | str] = {
         "version": workflow.version,
         "tasks": instance.num_tasks,

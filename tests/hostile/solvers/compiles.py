@@ -25,5 +25,7 @@ class Compiles(ob.Solver):
     def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:
         assert add(1, 2) == 3
         stats = add.stats
-        print(f"loaded {sum(stats.cache_hits.values())}, compiled {sum(stats.cache_misses.values())}")
+        print(
+            f"loaded {sum(stats.cache_hits.values())}, compiled {sum(stats.cache_misses.values())}"
+        )
         return honest(instance)

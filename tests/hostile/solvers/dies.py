@@ -16,9 +16,13 @@ from ._everything import EVERYTHING
 
 @dataclass(frozen=True)
 class Dies(ob.Solver):
-    """A segmentation fault, an abort, an exit that looks like success, an interrupt that nobody sent, endless recursion."""
+    """A segmentation fault, an abort, an exit that looks like success, an interrupt that nobody
+    sent, endless recursion.
+    """
 
-    how: Literal["segfault", "abort", "os_exit", "sys_exit", "interrupt", "recursion", "exception"] = "segfault"
+    how: Literal[
+        "segfault", "abort", "os_exit", "sys_exit", "interrupt", "recursion", "exception"
+    ] = "segfault"
     supports = EVERYTHING
 
     def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:

@@ -19,7 +19,9 @@ PART = 50 * 10**6
 
 @dataclass(frozen=True)
 class Eats(ob.Solver):
-    """Memory: touched part by part, asked for at once, shared between processes, or taken by a child."""
+    """Memory: touched part by part, asked for at once, shared between processes, or taken by a
+    child.
+    """
 
     how: Literal["touch", "zeros", "bytes", "shared", "child"] = "touch"
     supports = EVERYTHING

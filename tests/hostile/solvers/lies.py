@@ -18,13 +18,24 @@ from ._everything import EVERYTHING
 from ._honest import honest
 
 How = Literal[
-    "nan_objective", "nan_times", "infeasible", "forged", "false_bound", "bound_above_others", "certified", "huge", "link", "pipe"
+    "nan_objective",
+    "nan_times",
+    "infeasible",
+    "forged",
+    "false_bound",
+    "bound_above_others",
+    "certified",
+    "huge",
+    "link",
+    "pipe",
 ]
 
 
 @dataclass(frozen=True)
 class Lies(ob.Solver):
-    """About its objective, its schedule, the verifier, its bound, or about there being an answer at all."""
+    """About its objective, its schedule, the verifier, its bound, or about there being an answer at
+    all.
+    """
 
     how: How = "nan_objective"
     supports = EVERYTHING
@@ -36,7 +47,11 @@ class Lies(ob.Solver):
             _spoil_results(objective=math.nan, bound=math.nan)
         if self.how == "nan_times":
             _believe_everything()
-            return replace(schedule, start=np.full(len(schedule.task), np.nan), end=np.full(len(schedule.task), np.nan))
+            return replace(
+                schedule,
+                start=np.full(len(schedule.task), np.nan),
+                end=np.full(len(schedule.task), np.nan),
+            )
         if self.how == "infeasible":
             return too_early
         if self.how == "forged":

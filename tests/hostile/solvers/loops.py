@@ -14,7 +14,9 @@ from ._everything import EVERYTHING
 
 @dataclass(frozen=True)
 class Loops(ob.Solver):
-    """An infinite loop: in Python, in compiled code that holds the interpreter, or deaf to signals."""
+    """An infinite loop: in Python, in compiled code that holds the interpreter, or deaf to
+    signals.
+    """
 
     how: Literal["python", "native", "deaf"] = "python"
     supports = EVERYTHING

@@ -23,7 +23,9 @@ MOST = 2000
 
 @dataclass(frozen=True)
 class Spawns(ob.Solver):
-    """A child in a session of its own that outlives its parent, a fork bomb, threads without number or end, busy helpers."""
+    """A child in a session of its own that outlives its parent, a fork bomb, threads without number
+    or end, busy helpers.
+    """
 
     how: Literal["orphan", "bomb", "threads", "thread", "busy", "pool", "lasting"] = "orphan"
     supports = EVERYTHING
@@ -58,13 +60,17 @@ def _orphan() -> None:
 
 
 def _lasting() -> None:
-    """A child in its own session that can be told by its command line, and a parent that goes on."""
+    """A child in its own session that can be told by its command line, and a parent that
+    goes on.
+    """
     code = "import time; time.sleep(300)  # sleeping in its own session"
     subprocess.Popen([sys.executable, "-c", code], start_new_session=True).wait()
 
 
 def _bomb() -> None:
-    """Every process forks on and on, until there have been MOST; they are counted in memory that they share."""
+    """Every process forks on and on, until there have been MOST; they are counted in memory that
+    they share.
+    """
     counter = mmap.mmap(-1, 8)
     while True:
         count = struct.unpack("q", counter[:8])[0]

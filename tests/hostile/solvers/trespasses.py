@@ -14,12 +14,26 @@ import optbench as ob
 from ._everything import EVERYTHING
 from ._honest import honest
 
-How = Literal["open", "append", "truncate", "rename", "remove", "link", "symlink", "chmod", "kill", "close", "flood"]
+How = Literal[
+    "open",
+    "append",
+    "truncate",
+    "rename",
+    "remove",
+    "link",
+    "symlink",
+    "chmod",
+    "kill",
+    "close",
+    "flood",
+]
 
 
 @dataclass(frozen=True)
 class Trespasses(ob.Solver):
-    """Files of others (``victim``, a folder that holds results.jsonl), its parent, its own files, its output."""
+    """Files of others (``victim``, a folder that holds results.jsonl), its parent, its own files,
+    its output.
+    """
 
     how: How = "open"
     victim: str = "/nowhere"
@@ -27,7 +41,11 @@ class Trespasses(ob.Solver):
 
     def solve(self, instance: ob.Instance, run: ob.Run) -> ob.Schedule | None:
         schedule = honest(instance)
-        folder, results, mine = Path(self.victim), Path(self.victim) / "results.jsonl", Path(os.environ["TMPDIR"]) / "mine"
+        folder, results, mine = (
+            Path(self.victim),
+            Path(self.victim) / "results.jsonl",
+            Path(os.environ["TMPDIR"]) / "mine",
+        )
         mine.write_text("may be written")
         if self.how == "open":
             (folder / "new").write_text("trespassed")

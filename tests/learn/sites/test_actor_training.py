@@ -1,4 +1,6 @@
-"""Learning: duals, losses and rewards by hand, a plant on which the best is plain, and a training that is stopped and goes on."""
+"""Learning: duals, losses and rewards by hand, a plant on which the best is plain, and a training
+that is stopped and goes on.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,15 @@ def small(seed: int) -> Instance:
 
 
 def quick(**more: object) -> SiteTraining:
-    given = {"decisions": 1200, "envs": 4, "steps": 25, "updates": 4, "batch": 64, "calibrate": 3, "budgets_s": (1000.0, 3000.0)}
+    given = {
+        "decisions": 1200,
+        "envs": 4,
+        "steps": 25,
+        "updates": 4,
+        "batch": 64,
+        "calibrate": 3,
+        "budgets_s": (1000.0, 3000.0),
+    }
     return SiteTraining(**(given | more))  # type: ignore[arg-type]
 
 
@@ -48,7 +58,12 @@ def test_a_clipped_dual_can_never_fall_a_signed_one_can() -> None:
     assert clipped.update(cost=3.0, threshold=2.0) == 1.5
     assert clipped.update(cost=0.0, threshold=2.0) == 1.5
     projected = ProjectedDual(1.0, rate=0.5)
-    assert [projected.update(cost=c, threshold=2.0) for c in (3.0, 2.5, 1.0, 0.0)] == [1.5, 1.75, 1.25, 0.25]
+    assert [projected.update(cost=c, threshold=2.0) for c in (3.0, 2.5, 1.0, 0.0)] == [
+        1.5,
+        1.75,
+        1.25,
+        0.25,
+    ]
     assert projected.update(cost=0.0, threshold=2.0) == 0.0
     # e = (1 − 2) / 2 = −0.5: the logarithm falls by 0.05.
     assert signed.update(cost=1.0, threshold=2.0) == pytest.approx(10.0 * np.exp(-0.05))
@@ -63,14 +78,18 @@ def test_a_signed_dual_finds_the_price_of_a_budget() -> None:
 
 
 def test_quantile_loss_by_hand() -> None:
-    """Errors 0.5 and 2 against one sample: Huber 0.125 and 1.5, weighed by the shares 1/4 and 3/4 of two quantiles."""
+    """Errors 0.5 and 2 against one sample: Huber 0.125 and 1.5, weighed by the shares 1/4 and 3/4
+    of two quantiles.
+    """
     found, wanted = torch.tensor([[0.5, -1.0]]), torch.tensor([[1.0]])
     assert float(quantile_loss(found, wanted)) == pytest.approx(0.25 * 0.125 + 0.75 * 1.5)
     assert float(quantile_loss(torch.tensor([[3.0]]), wanted)) == pytest.approx(1.5)
 
 
 def test_what_is_masked_has_no_chance() -> None:
-    pi = masked_log_softmax(torch.tensor([[5.0, 0.0, 0.0]]), torch.tensor([[False, True, True]])).exp()
+    pi = masked_log_softmax(
+        torch.tensor([[5.0, 0.0, 0.0]]), torch.tensor([[False, True, True]])
+    ).exp()
     assert pi[0].tolist() == pytest.approx([0.0, 0.5, 0.5])
 
 
@@ -85,14 +104,27 @@ def test_replay_forgets_the_oldest() -> None:
 def test_rewards_by_hand() -> None:
     measured = np.zeros((1, 1, NUM_MEASURED))
     for column, value in (
-        (REGRET_J, 2.0), (UNITS, 30.0), (WAITED_S, 0.0), (SERVICE_S, 1600.0), (ENERGY_J, 9.0), (DEVICES, 2.0), (LONGEST, 60.0),
-    ):  # fmt: skip
+        (REGRET_J, 2.0),
+        (UNITS, 30.0),
+        (WAITED_S, 0.0),
+        (SERVICE_S, 1600.0),
+        (ENERGY_J, 9.0),
+        (DEVICES, 2.0),
+        (LONGEST, 60.0),
+    ):
         measured[0, 0, column] = value
     corrected = SiteTrainer([small(1000)], quick())
-    assert corrected.rewards(measured)[0, 0] == pytest.approx(-10.0 * 30.0 * 2.0 / (corrected.mean_units * corrected.least_j))
+    assert corrected.rewards(measured)[0, 0] == pytest.approx(
+        -10.0 * 30.0 * 2.0 / (corrected.mean_units * corrected.least_j)
+    )
     paper = SiteTrainer([small(1000)], quick(mode="paper"))
     full = paper.settings
-    assert (full.network, full.hidden, full.replay, full.dual) == ("flat", 256, 200_000, "projected")
+    assert (full.network, full.hidden, full.replay, full.dual) == (
+        "flat",
+        256,
+        200_000,
+        "projected",
+    )
     assert (full.learning_rate, corrected.settings.learning_rate) == (3e-4, 1e-3)
     assert paper.rewards(measured)[0, 0] == pytest.approx(-9.0 + 0.05 / 2.0)
     paper.multipliers["latency"].value, paper.multipliers["queue"].value = 0.01, 0.1
@@ -100,9 +132,13 @@ def test_rewards_by_hand() -> None:
 
 
 def test_training_finds_what_is_plainly_best() -> None:
-    """Two quiet sites: regrets fall to a fraction of those of a network that has learned nothing."""
+    """Two quiet sites: regrets fall to a fraction of those of a network that has learned
+    nothing.
+    """
     instances = [small(1000 + k) for k in range(4)]
-    trainer = SiteTrainer(instances, quick(decisions=5000, gamma=0.5, updates=6, target_entropy=0.1))
+    trainer = SiteTrainer(
+        instances, quick(decisions=5000, gamma=0.5, updates=6, target_entropy=0.1)
+    )
     first = mean_regret(trainer)
     while trainer.rolled < trainer.settings.rolls:
         trainer.round()
@@ -113,7 +149,9 @@ def mean_regret(trainer: SiteTrainer) -> float:
     for b in range(len(trainer.fleet)):
         trainer.fleet.set_price(b, 5.0)
     measured = trainer.fleet.roll(trainer.pilot, 200, np.random.default_rng(7)).measured
-    return float((measured[:, :, REGRET_J] * measured[:, :, UNITS]).sum() / measured[:, :, UNITS].sum())
+    return float(
+        (measured[:, :, REGRET_J] * measured[:, :, UNITS]).sum() / measured[:, :, UNITS].sum()
+    )
 
 
 @pytest.mark.parametrize("mode", ["corrected", "paper"])
@@ -142,7 +180,9 @@ def test_a_training_that_is_stopped_goes_on(tmp_path: Path) -> None:
     assert not second.interrupted and rounds == [10, 20, 25]
     assert second.about["decisions"] == 2500 and not (tmp_path / "a.safetensors.state").exists()
     finished = output.read_bytes()
-    with pytest.raises(ParameterError, match=r"a\.safetensors is the checkpoint of a finished training; --fresh"):
+    with pytest.raises(
+        ParameterError, match=r"a\.safetensors is the checkpoint of a finished training; --fresh"
+    ):
         solver.train(TrainingRun(problems, output, settings, [SMALL]))
     assert output.read_bytes() == finished
 
@@ -152,9 +192,14 @@ def test_the_state_of_another_training_is_left_alone(tmp_path: Path) -> None:
     stop.set()
     train_sites([small(1000)], quick(gamma=0.9), names=[SMALL], kept=kept, stop=stop)
     before = kept.read_bytes()
-    others = ((quick(gamma=0.8), [SMALL], "another settings"), (quick(gamma=0.9), ["geo_dc"], "another trained on"))
+    others = (
+        (quick(gamma=0.8), [SMALL], "another settings"),
+        (quick(gamma=0.9), ["geo_dc"], "another trained on"),
+    )
     for settings, names, words in others:
-        with pytest.raises(ParameterError, match=rf"(?s)a\.state is the state of a training with {words}.*--fresh"):
+        with pytest.raises(
+            ParameterError, match=rf"(?s)a\.state is the state of a training with {words}.*--fresh"
+        ):
             train_sites([small(1000)], settings, names=names, kept=kept)
     assert kept.read_bytes() == before
     kept.write_bytes(before[:300])
@@ -179,8 +224,12 @@ def test_actor_and_critics_of_the_paper_share_their_encoder() -> None:
 
 
 def test_the_papers_network_is_run_at_the_price_it_learned_at() -> None:
-    """It learns beside multipliers that are not seen: the price among its inputs is nothing, then and later."""
-    made = train_sites([small(1000)], quick(mode="paper", decisions=100, hidden=8, batch=16)).checkpoint
+    """It learns beside multipliers that are not seen: the price among its inputs is nothing, then
+    and later.
+    """
+    made = train_sites(
+        [small(1000)], quick(mode="paper", decisions=100, hidden=8, batch=16)
+    ).checkpoint
     trainer = SiteTrainer([small(1000)], quick(mode="paper", hidden=8))
     seen = []
     for price_w in (float(trainer.prices[0]), made.price_w(1490.0)):

@@ -9,10 +9,15 @@ from optbench.plugins.discovery import load_solver
 
 
 def two_sites() -> Instance:
-    """One cheap device and one dear one, a second away; two jobs a tenth of a second apart, ten seconds of work each."""
+    """One cheap device and one dear one, a second away; two jobs a tenth of a second apart, ten
+    seconds of work each.
+    """
     m = ob.Model("ways", time="seconds")
     cheap, dear = m.pool("cheap"), m.pool("dear")
-    modes = [m.mode(cheap, time_s=10, energy_j=100, clock=1.0), m.mode(dear, time_s=10, energy_j=200, clock=1.0)]
+    modes = [
+        m.mode(cheap, time_s=10, energy_j=100, clock=1.0),
+        m.mode(dear, time_s=10, energy_j=200, clock=1.0),
+    ]
     m.tasks([1.0, 1.0], modes=modes, release_s=[0.0, 0.1])
     m.minimize(energy_j=1.0)
     return with_stream(m.build(), latency_s=1.0)

@@ -31,7 +31,9 @@ PATTERSON = "4 2\n3 1\n0 0 0 2 2 3\n5 2 1 1\n4\n2 1 0 1 4\n0 0 0 0\n"
 def modes_of(instance: Instance) -> list[list[tuple[int, int]]]:
     """(primary pool, duration) alternatives per task."""
     pairs = instance.pairs
-    rows = list(zip(instance.modes.primary[pairs.mode].tolist(), pairs.duration.tolist(), strict=True))
+    rows = list(
+        zip(instance.modes.primary[pairs.mode].tolist(), pairs.duration.tolist(), strict=True)
+    )
     return [rows[pairs.ptr[i] : pairs.ptr[i + 1]] for i in range(instance.num_tasks)]
 
 
@@ -41,7 +43,12 @@ def test_taillard_and_standard_are_the_same_shop() -> None:
     assert modes_of(a) == [[(1, 5)], [(0, 1)], [(2, 4)], [(2, 2)], [(1, 2)], [(0, 3)]]
     assert a.hash == b.hash
     assert a.pools.names == ("m0", "m1", "m2")
-    assert list(zip(a.edges.source.tolist(), a.edges.target.tolist(), strict=True)) == [(0, 1), (1, 2), (3, 4), (4, 5)]
+    assert list(zip(a.edges.source.tolist(), a.edges.target.tolist(), strict=True)) == [
+        (0, 1),
+        (1, 2),
+        (3, 4),
+        (4, 5),
+    ]
 
 
 def test_flexible() -> None:
@@ -64,7 +71,9 @@ def test_patterson() -> None:
     modes = instance.modes
     needs = [
         dict(zip(modes.req_pool[a:b].tolist(), modes.req_count[a:b].tolist(), strict=True))
-        for a, b in zip(modes.req_ptr[instance.pairs.mode], modes.req_ptr[instance.pairs.mode + 1], strict=True)
+        for a, b in zip(
+            modes.req_ptr[instance.pairs.mode], modes.req_ptr[instance.pairs.mode + 1], strict=True
+        )
     ]
     assert needs == [{}, {0: 2, 1: 1}, {0: 1}, {}], "dummies need no pool"
     assert instance.edges.source.tolist() == [0, 0, 1, 2]
@@ -72,7 +81,9 @@ def test_patterson() -> None:
 
 
 def test_psplib() -> None:
-    """The heads of the tables begin like their rows must not; ``#`` is no comment here, the horizon is not used."""
+    """The heads of the tables begin like their rows must not; ``#`` is no comment here, the horizon
+    is not used.
+    """
     text = """****
 file with basedata            : hand.bas
 jobs (incl. supersource/sink ):  4
@@ -111,12 +122,16 @@ RESOURCEAVAILABILITIES:
 
 
 def test_psplib_as_another_reader_sees_it(tmp_path: Path) -> None:
-    psplib = pytest.importorskip("psplib", reason="the reader to compare with comes with the bench extra")
+    psplib = pytest.importorskip(
+        "psplib", reason="the reader to compare with comes with the bench extra"
+    )
     path = tmp_path / "p.sm"
     path.write_text(originals()["psplib"])
     other, ours = psplib.parse(path, instance_format="psplib"), load(path)
     assert [resource.capacity for resource in other.resources] == ours.pools.count.tolist()
-    assert [activity.modes[0].duration for activity in other.activities] == ours.pairs.duration.tolist()
+    assert [
+        activity.modes[0].duration for activity in other.activities
+    ] == ours.pairs.duration.tolist()
     edges = [(i, j) for i, activity in enumerate(other.activities) for j in activity.successors]
     assert edges == list(zip(ours.edges.source.tolist(), ours.edges.target.tolist(), strict=True))
     needs = np.zeros((ours.num_tasks, ours.num_pools), dtype=int)
@@ -134,7 +149,11 @@ SM = originals()["psplib"]
     [
         ("jobshop", "2 2\n0 1 1 2\n0 1 0 2\n", "line 3: machine 0 twice in one job"),
         ("jobshop", "2 2\n0 1 1 2\n1 1 2 2\n", "line 3: machine 2; machines are numbered 0 to 1"),
-        ("jobshop", "2 2\n0 1 1 2\n1 1 0\n", r"line 3: 3 numbers; 2 pairs \(machine, duration\) are needed"),
+        (
+            "jobshop",
+            "2 2\n0 1 1 2\n1 1 0\n",
+            r"line 3: 3 numbers; 2 pairs \(machine, duration\) are needed",
+        ),
         ("jobshop", "2 2\n0 1 1 2\n", "line 2: the file ends after 1 of 2 lines"),
         ("jobshop", "1 2\n0 1 1 2\n0 1 1 2\n", "line 3: one line too many"),
         ("jobshop", "0 2\n", "line 1: number of jobs is 0; at least 1"),
@@ -143,23 +162,55 @@ SM = originals()["psplib"]
         ("taillard", TAILLARD.replace("3 2 1", "3 2 2"), "line 8: machine 2 twice"),
         ("taillard", TAILLARD.replace(" 5 1 4", " 5 1"), "line 4: 2 numbers; 3 are needed"),
         ("taillard", TAILLARD.replace("20 15", "20 x"), "line 2: 'x' is not a whole number"),
-        ("fjsp", FLEXIBLE.replace("2 1 5", "3 1 5"), "line 2: operation 2 should have 3 alternatives; the line holds 2"),
-        ("fjsp", FLEXIBLE.replace("1  1 2 7", "1  1 4 7"), "line 3: machine 4 in operation 1; machines are numbered 1 to 3"),
-        ("fjsp", FLEXIBLE.replace("1  1 2 7", "1  1 2 7 9"), "line 3: 1 numbers are left over after 1 operations"),
+        (
+            "fjsp",
+            FLEXIBLE.replace("2 1 5", "3 1 5"),
+            "line 2: operation 2 should have 3 alternatives; the line holds 2",
+        ),
+        (
+            "fjsp",
+            FLEXIBLE.replace("1  1 2 7", "1  1 4 7"),
+            "line 3: machine 4 in operation 1; machines are numbered 1 to 3",
+        ),
+        (
+            "fjsp",
+            FLEXIBLE.replace("1  1 2 7", "1  1 2 7 9"),
+            "line 3: 1 numbers are left over after 1 operations",
+        ),
         ("fjsp", FLEXIBLE.replace("1  1 2 7", "0"), "line 3: a job with 0 operations"),
         ("fjsp", FLEXIBLE.replace("1.5", "many"), "line 1: flexibility 'many' is not a number"),
-        ("rcp", PATTERSON.replace("5 2 1 1", "5 2 2 1"), "line 4: activity 2 needs 2 of resource 2, which has 1"),
-        ("rcp", PATTERSON.replace("1 0 1 4", "1 0 1 5"), "line 6: successor 5 of activity 3; activities are numbered 1 to 4"),
+        (
+            "rcp",
+            PATTERSON.replace("5 2 1 1", "5 2 2 1"),
+            "line 4: activity 2 needs 2 of resource 2, which has 1",
+        ),
+        (
+            "rcp",
+            PATTERSON.replace("1 0 1 4", "1 0 1 5"),
+            "line 6: successor 5 of activity 3; activities are numbered 1 to 4",
+        ),
         ("rcp", PATTERSON.replace("1 0 1 4", "1 0 1 3"), "line 6: activity 3 is its own successor"),
         ("rcp", PATTERSON.replace("2 2 3", "2 2 2"), "line 3: activity 1 names a successor twice"),
         ("rcp", PATTERSON + "7\n", "line 8: 1 numbers are left over after 4 activities"),
-        ("rcp", "1000000 2\n3 1\n", "line 1: 1000000 activities need at least 4,000,000 numbers, the file holds 0"),
+        (
+            "rcp",
+            "1000000 2\n3 1\n",
+            "line 1: 1000000 activities need at least 4,000,000 numbers, the file holds 0",
+        ),
         ("psplib", SM.replace("0   N", "2   N"), "'2' nonrenewable resources; none can be read"),
         ("psplib", SM.replace("sink ):  8", "sink ):  9"), "line 2: '9' jobs; 8 are in the file"),
         ("psplib", SM.replace("\n3 1 5 1 0\n", "\n3 2 5 1 0\n"), "mode 2; one mode per activity"),
         ("psplib", SM.replace("\n3 1 5 1 0\n", "\n"), "activity 4 where activity 3 should stand"),
-        ("psplib", SM.replace("\n3 1 5 1 0\n", "\n3 1 5 1\n"), "4 numbers; activity, mode, duration and 2 requests"),
-        ("psplib", SM.replace("REQUESTS/DURATIONS", "REQUESTS"), "section REQUESTS/DURATIONS is missing"),
+        (
+            "psplib",
+            SM.replace("\n3 1 5 1 0\n", "\n3 1 5 1\n"),
+            "4 numbers; activity, mode, duration and 2 requests",
+        ),
+        (
+            "psplib",
+            SM.replace("REQUESTS/DURATIONS", "REQUESTS"),
+            "section REQUESTS/DURATIONS is missing",
+        ),
         ("psplib", SM.replace("\n4 3\n", "\n4 x\n"), "'x' is not a whole number"),
     ],
 )
@@ -170,7 +221,10 @@ def test_slips_are_named(format: str, text: str, message: str) -> None:
 
 
 def test_what_fits_nothing_is_explained_by_the_nearest_format_first() -> None:
-    with pytest.raises(FileFormatError, match=r"in no known format\n  flexible job shop \(fjsp\): line 3: machine 4"):
+    with pytest.raises(
+        FileFormatError,
+        match=r"in no known format\n  flexible job shop \(fjsp\): line 3: machine 4",
+    ):
         parse(FLEXIBLE.replace("1  1 2 7", "1  1 4 7"), "x")
 
 
@@ -178,9 +232,14 @@ def test_random_shops_and_projects_are_in_one_format_only() -> None:
     rng = np.random.default_rng(7)
     for _ in range(150):
         n, m = rng.integers(1, 5, size=2).tolist()
-        rigid = [[[(int(k), int(rng.integers(1, 6)))] for k in rng.permutation(m)] for _ in range(n)]
+        rigid = [
+            [[(int(k), int(rng.integers(1, 6)))] for k in rng.permutation(m)] for _ in range(n)
+        ]
         sizes = rng.integers(1, m + 1, size=(n, m))
-        loose = [[[(int(k), 1 + int(k + c) % 5) for k in rng.permutation(m)[:c]] for c in row] for row in sizes.tolist()]
+        loose = [
+            [[(int(k), 1 + int(k + c) % 5) for k in rng.permutation(m)[:c]] for c in row]
+            for row in sizes.tolist()
+        ]
         for jobs, formats in ((rigid, ("jobshop", "taillard")), (loose, ("fjsp",))):
             instance = shop_instance(Shop(m, jobs), "x", "x")
             for name in formats:
@@ -190,7 +249,10 @@ def test_random_shops_and_projects_are_in_one_format_only() -> None:
 def test_a_text_in_two_formats_needs_the_option() -> None:
     """A job of one operation that takes no time, or one activity of length 1 without successors."""
     text = "1 1\n1 1 1 0\n"
-    with pytest.raises(FileFormatError, match="reads as any of fjsp, rcp; say which is meant with the format option"):
+    with pytest.raises(
+        FileFormatError,
+        match="reads as any of fjsp, rcp; say which is meant with the format option",
+    ):
         parse(text, "x")
     with pytest.raises(FileFormatError, match=r"in 2 known formats \(fjsp, rcp\)"):
         detect(text)
@@ -232,12 +294,27 @@ def two_successors() -> Model:
 @pytest.mark.parametrize(
     ("instance", "format", "message"),
     [
-        (cluster(), "rcp", "cannot express .*hard deadlines.*power and energy of 'cluster'; write 'optbench' instead"),
+        (
+            cluster(),
+            "rcp",
+            (
+                "cannot express .*hard deadlines.*power and energy of 'cluster'; write 'optbench' "
+                "instead"
+            ),
+        ),
         (project(), "fjsp", "has single machines; pool 'r1' has 4"),
         (shop(True), "jobshop", r"allows a task one machine; 'j0\.0' has other modes"),
         (shop(True), "rcp", r"allows one mode per task; 'j0\.0' has 2"),
-        (two_successors().build(), "fjsp", "allows chains of tasks only; 'first' has two neighbours"),
-        (parse("1 2\n1 1 1 5\n", "short"), "jobshop", "wants every machine once in every job; job 0 differs"),
+        (
+            two_successors().build(),
+            "fjsp",
+            "allows chains of tasks only; 'first' has two neighbours",
+        ),
+        (
+            parse("1 2\n1 1 1 5\n", "short"),
+            "jobshop",
+            "wants every machine once in every job; job 0 differs",
+        ),
     ],
 )
 def test_what_a_format_cannot_say_is_refused(instance: Instance, format: str, message: str) -> None:

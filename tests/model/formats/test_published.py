@@ -36,7 +36,11 @@ def resource_bound(instance: Instance) -> int:
 def test_job_shops(data_dir: Path) -> None:
     for name, row in table(data_dir, "jobshop").items():
         instance = load(data_dir / "jobshop" / row["file"])
-        assert (instance.name, instance.problem, instance.objective.label) == (name, "jobshop", "makespan")
+        assert (instance.name, instance.problem, instance.objective.label) == (
+            name,
+            "jobshop",
+            "makespan",
+        )
         assert (instance.num_pools, instance.num_tasks) == (row["machines"], row["operations"])
         assert instance.num_tasks - len(instance.edges.source) == row["jobs"], "one chain per job"
         assert max(windows(instance).critical_path, resource_bound(instance)) <= row["lower_bound"]
@@ -46,10 +50,14 @@ def test_flexible_job_shops(data_dir: Path) -> None:
     for name, row in table(data_dir, "flexible-jobshop").items():
         instance = load(data_dir / "flexible-jobshop" / row["file"])
         assert (instance.name, instance.problem) == (name, "flexible_jobshop")
-        assert (instance.num_pools, instance.num_tasks) == (row["machines"], row["operations"]), "unused machines are kept"
+        assert (instance.num_pools, instance.num_tasks) == (row["machines"], row["operations"]), (
+            "unused machines are kept"
+        )
         assert instance.num_tasks - len(instance.edges.source) == row["jobs"]
         assert len(np.unique(instance.modes.req_pool)) == row["machines_used"]
-        assert len(instance.pairs.mode) / instance.num_tasks == pytest.approx(row["average_flexibility"], abs=1e-4)
+        assert len(instance.pairs.mode) / instance.num_tasks == pytest.approx(
+            row["average_flexibility"], abs=1e-4
+        )
         assert windows(instance).critical_path <= row["lower_bound"]
 
 

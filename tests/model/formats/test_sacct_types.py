@@ -40,7 +40,8 @@ UNKNOWN = "runs whose type of GPU is known neither from their row nor from their
 
 
 def test_a_run_without_a_type_has_that_of_its_nodes() -> None:
-    """Two GPUs of n1 one after the other are two devices, and not two a100 and two of another type.
+    """Two GPUs of n1 one after the other are two devices, and not two a100 and two of
+    another type.
     """
     found, report = pools("1 0 10 a100=2 n1", "2 10 20 2 n1", "3 0 10 v100=1 n2", "4 20 30 1 n2")
     assert found == {"a100": 2, "v100": 1} and not report.dropped

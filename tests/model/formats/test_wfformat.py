@@ -1,4 +1,6 @@
-"""WfFormat: what becomes of tasks, files, machines and power, in both layouts, and what the report says of the rest."""
+"""WfFormat: what becomes of tasks, files, machines and power, in both layouts, and what the report
+says of the rest.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from tests.sample_files.sample_records import workflow
 Data = dict[str, Any]
 
 
-def imported(change: Callable[[Data, Data], None] | None = None, options: ImportOptions | None = None) -> Import:
+def imported(
+    change: Callable[[Data, Data], None] | None = None, options: ImportOptions | None = None
+) -> Import:
     """The workflow by hand, after a change to its specification and execution."""
     data = copy.deepcopy(workflow())
     if change is not None:
@@ -38,13 +42,23 @@ def found(result: Import, section: str, what: str) -> tuple[int, tuple[str, ...]
 
 
 def test_the_workflow_by_hand() -> None:
-    """n1 runs at 3 GHz and n2 at 2 GHz: what was recorded on n1 takes 1.5 times as long on n2, and the reverse."""
+    """n1 runs at 3 GHz and n2 at 2 GHz: what was recorded on n1 takes 1.5 times as long on n2, and
+    the reverse.
+    """
     result = imported()
     instance, schedule = validate(result.instance), result.schedule
     assert instance.tasks.names == ("split_1", "left_1", "right_1", "merge_1")
-    assert list(zip(instance.edges.source.tolist(), instance.edges.target.tolist())) == [(0, 1), (0, 2), (1, 3), (2, 3)]
+    assert list(zip(instance.edges.source.tolist(), instance.edges.target.tolist())) == [
+        (0, 1),
+        (0, 2),
+        (1, 3),
+        (2, 3),
+    ]
     assert instance.edges.data_gb.tolist() == [1.5, 0.5, 2e-6, 3e-6]
-    assert instance.places.names == ("cluster", "n1", "n2") and instance.pools.count.tolist() == [8, 4]
+    assert instance.places.names == ("cluster", "n1", "n2") and instance.pools.count.tolist() == [
+        8,
+        4,
+    ]
     pairs = instance.pairs
     assert instance.tick_s == 1e-9
     assert pairs.duration[pairs.task == 0].tolist() == [10_500_000_000, 15_750_000_000]
@@ -57,7 +71,10 @@ def test_the_workflow_by_hand() -> None:
     assert instance.modes.devices[schedule.mode].tolist() == [1, 4, 3, 1], "2.5 cores are 3"
     verdict = verify(instance, schedule)
     assert verdict.feasible and schedule.start.tolist() == [t * 10**9 for t in (0, 12, 12, 110)]
-    assert verdict.metrics["makespan_s"] == pytest.approx(115) and result.report.read["recorded_makespan_s"] == 115
+    assert (
+        verdict.metrics["makespan_s"] == pytest.approx(115)
+        and result.report.read["recorded_makespan_s"] == 115
+    )
     assert instance.objective.label == "energy_j + 50 makespan_s"
     assert found(result, "dropped", "input files that no task writes") == (1, ("'in.txt'",))
 
@@ -81,7 +98,9 @@ def flat(version: str) -> Data:
     tasks = []
     for row in specification["tasks"]:
         run = runs[row["id"]]
-        links = [("input", name) for name in row["inputFiles"]] + [("output", name) for name in row["outputFiles"]]
+        links = [("input", name) for name in row["inputFiles"]] + [
+            ("output", name) for name in row["outputFiles"]
+        ]
         tasks.append(
             {
                 "name": row["name"],
@@ -96,10 +115,17 @@ def flat(version: str) -> Data:
             }
         )
     machines = [
-        {"nodeName": row["nodeName"], "cpu": {"count": row["cpu"]["coreCount"], "speed": row["cpu"]["speedInMHz"]}}
+        {
+            "nodeName": row["nodeName"],
+            "cpu": {"count": row["cpu"]["coreCount"], "speed": row["cpu"]["speedInMHz"]},
+        }
         for row in execution["machines"]
     ]
-    return {"name": "old", "schemaVersion": version, "workflow": {"tasks": tasks, "machines": machines}}
+    return {
+        "name": "old",
+        "schemaVersion": version,
+        "workflow": {"tasks": tasks, "machines": machines},
+    }
 
 
 @pytest.mark.parametrize("version", ["1.3", "1.4"])
@@ -115,7 +141,10 @@ def test_without_starts_there_is_no_schedule_on_record() -> None:
 
     result = imported(change)
     assert result.schedule is None
-    assert found(result, "warnings", "without executedAt: there is no recorded schedule") == (1, ("'right_1'",))
+    assert found(result, "warnings", "without executedAt: there is no recorded schedule") == (
+        1,
+        ("'right_1'",),
+    )
     assert result.instance.hash == imported().instance.hash
 
 
@@ -141,7 +170,9 @@ def test_a_record_that_breaks_a_constraint_is_reported() -> None:
 
 
 def test_times_of_writing_are_no_start_times() -> None:
-    """Published files have them, a millisecond apart: they would say that all machines have a core per task."""
+    """Published files have them, a millisecond apart: they would say that all machines have a core
+    per task.
+    """
 
     def change(_: Data, execution: Data) -> None:
         del execution["machines"]
@@ -157,7 +188,9 @@ def test_times_of_writing_are_no_start_times() -> None:
 
 
 def test_machines_of_unknown_size() -> None:
-    """Both branches overlap on the one machine that the tasks name: 4 + 3 cores, and a rate that nothing is known of."""
+    """Both branches overlap on the one machine that the tasks name: 4 + 3 cores, and a rate that
+    nothing is known of.
+    """
 
     def change(_: Data, execution: Data) -> None:
         del execution["machines"]
@@ -166,7 +199,7 @@ def test_machines_of_unknown_size() -> None:
 
     result = imported(change)
     assert result.instance.pools.count.tolist() == [7]
-    assert found(result, "assumed", "machines that only tasks name")== (1, ("'n1'",))
+    assert found(result, "assumed", "machines that only tasks name") == (1, ("'n1'",))
     assert found(result, "assumed", "machines without coreCount") == (1, ("'n1': 7 cores",))
     assert result.schedule is not None and verify(result.instance, result.schedule).feasible
 
@@ -178,7 +211,9 @@ def test_a_file_without_machines_has_one() -> None:
             del row["machines"], row["coreCount"], row["avgPowerInW"], row["executedAt"]
 
     result = imported(change)
-    assert result.instance.pools.names == ("machine",) and result.instance.pools.count.tolist() == [wfformat.DEFAULT_CORES]
+    assert result.instance.pools.names == ("machine",) and result.instance.pools.count.tolist() == [
+        wfformat.DEFAULT_CORES
+    ]
     assert result.instance.objective.label == "makespan_s"
     assert found(result, "assumed", "one core")[0] == 4
     sized = imported(change, ImportOptions(counts={"machine": 3}))
@@ -192,11 +227,15 @@ def test_a_task_larger_than_its_machine_gets_all_of_it() -> None:
     result = imported(change)
     assert found(result, "warnings", "more cores than their machine") == (1, ("'right_1': 6 of 4",))
     rows = result.instance.pairs.mode[result.instance.pairs.task == 2]
-    assert result.instance.modes.primary[rows].tolist() == [1] and result.instance.modes.devices[rows].tolist() == [4]
+    assert result.instance.modes.primary[rows].tolist() == [1] and result.instance.modes.devices[
+        rows
+    ].tolist() == [4]
 
 
 def test_a_profile_adds_clocks_and_resting_power() -> None:
-    """A machine is one device: 2 of 8 cores draw a quarter of it, and what was recorded scales as the law does."""
+    """A machine is one device: 2 of 8 cores draw a quarter of it, and what was recorded scales as
+    the law does.
+    """
 
     def change(_: Data, execution: Data) -> None:
         execution["tasks"][0]["coreCount"] = 2
@@ -209,11 +248,15 @@ def test_a_profile_adds_clocks_and_resting_power() -> None:
     rows = instance.pairs.mode[instance.pairs.task == 0][: len(cpu.clocks)]
     assert modes.clock[rows].tolist() == list(cpu.clocks)
     law = cpu.law("training")
-    assert modes.power_w[rows].tolist() == pytest.approx([law.power_w(1, f) * 2 / 8 for f in cpu.clocks])
+    assert modes.power_w[rows].tolist() == pytest.approx(
+        [law.power_w(1, f) * 2 / 8 for f in cpu.clocks]
+    )
     ratio = [law.time_per_unit_s(1, f) / law.time_per_unit_s(1, 1.0) for f in cpu.clocks]
     assert modes.time_per_unit_s[rows].tolist() == pytest.approx(ratio)
     left = instance.pairs.mode[instance.pairs.task == 1][: len(cpu.clocks)]
-    assert modes.power_w[left].tolist() == pytest.approx([50 * law.power_w(1, f) / law.power_w(1, 1.0) for f in cpu.clocks])
+    assert modes.power_w[left].tolist() == pytest.approx(
+        [50 * law.power_w(1, f) / law.power_w(1, 1.0) for f in cpu.clocks]
+    )
     assert result.schedule is not None and verify(instance, result.schedule).feasible
     assert modes.clock[result.schedule.mode].tolist() == [1.0] * 4
 
@@ -231,9 +274,14 @@ def test_what_is_missing_or_odd_is_counted() -> None:
     result = imported(change)
     assert found(result, "dropped", "tasks that are not there") == (1, ("'merge_1': 'ghost'",))
     assert found(result, "dropped", "of a task on itself")[0] == 1
-    assert found(result, "dropped", "executions of tasks that the specification does not have")[0] == 1
+    assert (
+        found(result, "dropped", "executions of tasks that the specification does not have")[0] == 1
+    )
     assert found(result, "dropped", "further executions")[0] == 1
-    assert found(result, "warnings", "only one of the two tasks lists") == (1, ("'split_1' -> 'right_1'",))
+    assert found(result, "warnings", "only one of the two tasks lists") == (
+        1,
+        ("'split_1' -> 'right_1'",),
+    )
     assert found(result, "warnings", "pass between tasks without a dependency") == (1, ("'b.bin'",))
     assert found(result, "assumed", "files without a size are empty") == (1, ("'a.bin'",))
     assert found(result, "assumed", "tasks without a runtime take no time") == (1, ("'merge_1'",))
@@ -248,7 +296,12 @@ def test_dependencies_by_files_where_none_are_declared() -> None:
     result = imported(change)
     assert found(result, "assumed", "dependencies by files")[0] == 4
     edges = result.instance.edges
-    assert sorted(zip(edges.source.tolist(), edges.target.tolist())) == [(0, 1), (0, 2), (1, 3), (2, 3)]
+    assert sorted(zip(edges.source.tolist(), edges.target.tolist())) == [
+        (0, 1),
+        (0, 2),
+        (1, 3),
+        (2, 3),
+    ]
     assert np.sort(edges.data_gb).tolist() == [2e-6, 3e-6, 0.5, 1.5]
 
 
@@ -277,18 +330,42 @@ RUN, TASK = "workflow/execution/tasks/1", "workflow/specification/tasks/1"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (bad("workflow/execution", None), "workflow.execution is missing or null; it must be an object"),
-        (bad("workflow/specification", []), "workflow.specification is a list of 0; it must be an object"),
-        (bad("workflow/specification/tasks", []), "workflow.specification.tasks is a list of 0; .* at least one object"),
-        (bad(f"{RUN}/runtimeInSeconds", -3), r"execution.tasks\[1\].runtimeInSeconds is -3; it must be a number from 0"),
+        (
+            bad("workflow/execution", None),
+            "workflow.execution is missing or null; it must be an object",
+        ),
+        (
+            bad("workflow/specification", []),
+            "workflow.specification is a list of 0; it must be an object",
+        ),
+        (
+            bad("workflow/specification/tasks", []),
+            "workflow.specification.tasks is a list of 0; .* at least one object",
+        ),
+        (
+            bad(f"{RUN}/runtimeInSeconds", -3),
+            r"execution.tasks\[1\].runtimeInSeconds is -3; it must be a number from 0",
+        ),
         (bad(f"{RUN}/runtimeInSeconds", "60"), r"tasks\[1\].runtimeInSeconds is '60'"),
         (bad(f"{RUN}/coreCount", True), r"tasks\[1\].coreCount is true"),
         (bad(f"{RUN}/avgPowerInW", 1e30), r"tasks\[1\].avgPowerInW is 1e\+30"),
         (bad(f"{RUN}/id", ""), r"tasks\[1\].id is ''; it must be a non-empty string"),
-        (bad(f"{RUN}/machines", "n1"), r"tasks\[1\].machines is 'n1'; it must be a list of strings"),
-        (bad(f"{TASK}/id", "split_1"), r"specification.tasks\[1\].id is 'split_1', the id of an earlier task"),
-        (bad(f"{TASK}/parents", [1]), r"specification.tasks\[1\].parents is a list of 1; it must be a list of strings"),
-        (bad("workflow/specification/files/0/sizeInBytes", None), r"files\[0\].sizeInBytes is missing"),
+        (
+            bad(f"{RUN}/machines", "n1"),
+            r"tasks\[1\].machines is 'n1'; it must be a list of strings",
+        ),
+        (
+            bad(f"{TASK}/id", "split_1"),
+            r"specification.tasks\[1\].id is 'split_1', the id of an earlier task",
+        ),
+        (
+            bad(f"{TASK}/parents", [1]),
+            r"specification.tasks\[1\].parents is a list of 1; it must be a list of strings",
+        ),
+        (
+            bad("workflow/specification/files/0/sizeInBytes", None),
+            r"files\[0\].sizeInBytes is missing",
+        ),
         (bad("workflow", {}), "workflow has neither 'specification'"),
         (bad("workflow/execution/tasks", [{"id": "split_1"}]), "no task has a runtimeInSeconds"),
     ],
@@ -301,7 +378,9 @@ def test_errors_name_the_place_and_the_value(text: str, message: str) -> None:
 def test_a_specification_alone_cannot_be_scheduled() -> None:
     data = workflow()
     del data["workflow"]["execution"]
-    with pytest.raises(FileFormatError, match=r"workflow\.execution is missing: without run times there is nothing"):
+    with pytest.raises(
+        FileFormatError, match=r"workflow\.execution is missing: without run times there is nothing"
+    ):
         parse_import(json.dumps(data), "x")
 
 

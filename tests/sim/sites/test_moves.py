@@ -39,21 +39,33 @@ def rows(instance: Instance, schedule: Schedule) -> list[Row]:
     return [tuple(column[k].item() for column in columns) for k in order.tolist()]
 
 
-def site(devices: int, long: Sequence[float], short: Sequence[float] = (), *, preemptive: bool = True) -> Instance:
-    """Long work takes 12 s on one device, 6 on two, 3 on four; short work one device and a second. They come at these times."""
+def site(
+    devices: int, long: Sequence[float], short: Sequence[float] = (), *, preemptive: bool = True
+) -> Instance:
+    """Long work takes 12 s on one device, 6 on two, 3 on four; short work one device and a second.
+    They come at these times.
+    """
     m = ob.Model("one site", time="seconds", preemptive=preemptive)
     pool = m.pool("site", count=devices, idle_w=0.0)
     modes = [m.mode({pool: n}, 12.0 / n, 10.0) for n in (1, 2, 4) if n <= devices]
     m.tasks(np.ones(len(long)), kind=m.kind(modes=modes), release_s=np.array(long))
     if short:
-        m.tasks(np.ones(len(short)), kind=m.kind(modes=[m.mode({pool: 1}, 1.0, 1.0)]), release_s=np.array(short))
+        m.tasks(
+            np.ones(len(short)),
+            kind=m.kind(modes=[m.mode({pool: 1}, 1.0, 1.0)]),
+            release_s=np.array(short),
+        )
     m.minimize(energy_j=1.0)
     return with_stream(m.build(), ingress_names=("door",))
 
 
 def test_urgent_work_interrupts_and_the_rest_is_done_later() -> None:
     instance = site(1, [0.0], [5.0])
-    assert rows(instance, played(instance, URGENT)) == [(0, 1, 0.0, 5.0), (1, 1, 5.0, 6.0), (0, 1, 6.0, 13.0)]
+    assert rows(instance, played(instance, URGENT)) == [
+        (0, 1, 0.0, 5.0),
+        (1, 1, 5.0, 6.0),
+        (0, 1, 6.0, 13.0),
+    ]
 
 
 @pytest.mark.parametrize(("how", "preemptive"), [(0, True), (URGENT, False)])
@@ -69,7 +81,9 @@ def test_urgent_work_does_not_interrupt_its_like() -> None:
 
 
 def test_elastic_work_shrinks_and_grows() -> None:
-    """Four devices until 1, then two each; the first has 2/3 left and ends at 5, the second then 1/3, and four devices."""
+    """Four devices until 1, then two each; the first has 2/3 left and ends at 5, the second then
+    1/3, and four devices.
+    """
     instance = site(4, [0.0, 1.0])
     done = rows(instance, played(instance, ELASTIC, time_w=1e3))
     assert done == [(0, 4, 0.0, 1.0), (0, 2, 1.0, 5.0), (1, 2, 1.0, 5.0), (1, 4, 5.0, 6.0)]
@@ -82,7 +96,10 @@ def capped(cap_w: float, releases: list[float], *, preemptive: bool = True) -> I
     modes = [m.mode({pool: 1}, 10.0, 1000.0, clock=1.0), m.mode({pool: 1}, 20.0, 800.0, clock=0.5)]
     m.tasks(np.ones(len(releases)), kind=m.kind(modes=modes), release_s=np.array(releases))
     m.minimize(energy_j=1.0)
-    return replace(with_stream(m.build(), ingress_names=("door",)), limits=Limits(np.array([0]), np.array([cap_w])))
+    return replace(
+        with_stream(m.build(), ingress_names=("door",)),
+        limits=Limits(np.array([0]), np.array([cap_w])),
+    )
 
 
 @pytest.mark.parametrize("how", [UNIFORM, SINGLY])
@@ -109,7 +126,9 @@ def test_a_ceiling_slows_all_of_a_site_down() -> None:
 
 
 def test_single_jobs_slow_down_one_by_one() -> None:
-    """At 150 W one at 100 and one at 40 leave no room for a third at 40: the fast one slows down."""
+    """At 150 W one at 100 and one at 40 leave no room for a third at 40: the fast one slows
+    down.
+    """
     instance = capped(150.0, [0.0, 1.0, 2.0])
     done = played(instance, SINGLY, time_w=1e3)
     clock = instance.modes.clock[done.mode]
@@ -118,4 +137,6 @@ def test_single_jobs_slow_down_one_by_one() -> None:
 
 
 def test_alone_a_job_runs_as_the_cap_allows() -> None:
-    assert capped(90.0, [0.0]).modes.clock[played(capped(90.0, [0.0]), SINGLY, time_w=1e3).mode].tolist() == [0.5]
+    assert capped(90.0, [0.0]).modes.clock[
+        played(capped(90.0, [0.0]), SINGLY, time_w=1e3).mode
+    ].tolist() == [0.5]

@@ -1,4 +1,6 @@
-"""The site kernel against a plain Python simulation, on random small instances with ties, gaps, outages, classes and ways."""
+"""The site kernel against a plain Python simulation, on random small instances with ties, gaps,
+outages, classes and ways.
+"""
 
 from __future__ import annotations
 
@@ -31,19 +33,33 @@ TICK_S, STEP = 0.25, 2
 
 
 def small_instance(seed: int, *, drained: bool | None = None, clean: bool = False) -> Instance:
-    """Up to 20 jobs of up to two kinds on up to four pools; modes leave gaps in the grid, but for one of one device."""
+    """Up to 20 jobs of up to two kinds on up to four pools; modes leave gaps in the grid, but for
+    one of one device.
+    """
     rng = np.random.default_rng([seed, 5])
     drained = bool(rng.random() < 0.3) if drained is None else drained
     fails = not clean and rng.random() < 0.5
-    m = ob.Model(f"sites-{seed}", tick_s=TICK_S, preemptive=bool(fails), horizon_s=None if drained else HORIZON)
+    m = ob.Model(
+        f"sites-{seed}",
+        tick_s=TICK_S,
+        preemptive=bool(fails),
+        horizon_s=None if drained else HORIZON,
+    )
     counts = rng.integers(1, 6, rng.integers(1, 5)).tolist()
-    pools = [m.pool(f"p{k}", count=count, idle_w=float(rng.integers(0, 3))) for k, count in enumerate(counts)]
+    pools = [
+        m.pool(f"p{k}", count=count, idle_w=float(rng.integers(0, 3)))
+        for k, count in enumerate(counts)
+    ]
     n = int(rng.integers(1, 21))
     of_kind = rng.integers(0, rng.integers(1, 3), n)
     time = np.sort(rng.integers(0, 16, n) * STEP) * TICK_S
     rows = []
     for k in range(int(of_kind.max()) + 1):
-        modes = [mode for pool, count in zip(pools, counts, strict=True) for mode in random_modes(m, pool, count, rng, clean)]
+        modes = [
+            mode
+            for pool, count in zip(pools, counts, strict=True)
+            for mode in random_modes(m, pool, count, rng, clean)
+        ]
         rows.append(np.flatnonzero(of_kind == k))
         kind = m.kind(modes=modes)
         if len(rows[-1]):
@@ -52,21 +68,33 @@ def small_instance(seed: int, *, drained: bool | None = None, clean: bool = Fals
     built, ways = m.build(), int(rng.integers(1, 4))
     latency = rng.integers(0, 4, (ways, len(pools))) * STEP * TICK_S
     return with_stream(
-        built, ingress=rng.integers(0, ways, n), latency_s=latency, opens=None if drained else 0,
-        outages=random_outages(built, rng) if fails else None, ingress_names=tuple(f"g{k}" for k in range(ways)),
-    )  # fmt: skip
+        built,
+        ingress=rng.integers(0, ways, n),
+        latency_s=latency,
+        opens=None if drained else 0,
+        outages=random_outages(built, rng) if fails else None,
+        ingress_names=tuple(f"g{k}" for k in range(ways)),
+    )
 
 
-def random_modes(m: ob.Model, pool: Any, count: int, rng: np.random.Generator, clean: bool) -> list[Any]:
-    """On one to three devices at up to three clocks, some of them missing; the number of clocks differs from pool to pool."""
-    clocks = np.sort(rng.choice([0.25, 0.5, 0.75, 1.0], int(rng.integers(1, 4)), replace=False)).tolist()
+def random_modes(
+    m: ob.Model, pool: Any, count: int, rng: np.random.Generator, clean: bool
+) -> list[Any]:
+    """On one to three devices at up to three clocks, some of them missing; the number of clocks
+    differs from pool to pool.
+    """
+    clocks = np.sort(
+        rng.choice([0.25, 0.5, 0.75, 1.0], int(rng.integers(1, 4)), replace=False)
+    ).tolist()
     least = 1 if clean or rng.random() < 0.7 else 2
     found = []
     for devices in range(1, min(3, count) + 1):
         for clock in clocks:
             if devices == least or clean or (devices > least and rng.random() < 0.6):
                 time_s = float(rng.choice([0.25, 0.5, 1.0]))
-                found.append(m.mode({pool: devices}, time_s, energy_j=float(rng.integers(1, 9)), clock=clock))
+                found.append(
+                    m.mode({pool: devices}, time_s, energy_j=float(rng.integers(1, 9)), clock=clock)
+                )
     return found or [m.mode(pool, 0.5, energy_j=1.0, clock=clocks[0])]
 
 
@@ -74,22 +102,32 @@ def random_outages(instance: Instance, rng: np.random.Generator) -> Outages:
     rows: list[tuple[int, int, int]] = []
     for pool in range(instance.num_pools):
         if rng.random() < 0.6:
-            devices, begin = int(rng.integers(1, instance.pools.count[pool] + 1)), int(rng.integers(0, 12)) * STEP
-            rows += [(begin, pool, devices), (begin + int(rng.integers(1, 8)) * STEP, pool, -devices)]
+            devices, begin = (
+                int(rng.integers(1, instance.pools.count[pool] + 1)),
+                int(rng.integers(0, 12)) * STEP,
+            )
+            rows += [
+                (begin, pool, devices),
+                (begin + int(rng.integers(1, 8)) * STEP, pool, -devices),
+            ]
     rows.sort(key=lambda row: row[0])
     time, pool_of, gone = np.array(rows, dtype=np.int64).reshape(-1, 3).T
     return Outages(time, pool_of, gone, np.zeros(len(rows), dtype=bool))
 
 
 class Modes:
-    """What there is, looked up one by one: the clocks of (kind, pool), the mode on so many devices at a clock."""
+    """What there is, looked up one by one: the clocks of (kind, pool), the mode on so many devices
+    at a clock.
+    """
 
     def __init__(self, instance: Instance) -> None:
         modes = instance.modes
         self.at: dict[tuple[int, int, int, float], int] = {}
         for k in range(instance.num_modes):
             clock = 1.0 if math.isnan(modes.clock[k]) else float(modes.clock[k])
-            self.at.setdefault((int(modes.kind[k]), int(modes.primary[k]), int(modes.devices[k]), clock), k)
+            self.at.setdefault(
+                (int(modes.kind[k]), int(modes.primary[k]), int(modes.devices[k]), clock), k
+            )
 
     def clocks(self, kind: int, pool: int) -> list[float]:
         return sorted({clock for q, p, _, clock in self.at if (q, p) == (kind, pool)})
@@ -99,13 +137,17 @@ class Modes:
         return max((n for q, p, n, _ in self.at if (q, p) == (kind, pool) and n <= free), default=0)
 
     def mode(self, kind: int, pool: int, devices: int, clock: float) -> int:
-        """At this clock, else the next lower one, else the next higher one that there is on so many devices."""
+        """At this clock, else the next lower one, else the next higher one that there is on so many
+        devices.
+        """
         there = sorted(c for q, p, n, c in self.at if (q, p, n) == (kind, pool, devices))
         lower = [c for c in there if c <= clock]
         return self.at[kind, pool, devices, lower[-1] if lower else there[0]]
 
 
-def table_policy(instance: Instance, rng: np.random.Generator) -> tuple[Ints, Callable[[Sites, int, int, int], int | None]]:
+def table_policy(
+    instance: Instance, rng: np.random.Generator
+) -> tuple[Ints, Callable[[Sites, int, int, int], int | None]]:
     """Any mode that fits the free devices, or none; on all of a pool there is always one."""
     kinds, modes = len(instance.modes.kind_names), instance.modes
     widest = int(modes.devices.max())
@@ -113,7 +155,9 @@ def table_policy(instance: Instance, rng: np.random.Generator) -> tuple[Ints, Ca
     for kind in range(kinds):
         for pool in range(instance.num_pools):
             for free in range(1, widest + 1):
-                here = np.flatnonzero((modes.kind == kind) & (modes.primary == pool) & (modes.devices <= free))
+                here = np.flatnonzero(
+                    (modes.kind == kind) & (modes.primary == pool) & (modes.devices <= free)
+                )
                 if len(here) and (free == widest or rng.random() < 0.8):
                     pick[kind, pool, free] = rng.choice(here)
 
@@ -127,7 +171,10 @@ def table_policy(instance: Instance, rng: np.random.Generator) -> tuple[Ints, Ca
 def sticky(instance: Instance, low: Ints) -> Callable[[Sites, int, int, int], int | None]:
     modes, widest = Modes(instance), int(instance.modes.devices.max())
     kinds = range(len(instance.modes.kind_names))
-    top = [max(len(modes.clocks(kind, pool)) for kind in kinds) - 1 for pool in range(instance.num_pools)]
+    top = [
+        max(len(modes.clocks(kind, pool)) for kind in kinds) - 1
+        for pool in range(instance.num_pools)
+    ]
     column = dict(enumerate(top))
 
     def pick(sites: Sites, task: int, pool: int, free: int) -> int | None:
@@ -135,7 +182,9 @@ def sticky(instance: Instance, low: Ints) -> Callable[[Sites, int, int, int], in
         devices = modes.most(kind, pool, min(free, widest))
         if devices == 0:
             return None
-        column[pool] = int(low[kind, pool]) if free >= 2 else max(column[pool], int(low[kind, pool]))
+        column[pool] = (
+            int(low[kind, pool]) if free >= 2 else max(column[pool], int(low[kind, pool]))
+        )
         clocks = modes.clocks(kind, pool)
         return modes.mode(kind, pool, devices, clocks[min(column[pool], len(clocks) - 1)])
 
@@ -160,7 +209,10 @@ class Bandit:
         known = [self.paid.get((kind, pool, clock), []) for clock in clocks]
         if [] in known:
             return self.modes.mode(kind, pool, devices, clocks[known.index([])])
-        value = [sum(paid) / len(paid) + math.sqrt(2 * math.log(self.selections) / len(paid)) for paid in known]
+        value = [
+            sum(paid) / len(paid) + math.sqrt(2 * math.log(self.selections) / len(paid))
+            for paid in known
+        ]
         best = next(k for k, each in enumerate(value) if each >= max(value) - 1e-9)
         return self.modes.mode(kind, pool, devices, clocks[best])
 
@@ -171,35 +223,62 @@ class Bandit:
 
 
 def reference_of(
-    instance: Instance, pick: Callable[[Sites, int, int, int], int | None], learn: Callable[[int], None] | None = None,
-    faults: list[Fault] | None = None, classes: list[int] | None = None,
-) -> Sites:  # fmt: skip
+    instance: Instance,
+    pick: Callable[[Sites, int, int, int], int | None],
+    learn: Callable[[int], None] | None = None,
+    faults: list[Fault] | None = None,
+    classes: list[int] | None = None,
+) -> Sites:
     outages = instance.stream.outages if instance.stream is not None else Outages()
-    broken = list(zip(outages.time.tolist(), outages.pool.tolist(), outages.devices.tolist(), strict=True))
+    broken = list(
+        zip(outages.time.tolist(), outages.pool.tolist(), outages.devices.tolist(), strict=True)
+    )
     broken += [(int(fault.time), fault.pool, fault.devices) for fault in faults or []]
-    until = float(instance.horizon) if instance.is_open and instance.horizon is not None else math.inf
+    until = (
+        float(instance.horizon) if instance.is_open and instance.horizon is not None else math.inf
+    )
     kinds = classes or [0] * len(instance.modes.kind_names)
-    return Sites(instance, pick, learn or (lambda mode: None), tie_ranks(instance).tolist(), kinds, sorted(broken), until)
+    return Sites(
+        instance,
+        pick,
+        learn or (lambda mode: None),
+        tie_ranks(instance).tolist(),
+        kinds,
+        sorted(broken),
+        until,
+    )
 
 
 def same(instance: Instance, trace: Trace, sites: Sites) -> None:
-    """The same segments to the last bit, feasible where the verifier may ask; energy drawn as the verifier counts it."""
+    """The same segments to the last bit, feasible where the verifier may ask; energy drawn as the
+    verifier counts it.
+    """
     made: list[Segment] = sites.cut() if instance.is_open else sites.segments
-    schedule = trace.schedule if instance.is_open else partial_schedule(instance, trace.plant, trace.state)
+    schedule = (
+        trace.schedule if instance.is_open else partial_schedule(instance, trace.plant, trace.state)
+    )
     assert schedule is not None
-    assert sorted(map(tuple, np.array([schedule.task, schedule.mode, schedule.start, schedule.end]).T.tolist())) == sorted(made)
+    assert sorted(
+        map(
+            tuple, np.array([schedule.task, schedule.mode, schedule.start, schedule.end]).T.tolist()
+        )
+    ) == sorted(made)
     if trace.schedule is not None:
         verdict = verify(instance, schedule)
         assert verdict.feasible or not made, verdict.violations
         if not instance.is_open:
-            assert trace.state.total[BUSY_J] == pytest.approx(verdict.metrics["busy_energy_j"], rel=1e-12)
+            assert trace.state.total[BUSY_J] == pytest.approx(
+                verdict.metrics["busy_energy_j"], rel=1e-12
+            )
 
 
 def random_pools(instance: Instance, rng: np.random.Generator) -> Ints:
     """A pool of each job that it can run on."""
     serves = np.zeros((len(instance.modes.kind_names), instance.num_pools), dtype=bool)
     serves[instance.modes.kind, instance.modes.primary] = True
-    return np.array([rng.choice(np.flatnonzero(row)) for row in serves[instance.tasks.kind]], dtype=np.int64)
+    return np.array(
+        [rng.choice(np.flatnonzero(row)) for row in serves[instance.tasks.kind]], dtype=np.int64
+    )
 
 
 @given(seeds)
@@ -210,7 +289,11 @@ def test_a_table_of_modes(seed: int) -> None:
     pick, reference = table_policy(instance, rng)
     sites = reference_of(instance, reference)
     sites.go(pools.tolist(), None)
-    same(instance, play_sites(instance, steering_of(grid_of(instance), pick_by=TABLE, pick=pick, pools=pools)), sites)
+    same(
+        instance,
+        play_sites(instance, steering_of(grid_of(instance), pick_by=TABLE, pick=pick, pools=pools)),
+        sites,
+    )
 
 
 @given(seeds)
@@ -219,10 +302,19 @@ def test_clocks_that_stick(seed: int) -> None:
     instance, rng = small_instance(seed), np.random.default_rng(seed)
     pools, grid, modes = random_pools(instance, rng), grid_of(instance), Modes(instance)
     shape = (len(instance.modes.kind_names), instance.num_pools)
-    low = np.array([[rng.integers(0, len(modes.clocks(k, p)) or 1) for p in range(shape[1])] for k in range(shape[0])])
+    low = np.array(
+        [
+            [rng.integers(0, len(modes.clocks(k, p)) or 1) for p in range(shape[1])]
+            for k in range(shape[0])
+        ]
+    )
     sites = reference_of(instance, sticky(instance, low))
     sites.go(pools.tolist(), None)
-    same(instance, play_sites(instance, steering_of(grid, pick_by=STICKY, low_clock=low, pools=pools)), sites)
+    same(
+        instance,
+        play_sites(instance, steering_of(grid, pick_by=STICKY, low_clock=low, pools=pools)),
+        sites,
+    )
 
 
 @given(seeds)
@@ -248,14 +340,18 @@ def test_one_class_before_the_other(seed: int) -> None:
     pick, reference = table_policy(instance, rng)
     sites = reference_of(instance, reference, classes=classes)
     sites.go(pools.tolist(), None)
-    steering = steering_of(grid_of(instance), pick_by=TABLE, pick=pick, pools=pools, class_of=classes)
+    steering = steering_of(
+        grid_of(instance), pick_by=TABLE, pick=pick, pools=pools, class_of=classes
+    )
     same(instance, play_sites(instance, steering), sites)
 
 
 @given(seeds, st.booleans())
 @settings(max_examples=150)
 def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> None:
-    """Where each goes, on how many devices, at which clock, after how many times of waiting: the same answers to both."""
+    """Where each goes, on how many devices, at which clock, after how many times of waiting: the
+    same answers to both.
+    """
     instance, modes = small_instance(seed), Modes(small_instance(seed))
     grid, widest = grid_of(instance), int(instance.modes.devices.max())
 
@@ -267,7 +363,11 @@ def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> N
         pool = int(rng.choice([p for p in range(instance.num_pools) if modes.clocks(kind, p)]))
         devices = int(rng.integers(1, widest + 1))
         devices = max(devices, min(n for q, p, n, _ in modes.at if (q, p) == (kind, pool)))
-        return pool, devices, NONE if cheapest else int(rng.integers(0, len(modes.clocks(kind, pool))))
+        return (
+            pool,
+            devices,
+            NONE if cheapest else int(rng.integers(0, len(modes.clocks(kind, pool)))),
+        )
 
     def pick(sites: Sites, task: int, pool: int, free: int) -> int | None:
         kind, (wanted, column) = int(instance.tasks.kind[task]), sites.wishes[task]
@@ -277,12 +377,17 @@ def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> N
         clocks = modes.clocks(kind, pool)
         if column != NONE:
             return modes.mode(kind, pool, devices, clocks[column])
-        there = [modes.at[kind, pool, devices, c] for c in clocks if (kind, pool, devices, c) in modes.at]
+        there = [
+            modes.at[kind, pool, devices, c] for c in clocks if (kind, pool, devices, c) in modes.at
+        ]
         return min(there, key=lambda mode: float(instance.modes.energy_per_unit_j[mode]))
 
     sites = reference_of(instance, pick)
     sites.go(None, decide)
-    run, asked = SiteRun(instance, steering_of(grid, pick_by=WISHED)), np.zeros(instance.num_tasks, dtype=int)
+    run, asked = (
+        SiteRun(instance, steering_of(grid, pick_by=WISHED)),
+        np.zeros(instance.num_tasks, dtype=int),
+    )
     while (task := run.asked()) is not None:
         answer = decide(task, int(asked[task]), int(run.now))
         asked[task] += 1
@@ -296,16 +401,30 @@ def test_jobs_that_are_asked_about_sent_and_held(seed: int, cheapest: bool) -> N
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda run, task: run.send(task, 1), "task 't0' is sent to pool 1; it must be one that it reaches and that runs it"),
+        (
+            lambda run, task: run.send(task, 1),
+            "task 't0' is sent to pool 1; it must be one that it reaches and that runs it",
+        ),
         (lambda run, task: run.send(task, 2), "task 't0' is sent to pool 2"),
         (lambda run, task: run.send(task, -1), "task 't0' is sent to pool -1"),
-        (lambda run, task: run.send(task, 0, 1, 1), "is sent with clock 1; it must be None, or 0 to 0"),
-        (lambda run, task: run.hold(task, 2.0), "task 't0' is held until 2.0; it must be a whole number of ticks after 2"),
-        (lambda run, task: run.hold(task, 3.5), "task 't0' is held until 3.5; it must be a whole number of ticks"),
+        (
+            lambda run, task: run.send(task, 0, 1, 1),
+            "is sent with clock 1; it must be None, or 0 to 0",
+        ),
+        (
+            lambda run, task: run.hold(task, 2.0),
+            "task 't0' is held until 2.0; it must be a whole number of ticks after 2",
+        ),
+        (
+            lambda run, task: run.hold(task, 3.5),
+            "task 't0' is held until 3.5; it must be a whole number of ticks",
+        ),
         (lambda run, task: run.hold(task, np.inf), "task 't0' is held until inf"),
     ],
 )
-def test_a_job_that_would_be_lost_is_not_sent(act: Callable[[SiteRun, int], None], message: str) -> None:
+def test_a_job_that_would_be_lost_is_not_sent(
+    act: Callable[[SiteRun, int], None], message: str
+) -> None:
     """Pool 1 is out of reach, pool 2 does not run it, pool -1 does not exist."""
     m = ob.Model("lost")
     near, far, other = (m.pool(name) for name in ("near", "far", "other"))
@@ -327,22 +446,40 @@ def test_a_job_that_would_be_lost_is_not_sent(act: Callable[[SiteRun, int], None
 @given(seeds)
 @settings(max_examples=100)
 def test_faults_of_a_scenario_where_work_is_lost(seed: int) -> None:
-    """No outage of the instance's own, and work that cannot be kept: it begins again from nothing."""
+    """No outage of the instance's own, and work that cannot be kept: it begins again from
+    nothing.
+    """
     instance, rng = small_instance(seed, clean=True, drained=True), np.random.default_rng(seed)
     outages = random_outages(instance, rng)
-    faults = [Fault(*row) for row in zip(outages.time.tolist(), outages.pool.tolist(), outages.devices.tolist(), strict=True)]
+    faults = [
+        Fault(*row)
+        for row in zip(
+            outages.time.tolist(), outages.pool.tolist(), outages.devices.tolist(), strict=True
+        )
+    ]
     pools = random_pools(instance, rng)
     pick, reference = table_policy(instance, rng)
     sites = reference_of(instance, reference, faults=faults)
     sites.go(pools.tolist(), None)
-    same(instance, play_sites(instance, steering_of(grid_of(instance), pick=pick, pools=pools), faults), sites)
+    same(
+        instance,
+        play_sites(instance, steering_of(grid_of(instance), pick=pick, pools=pools), faults),
+        sites,
+    )
 
 
 def two_sites(**options: Any) -> Instance:
-    """One device each at x (1 s away) and y (2 s away); 4 s of work at either, released at 0 and 1."""
+    """One device each at x (1 s away) and y (2 s away); 4 s of work at either, released at
+    0 and 1.
+    """
     m = ob.Model("two sites", **options)
     x, y = m.pool("x"), m.pool("y")
-    kind = m.kind(modes=[m.mode(x, time_s=1, energy_j=1, clock=1.0), m.mode(y, time_s=1, energy_j=1, clock=1.0)])
+    kind = m.kind(
+        modes=[
+            m.mode(x, time_s=1, energy_j=1, clock=1.0),
+            m.mode(y, time_s=1, energy_j=1, clock=1.0),
+        ]
+    )
     m.tasks([4.0, 4.0], kind=kind, release_s=[0.0, 1.0])
     m.minimize(energy_j=1.0)
     return with_stream(m.build(), latency_s=[[1.0, 2.0]], ingress_names=("door",))
@@ -361,18 +498,25 @@ def test_a_run_cut_in_the_middle_keeps_what_has_ended() -> None:
     instance = two_sites()
     trace = play_sites(instance, steering_of(grid_of(instance), pools=np.array([0, 1])), until=6.0)
     state: State = trace.state
-    assert trace.schedule is None and partial_schedule(instance, trace.plant, state).end.tolist() == [5.0]
+    assert trace.schedule is None and partial_schedule(
+        instance, trace.plant, state
+    ).end.tolist() == [5.0]
 
 
 def test_a_site_that_never_comes_back_leaves_its_work_undone_and_nothing_else() -> None:
     instance = replace(two_sites(), preemptive=True)
     assert instance.stream is not None
     away = Outages(np.array([2]), np.array([0]), np.array([1]), np.array([False]))
-    lost = with_stream(replace(instance, stream=None), latency_s=instance.stream.latency_s, outages=away)
+    lost = with_stream(
+        replace(instance, stream=None), latency_s=instance.stream.latency_s, outages=away
+    )
     trace = play_sites(lost, steering_of(grid_of(lost), pools=np.array([0, 1])))
     made = partial_schedule(lost, trace.plant, trace.state)
     assert trace.schedule is None
-    assert sorted(zip(made.task.tolist(), made.start.tolist(), made.end.tolist(), strict=True)) == [(0, 1, 2), (1, 3, 7)]
+    assert sorted(zip(made.task.tolist(), made.start.tolist(), made.end.tolist(), strict=True)) == [
+        (0, 1, 2),
+        (1, 3, 7),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -387,7 +531,10 @@ def test_a_site_that_never_comes_back_leaves_its_work_undone_and_nothing_else() 
 def test_what_a_grid_cannot_say_is_refused_by_name(declare: str, why: str) -> None:
     m = ob.Model("no grid")
     x, y = m.pool("x", memory_gb=8), m.pool("y", memory_gb=16)
-    modes = [m.mode({x: 1, y: 1} if declare == "several pools" else x, time_s=1), m.mode(y, time_s=1)]
+    modes = [
+        m.mode({x: 1, y: 1} if declare == "several pools" else x, time_s=1),
+        m.mode(y, time_s=1),
+    ]
     kind = m.kind(modes=modes)
     first = m.task("a", kind=kind, memory_gb=12 if declare == "memory" else 0)
     m.task("b", kind=kind, after=first if declare == "precedence" else ())

@@ -17,7 +17,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.slurm.sacct_fields import MAX_NODES, UNNAMED, gpus_of, is_nothing, nodes_of
+from optbench.model.formats.slurm.sacct_fields import (
+    MAX_NODES,
+    UNNAMED,
+    gpus_of,
+    is_nothing,
+    nodes_of,
+)
 from optbench.model.formats.text import shorten
 
 EVERY = "*"

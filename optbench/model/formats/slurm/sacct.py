@@ -10,12 +10,13 @@ of the profile's law (T, P as in power/dvfs.py, for ``options.work``):
     time per unit    r(f) = T(n, f) / T(n, f₁)         1 at the top clock: the schedule on record runs there
     energy per unit  n P(f) r(f)                       of a gang over several types: the sum, at the slowest r(f)
 
-A type without a profile has one mode: the recorded time, no power. Where every device is a core (no run holds a GPU), the type is
-``cpu``, and cores have no profile. ``ConsumedEnergyRaw`` is a whole node's and differs from job to job: it is compared with the
-model in the report and changes no mode.
+A type without a profile has one mode: the recorded time, no power. Where every device is a core (no
+run holds a GPU), the type is ``cpu``, and cores have no profile. ``ConsumedEnergyRaw`` is a whole
+node's and differs from job to job: it is compared with the model in the report and changes no mode.
 
-Devices of a type: as given, or the number of its nodes times those given per node, or the sum over its nodes of the most that
-were busy at once (a node that no run names is not seen). A run's devices lie evenly on its nodes. Time 0 is the first release.
+Devices of a type: as given, or the number of its nodes times those given per node, or the sum over
+its nodes of the most that were busy at once (a node that no run names is not seen). A run's devices
+lie evenly on its nodes. Time 0 is the first release.
 """
 
 from __future__ import annotations
@@ -27,7 +28,14 @@ import numpy as np
 from optbench.model.formats.imported import Findings, Import, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import energy_j
 from optbench.model.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
-from optbench.model.formats.slurm.sacct_layout import MAX_PAIRS, ClusterLayout, Placement, by_node, by_type, named
+from optbench.model.formats.slurm.sacct_layout import (
+    MAX_PAIRS,
+    ClusterLayout,
+    Placement,
+    by_node,
+    by_type,
+    named,
+)
 from optbench.model.formats.slurm.sacct_runs import Runs, read_runs
 from optbench.model.formats.slurm.sacct_types import with_types
 from optbench.model.formats.text import MisfitError
@@ -44,7 +52,8 @@ from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import automatic_tick_s, grid_up, to_ints
 from optbench.units import HOUR_S
 
-# Weight of a second of flow time in J where energy is modelled: the idle power of a data-centre GPU.
+# Weight of a second of flow time in J where energy is modelled: the idle power of a data-centre
+# GPU.
 FLOW_TIME_WEIGHT = 50.0
 # Time and energy per unit, power, clock.
 Point = tuple[float, float, float, float]
@@ -69,20 +78,34 @@ def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
         raise MisfitError(1, no_runs_message(runs, findings), 1e6)
     rows = held.rows[kept]
     start, end, release = start[kept], end[kept], release[kept]
-    instance, mode = instance_of(name, [runs.job[row] for row in rows], release, end - start, layout, fleet)
+    instance, mode = instance_of(
+        name, [runs.job[row] for row in rows], release, end - start, layout, fleet
+    )
     schedule = Schedule.of(instance, mode, np.rint(start / instance.tick_s))
     findings.verified(instance, schedule)
     energies = [runs.energy[row] for row in rows]
-    return Import(instance, schedule, findings.report("sacct", figures(runs, energies, instance, schedule, fleet)))
+    return Import(
+        instance,
+        schedule,
+        findings.report("sacct", figures(runs, energies, instance, schedule, fleet)),
+    )
 
 
 def no_runs_message(runs: Runs, findings: Findings) -> str:
     dropped = "; ".join(str(finding) for finding in findings.report("sacct", {}).dropped[:4])
-    return f"no run is left of {runs.rows:,} rows of jobs and {runs.steps:,} of steps: {dropped or 'there is no row of a job'}"
+    return (
+        f"no run is left of {runs.rows:,} rows of jobs and {runs.steps:,} of steps: "
+        f"{dropped or 'there is no row of a job'}"
+    )
 
 
 def instance_of(
-    name: str, jobs: Sequence[str], release: Floats, length: Floats, layout: ClusterLayout, fleet: Fleet
+    name: str,
+    jobs: Sequence[str],
+    release: Floats,
+    length: Floats,
+    layout: ClusterLayout,
+    fleet: Fleet,
 ) -> tuple[Instance, Ints]:
     """The instance, and the recorded mode of each task: its placement at the top clock."""
     kind = layout.kind
@@ -91,7 +114,11 @@ def instance_of(
     choices = np.asarray([len(placements) for placements in layout.placements])
     pairs = int((clocks * choices)[kind].sum())
     if pairs > MAX_PAIRS:
-        raise MisfitError(1, f"{pairs:,} pairs of run and mode; at most {MAX_PAIRS:,} are allowed: import by type", 1e6)
+        raise MisfitError(
+            1,
+            f"{pairs:,} pairs of run and mode; at most {MAX_PAIRS:,} are allowed: import by type",
+            1e6,
+        )
     modes = modes_of(layout, points)
     lasts_s = length * longest_by_kind(modes)[kind]
     tick_s = automatic_tick_s(float(release.max(initial=0.0)) + float(lasts_s.max(initial=0.0)))
@@ -127,11 +154,15 @@ def operating_points(shape: Shape, fleet: Fleet) -> list[Point]:
     laws = [(fleet.profiles[kind], count) for kind, count in shape if kind in fleet.profiles]
     if not laws:
         return [(1.0, 0.0, 0.0, float("nan"))]
-    clocks = set.intersection(*(set(law.clocks) for law, _ in laws)) or {min(law.clocks[-1] for law, _ in laws)}
+    clocks = set.intersection(*(set(law.clocks) for law, _ in laws)) or {
+        min(law.clocks[-1] for law, _ in laws)
+    }
     top = max(clocks)
     out = []
     for clock in sorted(clocks):
-        ratio = max(p.time_per_unit_s(work, n, clock) / p.time_per_unit_s(work, n, top) for p, n in laws)
+        ratio = max(
+            p.time_per_unit_s(work, n, clock) / p.time_per_unit_s(work, n, top) for p, n in laws
+        )
         power = sum(p.power_w(work, n, clock) for p, n in laws)
         out.append((ratio, power * ratio, power, clock))
     return out
@@ -168,12 +199,16 @@ def figures(
         "nodes": len(fleet.nodes),
         "kinds": len(instance.modes.kind_names),
         "span_s": float(end.max() - start.min()) * instance.tick_s,
-        "device_hours": float((devices * (end - start).astype(float)).sum()) * instance.tick_s / HOUR_S,
+        "device_hours": float((devices * (end - start).astype(float)).sum())
+        * instance.tick_s
+        / HOUR_S,
         "states": states,
     }
     if known.any():
         modelled = segment_energy_j(instance, schedule)[known]
-        out |= {"tasks with energy": int(known.sum()), "recorded_energy_j": float(recorded[known].sum())}
+        out |= {
+            "tasks with energy": int(known.sum()),
+            "recorded_energy_j": float(recorded[known].sum()),
+        }
         out["modelled_energy_j"] = float(modelled.sum())
     return out
-

@@ -62,7 +62,8 @@ def duration_s(text: str) -> int | None:
 
 
 def gpus_of(text: str) -> tuple[tuple[str, int], ...]:
-    """(type, GPUs) of TRES (``cpu=8,gres/gpu:a100=2,gres/gpu=2``) or GRES (``gpu:a100:2(IDX:0-1)``), types ascending.
+    """(type, GPUs) of TRES (``cpu=8,gres/gpu:a100=2,gres/gpu=2``) or GRES
+    (``gpu:a100:2(IDX:0-1)``), types ascending.
 
     TRES lists a total beside the types; the rest of it has no type and is called ``gpu``.
     """
@@ -82,7 +83,11 @@ def gres_of(text: str) -> list[tuple[str, str]]:
     out = []
     for word in GRES_PLACE.sub("", text).split(","):
         name, *rest = word.strip().removeprefix("gres:").removeprefix("gres/").split(":")
-        count = rest.pop() if rest and rest[-1].isascii() and rest[-1].isdigit() and len(rest[-1]) < 10 else "1"
+        count = (
+            rest.pop()
+            if rest and rest[-1].isascii() and rest[-1].isdigit() and len(rest[-1]) < 10
+            else "1"
+        )
         if name == "gpu" and len(rest) < 2:
             out.append((rest[0] if rest else "", count))
     return out
@@ -145,7 +150,10 @@ def expand(inside: str) -> list[str] | None:
         if not dash:
             out.append(low)
             continue
-        if not (high.isascii() and high.isdigit() and len(high) <= 9) or not 0 <= int(high) - int(low) < MAX_NODES:
+        if (
+            not (high.isascii() and high.isdigit() and len(high) <= 9)
+            or not 0 <= int(high) - int(low) < MAX_NODES
+        ):
             return None
         out += [str(n).zfill(len(low)) for n in range(int(low), int(high) + 1)]
         if len(out) > MAX_NODES:

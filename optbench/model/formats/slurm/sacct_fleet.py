@@ -57,10 +57,14 @@ class Fleet:
     given: list[str] = field(default_factory=list)
 
 
-def fleet_of(held: HeldDevices, start: Floats, end: Floats, options: ImportOptions, findings: Findings) -> Fleet:
+def fleet_of(
+    held: HeldDevices, start: Floats, end: Floats, options: ImportOptions, findings: Findings
+) -> Fleet:
     types = tuple(sorted({kind for shape in set(held.shapes) for kind, _ in shape}))
     if len(types) > MAX_POOLS:
-        raise MisfitError(1, f"{len(types):,} types of device; at most {MAX_POOLS:,} are allowed", 1e6)
+        raise MisfitError(
+            1, f"{len(types):,} types of device; at most {MAX_POOLS:,} are allowed", 1e6
+        )
     listed = {node for kind in types for node in options.node_map.listed(kind)}
     nodes = tuple(sorted({node for names in set(held.nodes) for node in names} | listed))
     fleet = Fleet(types, nodes, profiles_of(types, options, findings), options.work)
@@ -80,7 +84,9 @@ def held_by(runs: Runs, findings: Findings) -> HeldDevices:
         shape = core_shape(text, runs.cores[row]) if cores else cache[text]
         where = f"line {runs.line[row]}, job {shorten(runs.job[row])}"
         if not shape:
-            findings.add("dropped", "runs that hold no core" if cores else "runs that hold no GPU", where)
+            findings.add(
+                "dropped", "runs that hold no core" if cores else "runs that hold no GPU", where
+            )
             continue
         if any(count > MAX_DEVICES for _, count in shape):
             findings.add("dropped", f"runs that hold more than {MAX_DEVICES:,} devices", where)
@@ -90,13 +96,23 @@ def held_by(runs: Runs, findings: Findings) -> HeldDevices:
             node_cache[listed] = () if is_nothing(listed) else nodes_of(listed)
         names = node_cache[listed]
         if names and total + len(names) > MAX_NODE_ROWS:
-            findings.add("warnings", f"node lists after {MAX_NODE_ROWS:,} names are not looked at; the run has no node", where)
+            findings.add(
+                "warnings",
+                f"node lists after {MAX_NODE_ROWS:,} names are not looked at; the run has no node",
+                where,
+            )
             names = ()
         total += len(names or ())
         if names is None:
-            findings.add("warnings", "node lists that cannot be read; the run has no node", f"{where}: {shorten(listed)}")
+            findings.add(
+                "warnings",
+                "node lists that cannot be read; the run has no node",
+                f"{where}: {shorten(listed)}",
+            )
         if "+" in runs.job[row]:
-            what = "components of heterogeneous jobs, tasks of their own that need not start together"
+            what = (
+                "components of heterogeneous jobs, tasks of their own that need not start together"
+            )
             findings.add("warnings", what, where)
         rows.append(row)
         shapes.append(shape)
@@ -105,11 +121,15 @@ def held_by(runs: Runs, findings: Findings) -> HeldDevices:
 
 
 def core_shape(tres: str, column: str) -> Shape:
-    cores = cores_of(tres) or (int(column) if column.isascii() and column.isdigit() and len(column) < 10 else 0)
+    cores = cores_of(tres) or (
+        int(column) if column.isascii() and column.isdigit() and len(column) < 10 else 0
+    )
     return ((CORES, cores),) if cores else ()
 
 
-def profiles_of(types: Sequence[str], options: ImportOptions, findings: Findings) -> dict[str, Profile]:
+def profiles_of(
+    types: Sequence[str], options: ImportOptions, findings: Findings
+) -> dict[str, Profile]:
     """The profile of each type: as given, else a shipped one of exactly the type's name, else none.
 
     ``a100`` alone has none: the user must say whether its boards draw 300 or 400 W.
@@ -164,9 +184,13 @@ def count_devices(
             users[kind][0].append(k)
             users[kind][1].append(count)
     for kind, (mine, amount) in users.items():
-        row, node, share = fleet.shares[kind] = spread_devices(mine, amount, held.nodes, index, kind, findings)
+        row, node, share = fleet.shares[kind] = spread_devices(
+            mine, amount, held.nodes, index, kind, findings
+        )
         peaks = busy_peaks(node, start[row], end[row], share, len(fleet.nodes))
-        fleet.on_node[kind] = on_nodes_of(kind, fleet.nodes, peaks, per_node.get(kind), options, findings)
+        fleet.on_node[kind] = on_nodes_of(
+            kind, fleet.nodes, peaks, per_node.get(kind), options, findings
+        )
         said = int(fleet.on_node[kind].sum())
         if kind in given:
             fleet.counts[kind] = given[kind]
@@ -186,11 +210,19 @@ def count_devices(
 
 
 def on_nodes_of(
-    kind: str, nodes: Sequence[str], peaks: Ints, per_node: int | None, options: ImportOptions, findings: Findings
+    kind: str,
+    nodes: Sequence[str],
+    peaks: Ints,
+    per_node: int | None,
+    options: ImportOptions,
+    findings: Findings,
 ) -> Ints:
     """Devices of a type on each node: by the node map, else by node, else the most busy at once."""
     listed = set(options.node_map.listed(kind))
-    counts = [options.node_map.count(name, kind) if name in listed or peaks[n] else None for n, name in enumerate(nodes)]
+    counts = [
+        options.node_map.count(name, kind) if name in listed or peaks[n] else None
+        for n, name in enumerate(nodes)
+    ]
     out = peaks.copy()
     for n, (name, count) in enumerate(zip(nodes, counts, strict=True)):
         if count is not None:
@@ -201,7 +233,9 @@ def on_nodes_of(
     by_map = [n for n in over.tolist() if counts[n] is not None]
     rest = [n for n in over.tolist() if counts[n] is None]
     what = f"nodes with more devices of type {kind!r} busy at once than the list of nodes says"
-    findings.add_rows("warnings", what, (f"{nodes[n]}: {peaks[n]}, not {out[n]}" for n in by_map), len(by_map))
+    findings.add_rows(
+        "warnings", what, (f"{nodes[n]}: {peaks[n]}, not {out[n]}" for n in by_map), len(by_map)
+    )
     what = f"nodes with more than {per_node} devices of type {kind!r} busy at once"
     findings.add_rows("warnings", what, (f"{nodes[n]}: {peaks[n]}" for n in rest), len(rest))
     return out
@@ -221,9 +255,15 @@ def spread_devices(
     row = np.repeat(np.asarray(mine, dtype=np.int64), size)
     node = np.asarray([index[name] for k in mine for name in nodes[k]], dtype=np.int64)
     which = np.arange(len(row)) - np.repeat(np.cumsum(size) - size, size)
-    base, rest = np.repeat(total // np.maximum(size, 1), size), np.repeat(total % np.maximum(size, 1), size)
+    base, rest = (
+        np.repeat(total // np.maximum(size, 1), size),
+        np.repeat(total % np.maximum(size, 1), size),
+    )
     uneven = int(((size > 0) & (total % np.maximum(size, 1) > 0)).sum())
-    what = f"runs whose devices of type {kind!r} do not divide by their nodes: the first nodes have one more"
+    what = (
+        f"runs whose devices of type {kind!r} do not divide by their nodes: the first nodes "
+        "have one more"
+    )
     findings.add_rows("assumed", what, (), uneven)
     missing = int((size == 0).sum())
     findings.add_rows("assumed", f"runs on devices of type {kind!r} without a node", (), missing)

@@ -43,7 +43,11 @@ class ClusterLayout:
 
 
 def by_type(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
-    small = {shape for shape in set(held.shapes) if all(count <= fleet.counts[kind] for kind, count in shape)}
+    small = {
+        shape
+        for shape in set(held.shapes)
+        if all(count <= fleet.counts[kind] for kind, count in shape)
+    }
     fits = np.asarray([shape in small for shape in held.shapes])
     drop("runs that hold more devices than there are", np.flatnonzero(~fits), held, runs, findings)
     kept = np.flatnonzero(fits)
@@ -64,11 +68,23 @@ def by_type(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> 
 
 
 def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
-    pools = [(n, kind) for n in range(len(fleet.nodes)) for kind in fleet.types if fleet.on_node[kind][n] > 0]
+    pools = [
+        (n, kind)
+        for n in range(len(fleet.nodes))
+        for kind in fleet.types
+        if fleet.on_node[kind][n] > 0
+    ]
     if len(pools) > MAX_POOLS:
-        raise MisfitError(1, f"{len(pools):,} pools by node; at most {MAX_POOLS:,} are allowed: import by type", 1e6)
+        raise MisfitError(
+            1,
+            f"{len(pools):,} pools by node; at most {MAX_POOLS:,} are allowed: import by type",
+            1e6,
+        )
     if fleet.given:
-        findings.add("warnings", f"counts of {', '.join(fleet.given)} are not used by node; give devices_per_node")
+        findings.add(
+            "warnings",
+            f"counts of {', '.join(fleet.given)} are not used by node; give devices_per_node",
+        )
     index = {pool: p for p, pool in enumerate(pools)}
     parts: list[dict[int, list[tuple[str, int]]]] = [{} for _ in held.shapes]
     for kind in fleet.types:
@@ -78,12 +94,24 @@ def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> 
                 parts[k].setdefault(n, []).append((kind, count))
     placeless = np.flatnonzero([not part for part in parts])
     drop("runs without a node, which cannot be placed by node", placeless, held, runs, findings)
-    fits = np.asarray([all(c <= fleet.on_node[kind][n] for n, row in part.items() for kind, c in row) for part in parts])
-    drop("runs that hold more devices of a node than it has", np.flatnonzero(~fits), held, runs, findings)
+    fits = np.asarray(
+        [
+            all(c <= fleet.on_node[kind][n] for n, row in part.items() for kind, c in row)
+            for part in parts
+        ]
+    )
+    drop(
+        "runs that hold more devices of a node than it has",
+        np.flatnonzero(~fits),
+        held,
+        runs,
+        findings,
+    )
     kept = np.flatnonzero(fits & np.asarray([bool(part) for part in parts]))
     patterns: list[Pattern] = [tuple(sorted(tuple(row) for row in parts[k].values())) for k in kept]
     recorded: list[Placement] = [
-        tuple((index[n, kind], c) for n, row in sorted(parts[k].items()) for kind, c in row) for k in kept
+        tuple((index[n, kind], c) for n, row in sorted(parts[k].items()) for kind, c in row)
+        for k in kept
     ]
     kinds = {pattern: q for q, pattern in enumerate(sorted(set(patterns)))}
     seen: list[dict[Placement, int]] = [{} for _ in kinds]
@@ -92,10 +120,16 @@ def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> 
     placements: list[list[Placement]] = []
     total = 0
     for pattern, q in kinds.items():
-        placements.append(all_placements(pattern[0], pools, index, fleet) if len(pattern) == 1 else sorted(seen[q]))
+        placements.append(
+            all_placements(pattern[0], pools, index, fleet)
+            if len(pattern) == 1
+            else sorted(seen[q])
+        )
         total += len(placements[-1])
         if total > MAX_PLACEMENTS:
-            raise MisfitError(1, f"more than {MAX_PLACEMENTS:,} placements by node: import by type", 1e6)
+            raise MisfitError(
+                1, f"more than {MAX_PLACEMENTS:,} placements by node: import by type", 1e6
+            )
     at = [{placement: c for c, placement in enumerate(choices)} for choices in placements]
     of_run = [kinds[pattern] for pattern in patterns]
     return ClusterLayout(
@@ -108,7 +142,10 @@ def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> 
         placements=placements,
         kept=kept,
         kind=np.asarray(of_run, dtype=np.int64),
-        which=np.asarray([at[q][placement] for q, placement in zip(of_run, recorded, strict=True)], dtype=np.int64),
+        which=np.asarray(
+            [at[q][placement] for q, placement in zip(of_run, recorded, strict=True)],
+            dtype=np.int64,
+        ),
     )
 
 
@@ -116,7 +153,11 @@ def all_placements(
     shape: Shape, pools: Sequence[tuple[int, str]], index: dict[tuple[int, str], int], fleet: Fleet
 ) -> list[Placement]:
     """All nodes that have at least as many devices of each type."""
-    nodes = [n for n, kind in pools if kind == shape[0][0] and all(fleet.on_node[other][n] >= c for other, c in shape)]
+    nodes = [
+        n
+        for n, kind in pools
+        if kind == shape[0][0] and all(fleet.on_node[other][n] >= c for other, c in shape)
+    ]
     return [tuple((index[n, kind], c) for kind, c in shape) for n in nodes]
 
 
@@ -130,7 +171,13 @@ def total_shape(pattern: Pattern) -> Shape:
 
 
 def drop(what: str, rows: Ints, held: HeldDevices, runs: Runs, findings: Findings) -> None:
-    where = (f"line {runs.line[held.rows[k]]}, job {shorten(runs.job[held.rows[k]])}: {named(held.shapes[k])}" for k in rows)
+    where = (
+        (
+            f"line {runs.line[held.rows[k]]}, job {shorten(runs.job[held.rows[k]])}: "
+            f"{named(held.shapes[k])}"
+        )
+        for k in rows
+    )
     findings.add_rows("dropped", what, where, len(rows))
 
 

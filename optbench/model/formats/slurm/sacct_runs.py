@@ -4,8 +4,9 @@
       -o JobID,Submit,Eligible,Start,End,Elapsed,State,AllocTRES,NodeList,ConsumedEnergyRaw
 
 A row is one run of one job, which held devices for a known time, whatever its final state. Steps
-(``12.batch``) are parts of their job. A requeued job (``--duplicates``) has a row per run. The components of a heterogeneous
-job (``12+1``) and the elements of an array (``12_3``) are jobs; those of an array that never started share a row (``12_[4-7]``).
+(``12.batch``) are parts of their job. A requeued job (``--duplicates``) has a row per run. The
+components of a heterogeneous job (``12+1``) and the elements of an array (``12_3``) are jobs; those
+of an array that never started share a row (``12_[4-7]``).
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ class Runs:
 def looks_like_sacct(text: str) -> bool:
     """Whether the first non-empty line is the header of a table of jobs, even of an invalid one."""
     head = text.lstrip("\ufeff\r\n ")[:4096].partition("\n")[0]
-    return delimiter_of(head) is not None or head.lower().split()[:1] in ([name] for name in ID_COLUMNS)
+    return delimiter_of(head) is not None or head.lower().split()[:1] in (
+        [name] for name in ID_COLUMNS
+    )
 
 
 def delimiter_of(head: str) -> str | None:
@@ -241,7 +244,9 @@ def note_edges(runs: Runs, layout: ColumnLayout, row: Sequence[str]) -> None:
         runs.last_release = known if runs.last_release is None else max(runs.last_release, known)
 
 
-def span_of(layout: ColumnLayout, row: Sequence[str], where: str, findings: Findings) -> tuple[int | None, int | None, bool]:
+def span_of(
+    layout: ColumnLayout, row: Sequence[str], where: str, findings: Findings
+) -> tuple[int | None, int | None, bool]:
     """Start, end, and whether the times could be read; a finding states why there is no end."""
     if not row[layout.job].strip():
         findings.add("dropped", "rows without a JobID", where)
@@ -275,12 +280,17 @@ def span_of(layout: ColumnLayout, row: Sequence[str], where: str, findings: Find
         findings.add("dropped", "jobs that ran for 0 s", where)
         return begin, None, True
     if elapsed is not None and abs(end - begin - elapsed) > 1:
-        what = "jobs whose Elapsed is not End - Start (suspended, or clocks were changed?); End - Start is taken"
+        what = (
+            "jobs whose Elapsed is not End - Start (suspended, or clocks were changed?); End "
+            "- Start is taken"
+        )
         findings.add("warnings", what, f"{where}: {elapsed} s, not {end - begin} s")
     return begin, end, True
 
 
-def release_of(layout: ColumnLayout, row: Sequence[str], begin: int, where: str, findings: Findings) -> int:
+def release_of(
+    layout: ColumnLayout, row: Sequence[str], begin: int, where: str, findings: Findings
+) -> int:
     """The release: Eligible, else Submit, else the start; never after the start."""
     known = [value for value in (time_s(row[at]) for at in layout.release) if value is not None]
     if not known:

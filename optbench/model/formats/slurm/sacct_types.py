@@ -1,4 +1,5 @@
-"""Types of GPU for runs that name none: from the user's node map, else from other runs of their nodes.
+"""Types of GPU for runs that name none: from the user's node map, else from other runs of their
+nodes.
 
 A row ``gres/gpu=4`` says how many GPUs a run held and not which. Taking such GPUs for a type of
 their own would count the devices of a node twice. A run therefore has the type that all of its
@@ -23,7 +24,9 @@ UNTYPED = "runs whose type of GPU is known neither from their row nor from their
 ADVICE = "give it with --node-type NODES=TYPE (*=TYPE for runs without a node) or --nodes FILE"
 
 
-def with_types(held: HeldDevices, runs: Runs, options: ImportOptions, findings: Findings) -> HeldDevices:
+def with_types(
+    held: HeldDevices, runs: Runs, options: ImportOptions, findings: Findings
+) -> HeldDevices:
     """Give runs the types of their nodes; runs that remain without a type are in ``lost``."""
     untyped = [
         k for k, shape in enumerate(held.shapes) if any(kind == UNNAMED for kind, _ in shape)
@@ -85,7 +88,8 @@ def type_of(
 ) -> tuple[str | None, str]:
     """The one type of all these nodes, and its source; "several" where not all have the same.
 
-    An entry of the map for a node takes precedence over other runs, which take precedence over ``*``.
+    An entry of the map for a node takes precedence over other runs, which take precedence over
+    ``*``.
     """
     given = [options.node_map.types(node) for node in nodes]
     found = [
@@ -114,5 +118,8 @@ def check_map(seen: dict[str, set[str]], options: ImportOptions, findings: Findi
         said = options.node_map.types(node)
         if said and not kinds <= said:
             words = f"{node}: {', '.join(sorted(kinds))}, not {', '.join(sorted(said))}"
-            what = "nodes whose runs name another type of GPU than the node map; what the runs name holds"
+            what = (
+                "nodes whose runs name another type of GPU than the node map; what the runs "
+                "name holds"
+            )
             findings.add("warnings", what, words)

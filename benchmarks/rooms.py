@@ -197,84 +197,60 @@ def described(found: Mapping[str, Any]) -> str:
     return f"{found['commit']}{changed} ({where})"
 
 
+READINGS = """\
+A room is a folder or module directly under `optbench/`; where pairs are counted, a folder inside a
+room is a room of its own. A spec split is `partition(":")[0].partition("[")`. A file assembles an
+outcome if it calls `check_bound`, and `gap` in a comprehension. Modules loaded: `optbench.*` in
+`sys.modules` at the exit of the command's process. Files passed: files of ours with a function that
+is called, except while modules are imported.
+
+## Walks
+
+Only calls count, returns do not. Two readings say when a walk enters a room twice:
+
+* *On a path of calls*, the reading of issue 12: on the stack from `main` (or the start of a
+  process) to a called function, a room stands again after calls had left it for another room. A
+  thread continues the stack that started it. Counted are pairs of a calling file and the room that
+  it enters again.
+* *By time*, which is stricter: the first call into a file comes from a room in a higher layer after
+  the file's room had been entered before, by whatever call. The last column counts the first call
+  between every two files instead. A room that several rooms above it use (`model`) is entered again
+  in this sense whatever the order.
+
+`python benchmarks/rooms.py --walk NAME` prints the lists. Before → after.
+"""
+
+
 def page(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    return "\n".join(
-        [
-            "# Rooms",
-            "",
-            "Written by `python benchmarks/rooms.py`; OMP_NUM_THREADS=1.",
-            f"Before: {described(before)}. After: {described(after)}.",
-            "",
-            *main_table(before, after),
-            "",
-            "A room is a folder or module directly under `optbench/`; where pairs are counted, a",
-            "folder inside a room is a room of its own. A spec split is",
-            '`partition(":")[0].partition("[")`.',
-            "A file assembles an outcome if it calls `check_bound`, and `gap` in a comprehension.",
-            (
-                "Modules loaded: `optbench.*` in `sys.modules` at the exit of the command's "
-                "process. "
-                "Files"
-            ),
-            (
-                "passed: files of ours with a function that is called, except while modules are "
-                "imported."
-            ),
-            "",
-            "## Walks",
-            "",
-            "Only calls count, returns do not. Two readings say when a walk enters a room twice:",
-            "",
-            (
-                "* *On a path of calls*, the reading of issue 12: on the stack from `main` (or the "
-                "start of a"
-            ),
-            (
-                "  process) to a called function, a room stands again after calls had left it for "
-                "another"
-            ),
-            (
-                "  room. A thread continues the stack that started it. Counted are pairs of a "
-                "calling file"
-            ),
-            "  and the room that it enters again.",
-            (
-                "* *By time*, which is stricter: the first call into a file comes from a room in a "
-                "higher layer"
-            ),
-            (
-                "  after the file's room had been entered before, by whatever call. The last "
-                "column "
-                "counts the"
-            ),
-            (
-                "  first call between every two files instead. A room that several rooms above it "
-                "use (`model`)"
-            ),
-            "  is entered again in this sense whatever the order.",
-            "",
-            "`python benchmarks/rooms.py --walk NAME` prints the lists. Before → after.",
-            "",
-            *walk_table(before, after),
-            "",
-            "Entries again on a path of calls, after, and the reason of each:",
-            *again_list(after, "entered again on the stack by"),
-            "",
-            "Entries again by time, after:",
-            *again_list(after, "entered again by"),
-            "",
-            "## Start-up",
-            "",
-            "The best of three runs, from the start of the process to its end.",
-            "",
-            *startup_table(before, after),
-            "",
-            "## Names behind the figures, after",
-            "",
-            *names_list(after),
-            "",
-        ]
-    )
+    lines = [
+        "# Rooms",
+        "",
+        "Written by `python benchmarks/rooms.py`; OMP_NUM_THREADS=1.",
+        f"Before: {described(before)}. After: {described(after)}.",
+        "",
+        *main_table(before, after),
+        "",
+        READINGS,
+        *walk_table(before, after),
+        "",
+        "Entries again on a path of calls, after, and the reason of each:",
+        *again_list(after, "entered again on the stack by"),
+        "",
+        "Entries again by time, after:",
+        *again_list(after, "entered again by"),
+        "",
+        "## Start-up",
+        "",
+        "The best of three runs, from the start of the process to its end.",
+        "",
+        *startup_table(before, after),
+        "",
+        "## Names behind the figures, after",
+        "",
+        *names_list(after),
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def renew_architecture(before: Mapping[str, Any], after: Mapping[str, Any]) -> None:

@@ -227,16 +227,14 @@ class _Solving:
             )
         return self._assemble(best)
 
-    def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
-        levels_left = self.instance.objective.num_levels - k
-        limit = self.budget.time_limit_s
-        share = (
-            None
-            if limit is None
-            else max(0.1, (limit - self.solving_s - self.bounding_s) / levels_left)
-        )
+    def _run(self, instance: Instance, k: int, start: Schedule | None) -> Run:
+        """Return the run of level k, with an equal share of the time that is left."""
         budget = self.budget
-        run = Run(
+        share = budget.time_limit_s
+        if share is not None:
+            left_s = share - self.solving_s - self.bounding_s
+            share = max(0.1, left_s / (self.instance.objective.num_levels - k))
+        return Run(
             instance,
             budget.seed,
             budget.threads,
@@ -248,6 +246,9 @@ class _Solving:
             self.stop,
             self.solving_s,
         )
+
+    def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
+        run = self._run(instance, k, start)
         schedule = None
         if start is not None:
             run.report(start)
@@ -261,9 +262,8 @@ class _Solving:
             self.stop.set()
         except OptbenchError:
             raise
-        except (
-            Exception
-        ) as error:  # The only place that handles a crashed solver; its incumbents are kept.
+        except Exception as error:
+            # The only place that handles a crashed solver; its incumbents are kept.
             run.termination = "crashed"
             run.crash = error
         if schedule is not None and schedule is not run.best:

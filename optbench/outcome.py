@@ -4,7 +4,8 @@ where these are put together.
 Level k of a lexicographic objective is bounded with the levels before it held at what the decision
 reaches:
 
-    low_k = max {b : b bounds level k},   gap_k = |objective_k − low_k| / max(|objective_k|, |low_k|)
+    low_k = max {b : b bounds level k}
+    gap_k = |objective_k − low_k| / max(|objective_k|, |low_k|)
 
 A bound above a verified objective contradicts it, which raises a ``ContradictionError``.
 """

@@ -222,12 +222,9 @@ def _report(
     wall_s: float,
     bound_time_s: float,
 ) -> Simulation:
-    state, complete = trace.state, trace.schedule is not None
-    schedule = (
-        trace.schedule
-        if trace.schedule is not None
-        else partial_schedule(instance, trace.plant, state)
-    )
+    state, schedule, complete = trace.state, trace.schedule, trace.schedule is not None
+    if schedule is None:
+        schedule = partial_schedule(instance, trace.plant, state)
     verdict = verify(instance, schedule)
     # In a partial schedule, tasks that are missing are no violation.
     wrong = tuple(
@@ -235,19 +232,15 @@ def _report(
     )
     arrivals, done, running = _counts(instance, trace, verdict)
     sites = site_report(instance, state, schedule, arrivals - done - running)
-    energy_j = (
-        verdict.metrics["energy_j"]
-        if complete and verdict.metrics
-        else _energy_so_far(instance, trace)
-    )
+    known = complete and bool(verdict.metrics)
+    energy_j = verdict.metrics["energy_j"] if known else _energy_so_far(instance, trace)
     units = float(progress(instance, schedule).units_done(instance).sum())
     bounds = _bounds(instance, bound_time_s) if complete else []
     # A partial schedule has no objective.
     outcome = outcome_of(instance, verdict if complete else None, bounds, floors=bound_time_s > 0)
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
-    stopped = instance.is_open or (
-        not complete and until < math.inf and trace.state.total[NOW] >= until
-    )
+    now = float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])
+    logged = verdict.metrics if complete else {}
     return Simulation(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -255,9 +248,8 @@ def _report(
         policy=name,
         seed=seed,
         threads=threads,
-        end="horizon" if stopped else "complete" if complete else "dead_end",
-        now_s=(float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW]))
-        * instance.tick_s,
+        end=_end(instance, trace, until),
+        now_s=now * instance.tick_s,
         arrivals=arrivals,
         completed=done,
         in_progress=running,
@@ -265,8 +257,8 @@ def _report(
         queue_end_by_site=None if sites is None else sites.queue_end_by_site,
         queue_by_day=None if sites is None else sites.queue_by_day,
         routing=None if sites is None else sites.routing,
-        j_per_unit_logged=verdict.metrics.get("j_per_unit_logged") if complete else None,
-        slo_violation=verdict.metrics.get("slo_violation") if complete else None,
+        j_per_unit_logged=logged.get("j_per_unit_logged"),
+        slo_violation=logged.get("slo_violation"),
         energy_j=energy_j,
         lost_j=float(state.total[LOST_J]),
         units_done=units,
@@ -283,11 +275,23 @@ def _report(
         wall_s=round(wall_s, 6),
         peak_memory_mb=peak_memory_mb(),
         decisions=None if decision_s is None else len(decision_s),
-        decision_ms=None
-        if decision_s is None or not len(decision_s)
-        else _percentiles(1e3 * decision_s, ("p50", "p99")),
+        decision_ms=_decision_ms(decision_s),
         schedule=schedule,
     )
+
+
+def _end(instance: Instance, trace: Trace, until: float) -> End:
+    if instance.is_open:
+        return "horizon"
+    if trace.schedule is not None:
+        return "complete"
+    return "horizon" if until < math.inf and trace.state.total[NOW] >= until else "dead_end"
+
+
+def _decision_ms(decision_s: Floats | None) -> dict[str, float] | None:
+    if decision_s is None or not len(decision_s):
+        return None
+    return _percentiles(1e3 * decision_s, ("p50", "p99"))
 
 
 def _counts(instance: Instance, trace: Trace, verdict: Verdict) -> tuple[int, int, int]:

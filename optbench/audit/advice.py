@@ -1,9 +1,9 @@
 """Clocks to take: what each clock is best for, by the price of a second in the system.
 
-On n GPUs of a type, the clock of least  (P(n, f) − n rest) T(n, f) + μ T(n, f)  is the right one while a second of a run in the
-system is worth μ watts. It rises with μ; ``from_w`` and ``to_w`` are where it takes over and where
-the next one does. The price that belongs to the certified least energy at the record's mean sojourn
-is the dual λ of the bound; a policy's own is its ``time_w``.
+On n GPUs of a type, the clock of least  (P(n, f) − n rest) T(n, f) + μ T(n, f)  is the right one
+while a second of a run in the system is worth μ watts. It rises with μ; ``from_w`` and ``to_w`` are
+where it takes over and where the next one does. The price that belongs to the certified least
+energy at the record's mean sojourn is the dual λ of the bound; a policy's own is its ``time_w``.
 """
 
 from __future__ import annotations

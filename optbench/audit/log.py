@@ -135,6 +135,18 @@ def read_log(path: Path, options: AuditOptions) -> Log:
         raise FileFormatError(f"{shown(path)}: {error}") from None
 
 
+def _figures(
+    runs: Runs, fleet: Fleet, types: tuple[str, ...], kept: Ints
+) -> dict[str, int | float | str]:
+    return {
+        "rows of jobs": runs.rows,
+        "steps": runs.steps,
+        "runs": len(kept),
+        "nodes": len(fleet.nodes),
+        "types": ", ".join(f"{fleet.counts[kind]} {kind}" for kind in types),
+    }
+
+
 def log_of(text: str, name: str, options: AuditOptions) -> Log:
     findings = Findings()
     runs = read_runs(text, findings)
@@ -161,16 +173,13 @@ def log_of(text: str, name: str, options: AuditOptions) -> Log:
     at = {kind: t for t, kind in enumerate(types)}
     measured = np.asarray([energy_j(runs.energy[row]) or np.nan for row in held.rows[kept]])
     counts = np.asarray([fleet.counts[kind] for kind in types], dtype=np.int64)
-    figures: dict[str, int | float | str] = {
-        "rows of jobs": runs.rows,
-        "steps": runs.steps,
-        "runs": len(kept),
-        "nodes": len(fleet.nodes),
-        "types": ", ".join(f"{fleet.counts[kind]} {kind}" for kind in types),
+    on_node = np.asarray([fleet.on_node[kind] for kind in types], dtype=np.int64)
+    figures = _figures(runs, fleet, types, kept)
+    figures |= {
         "span_s": float(end[kept].max() - release[kept].min()),
         "gpu_hours": coverage.covered,
         "states": ", ".join(
-            f"{state.lower()} {count:,}" for state, count in sorted(runs.states.items())
+            f"{key.lower()} {count:,}" for key, count in sorted(runs.states.items())
         ),
     }
     return Log(
@@ -187,9 +196,7 @@ def log_of(text: str, name: str, options: AuditOptions) -> Log:
         clock=recorded_clocks(types, fleet.profiles, options, findings),
         work=options.records.work,
         nodes=fleet.nodes,
-        on_node=np.asarray([fleet.on_node[kind] for kind in types], dtype=np.int64).reshape(
-            len(types), -1
-        ),
+        on_node=on_node.reshape(len(types), -1),
         share=shares_of(fleet, types, kept),
         measured_j=np.where(cut[kept], np.nan, measured),
         report=findings.report("sacct", figures),

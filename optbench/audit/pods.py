@@ -1,8 +1,9 @@
 """Pods of a shared GPU cluster (the layout of Alibaba's GPU trace of 2023): when they ran and what
 they held, not where.
 
-    name, num_gpu, gpu_milli, gpu_spec, creation_time, scheduled_time, deletion_time         one row per pod
-    sn, gpu, model                                                                            one row per node
+    name, num_gpu, gpu_milli, gpu_spec,
+    creation_time, scheduled_time, deletion_time        one row per pod
+    sn, gpu, model                                      one row per node
 
 A pod holds ``num_gpu`` GPUs, or with ``gpu_milli`` below 1000 a share of one. ``gpu_spec`` lists
 the models it may run on (none: any). No row says on which node a pod ran, and none has power.

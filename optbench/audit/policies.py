@@ -194,7 +194,8 @@ def recommended(
         except (
             ParameterError,
             UnsupportedError,
-        ):  # a parameter that this log's profiles do not know; the others are tried
+        ):
+            # A parameter that this log's profiles do not know; the others are tried
             continue
         if made.error is None and made.sojourn_s <= mean_s and made.inside_j < least_j:
             kept.append(made)

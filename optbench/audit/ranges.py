@@ -6,12 +6,17 @@ says no more than
     Σ_t y_gt = D_g          t among the types that the group may use
     Σ_g s n y_gt ≤ count_t H
 
-and the record used  H Σ_t idle_t count_t + Σ_gt c_gt y_gt  with  s n (P_t − idle_t) ≤ c_gt ≤ n (P_t − idle_t): how much of a
-shared GPU's power is due to a pod, the log does not say either. Its ends over all such y are linear
-programmes. Whatever y is, the work was u_g = Σ_t s y_gt / T_t, and no scheduler does it, in S
-seconds in the system of all pods together, with less than
+and the record used
 
-    min  Σ (P_w − rest) T_w x_gw + M Σ_t rest_t count_t        over x and y, Σ_w x_gw = u_g, else as in ``least``
+    H Σ_t idle_t count_t + Σ_gt c_gt y_gt        with  s n (P_t − idle_t) ≤ c_gt ≤ n (P_t − idle_t)
+
+since the log does not say either how much of a shared GPU's power is due to a pod. The ends of this
+over all such y are linear programmes. Whatever y is, the work was u_g = Σ_t s y_gt / T_t, and no
+scheduler does it, in S seconds in the system of all pods together, with less than
+
+    min  Σ (P_w − rest) T_w x_gw + M Σ_t rest_t count_t        over x and y, Σ_w x_gw = u_g
+
+and else the rows of ``least_energy``.
 
 All ends are proved again in exact arithmetic. A placement in between has a least energy of its own:
 it is given for the two ends.

@@ -126,7 +126,8 @@ def _outcome(
         OptbenchError,
         ArithmeticError,
         ValueError,
-    ) as error:  # untrusted numbers that no relaxation accepts
+    ) as error:
+        # Untrusted numbers that no relaxation accepts
         raise CertificateError(f"the certificate does not fit this instance ({error})") from error
     if found is None:
         raise CertificateError("the certificate proves nothing for this instance")

@@ -86,9 +86,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # A character that the terminal cannot show must not lose a result.
+            # A character that the terminal cannot show must not lose a result.
+            stream.reconfigure(errors="replace")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
@@ -104,9 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         where = f"{error.filename}: " if error.filename else ""
         return fail(f"{where}{error.strerror or error}", exits.USAGE, words)
-    except (
-        Exception
-    ) as error:  # The outermost frame: any exception that arrives here is an internal error.
+    except Exception as error:
+        # The outermost frame: any exception that arrives here is an internal error.
         if os.environ.get("OPTBENCH_DEBUG"):
             raise
         return fail(
@@ -125,9 +123,8 @@ def run(words: Sequence[str]) -> int:
         emit(parser.format_help())
         return exits.USAGE
     args, extra = parser.parse_known_args(words)
-    if isinstance(
-        getattr(args, "names", None), list
-    ):  # argparse ends a list of names at the first option.
+    # Argparse ends a list of names at the first option.
+    if isinstance(getattr(args, "names", None), list):
         args.names += [word for word in extra if not word.startswith("-")]
         extra = [word for word in extra if word.startswith("-")]
     if extra:

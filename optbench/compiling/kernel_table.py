@@ -304,12 +304,8 @@ BOUNDING = frozenset({"deductions"})
 POLICIES = frozenset({"rules", "decisions"})
 
 
-def kernels_named(names: Iterable[str]) -> list[Kernel]:
-    """Return the kernels in the order of the table, each once."""
-    return [KERNELS[name] for name in _in_order(names)]
-
-
 def _in_order(names: Iterable[str]) -> list[str]:
+    """Return the names in the order of the table, each once."""
     wanted = set(names)
     for name in wanted - set(KERNELS):
         raise UnknownNameError("kernel", name, KERNELS)
@@ -324,7 +320,7 @@ def kernels_used_by(modules: Iterable[str]) -> set[str]:
 
 def are_compiled(names: Iterable[str]) -> bool:
     """Whether all of these kernels are compiled."""
-    return all(kernel.is_compiled() for kernel in kernels_named(names))
+    return all(KERNELS[name].is_compiled() for name in _in_order(names))
 
 
 def prepare(names: Iterable[str]) -> float:
@@ -374,11 +370,8 @@ def _one_at_a_time() -> Iterator[None]:
             folder = kernels_folder()
             folder.mkdir(parents=True, exist_ok=True)
             remove_unused()
-            lock = stack.enter_context(
-                (folder / f"{stamp_of(Path(__file__).parents[1] / 'sim' / 'kernel')}.lock").open(
-                    "w"
-                )
-            )
+            source = stamp_of(Path(__file__).parents[1] / "sim" / "kernel")
+            lock = stack.enter_context((folder / f"{source}.lock").open("w"))
             give_up = time.monotonic() + MOST_WAITING_S
             while time.monotonic() < give_up:
                 with contextlib.suppress(BlockingIOError):

@@ -46,10 +46,8 @@ LIBRARIES = {
 LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
 # Every cell needs these.
 ALWAYS = ("optbench.execute.tasks", "optbench.compiling.compiled")
-IMPORT = re.compile(
-    r"^([ \t]*)(?:from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)|import[ \t]+([\w., \t]+))",
-    re.M,
-)
+FROM = r"from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)"
+IMPORT = re.compile(rf"^([ \t]*)(?:{FROM}|import[ \t]+([\w., \t]+))", re.M)
 NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 
 

@@ -139,15 +139,14 @@ class _Search:
             limit = self._whole(left + (right - left) * k / (self.wanted - 1))
             if not self.stop.is_set() and limit not in self.bounds:
                 self._point(limit)
-        while (
-            len(self.found) < self.wanted
-            and all(p.proven for p in self.found)
-            and not self.stop.is_set()
-        ):
+        while len(self.found) < self.wanted and self._may_go_on():
             step = self._widest()
             if step is None:
                 return
             self._divide(*step)
+
+    def _may_go_on(self) -> bool:
+        return all(p.proven for p in self.found) and not self.stop.is_set()
 
     def _widest(self) -> tuple[FrontPoint, FrontPoint] | None:
         """The neighbours farthest apart between which there may be a point; None where none are."""
@@ -164,11 +163,8 @@ class _Search:
         near = right.x - self._same(self.x, right.x)
         from_x = min(near, self._below(right.x))
         last = max((limit for limit in self.bounds if from_x <= limit < right.x), default=left.x)
-        if (
-            last == left.x
-            and right.x - left.x > self._same(self.x, right.x)
-            and self._below(right.x) > left.x
-        ):
+        apart = right.x - left.x > self._same(self.x, right.x)
+        if last == left.x and apart and self._below(right.x) > left.x:
             return False
         return self._floor(last) >= left.y - self._same(self.y, left.y)
 
@@ -210,9 +206,8 @@ class _Search:
         return float(np.ceil(round(x / step, 6)) - 1) * step
 
     def _floor(self, limit: float) -> float:
-        return max(
-            (bound for at, (bound, _) in self.bounds.items() if at >= limit), default=self.constant
-        )
+        known = (bound for at, (bound, _) in self.bounds.items() if at >= limit)
+        return max(known, default=self.constant)
 
     def _end(self) -> float | None:
         """Least y and then least x: the other end of the range."""
@@ -305,9 +300,8 @@ class _Search:
     def _start(self, instance: Instance, metric: str) -> Schedule | None:
         """The best schedule so far that is feasible here."""
         ranked = sorted(self.known, key=lambda known: known[1].metrics[metric])
-        return next(
-            (schedule for schedule, _ in ranked if verify(instance, schedule).feasible), None
-        )
+        feasible = (schedule for schedule, _ in ranked if verify(instance, schedule).feasible)
+        return next(feasible, None)
 
     def _done(self, limit: float | None, result: Result) -> None:
         """A point is over."""
@@ -361,9 +355,8 @@ class _Search:
             at, bound, source = max(known, key=lambda item: item[1])
             source = source if at == point.limit else f"{source} at {at:g}"
             points.append(replace(point, bound=bound, bound_source=source))
-        steps = floor_steps(
-            [(limit, bound) for limit, (bound, _) in self.bounds.items()], self.constant
-        )
+        floors = [(limit, bound) for limit, (bound, _) in self.bounds.items()]
+        steps = floor_steps(floors, self.constant)
         front: list[Step] = [(p.x, p.y) for p in points]
         area = undecided_area(front, steps, self.constant)
         box = (front[-1][0] - front[0][0]) * (front[0][1] - front[-1][1]) if front else 0.0

@@ -105,13 +105,11 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
         sent_j = float(trace.transfer_j.sum())
         pointer |= {"t": trace.t.tolist(), "w": total_w, "transfer_j": sent_j}
     keys = f'<p class="legend">{_legend(instance, bands.is_needed(result.schedule))}</p>'
-    below = (
-        "<p "
-        f'class="legend">{power_chart.legend(instance, trace)}</p>{note(power_chart.caption(instance, result.metrics))}'
-    )
+    power_keys = f'<p class="legend">{power_chart.legend(instance, trace)}</p>'
+    below = power_keys + note(power_chart.caption(instance, result.metrics))
+    headline = summary_table.headline(instance, result)
     return (
-        '<figure class="panel" '
-        f'data-panel="{k}"><figcaption>{summary_table.headline(instance, result)}</figcaption>{keys}'
+        f'<figure class="panel" data-panel="{k}"><figcaption>{headline}</figcaption>{keys}'
         f"{scroll(image)}{below if curve else ''}"
         f'<script type="application/json">{json.dumps(pointer, allow_nan=False)}</script></figure>'
     )

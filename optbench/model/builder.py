@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +13,6 @@ from optbench.errors import ModelError, nearest
 from optbench.model import assemble
 from optbench.model.declarations import (
     NO_CLOCK,
-    FamilyKey,
     Kind,
     KindKey,
     LinkData,
@@ -25,6 +22,8 @@ from optbench.model.declarations import (
     PoolData,
     TariffData,
     Task,
+    kind_key,
+    tariff_series,
 )
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
@@ -76,8 +75,7 @@ class Model:
         self.tariffs: list[TariffData] = []
         self.objective: Objective | None = None
 
-    # --- hardware
-    # -----------------------------------------------------------------------------------------------
+    # --- hardware ---
 
     def place(self, name: str, inside: Place | None = None) -> Place:
         """Declare a site or node; without ``inside`` it lies directly in the cluster."""
@@ -110,9 +108,8 @@ class Model:
             raise ModelError(
                 f"pool {name!r}: clocks need a profile; without one, give each task explicit modes"
             )
-        if isinstance(
-            profile, Profile
-        ):  # Shipped profiles have no flags; for a file its reader has already issued a warning.
+        # Shipped profiles have no flags; for a file its reader has already issued a warning.
+        if isinstance(profile, Profile):
             used = profile if clocks is None else replace(profile, clocks=tuple(clocks))
             warn_of_overdraw(used, f"pool {name!r}")
 
@@ -197,8 +194,7 @@ class Model:
             NO_CLOCK if clock is None else float(clock),
         )
 
-    # --- work
-    # ---------------------------------------------------------------------------------------------------
+    # --- work ---
 
     def kind(
         self,
@@ -314,34 +310,14 @@ class Model:
         pools: Iterable[Pool] | None,
         size_gflop: float | None,
     ) -> int:
-        if (kind is None) == (modes is None):
-            raise ModelError(
-                f"{label}: give either kind='...' (of the pools' profiles) or "
-                "modes=[m.mode(...), ...]"
-            )
-        if isinstance(kind, Kind):
+        if isinstance(kind, Kind) and modes is None:
             if gpus != 1 or pools is not None or size_gflop is not None:
                 raise ModelError(
                     f"{label}: gpus, pools and size_gflop are arguments of m.kind(...); give "
                     "them there"
                 )
             return kind.idx
-        if size_gflop is not None and (
-            modes is not None or not (math.isfinite(size_gflop) and size_gflop > 0)
-        ):
-            raise ModelError(
-                f"{label}: size_gflop is {size_gflop!r}; it must be positive, and goes with a "
-                "kind of the profiles"
-            )
-        key: KindKey
-        if modes is not None:
-            key = tuple(modes)
-            if not key:
-                raise ModelError(f"{label}: modes is empty; give at least one m.mode(...)")
-        else:
-            counts = tuple(sorted({gpus} if isinstance(gpus, int) else set(gpus)))
-            where = None if pools is None else tuple(sorted({pool.idx for pool in pools}))
-            key = FamilyKey(str(kind), counts, where, size_gflop)
+        key = kind_key(label, kind, modes, gpus, pools, size_gflop)
         return self.kinds.setdefault(key, len(self.kinds))
 
     def _add(self, n: int, label: str, *values: Any) -> None:
@@ -358,8 +334,7 @@ class Model:
                 )
             self.columns[column].extend(np.broadcast_to(rows, n).tolist())
 
-    # --- limits and objectives
-    # ----------------------------------------------------------------------------------------
+    # --- limits and objectives ---
 
     def limit(
         self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float
@@ -389,21 +364,11 @@ class Model:
         at: Place | None = None,
     ) -> None:
         """Declare price and carbon of a place: constant, or by ``every_s`` or ``times_s``."""
-        price, carbon = (
-            np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh)
-        )
-        n = max(len(price), len(carbon))
-        times = [every_s * i for i in range(n)] if times_s is None else list(times_s)
-        if len(times) != n or len(price) not in (1, n) or len(carbon) not in (1, n):
-            sizes = f"{len(price)} prices, {len(carbon)} carbon values and {len(times)} times"
-            raise ModelError(f"tariff: {sizes} do not fit together")
-        series = (tuple(np.broadcast_to(v, n).tolist()) for v in (price, carbon))
         place = at.idx if at is not None else 0
         if any(tariff.place == place for tariff in self.tariffs):
             raise ModelError(f"tariff: {self.place_names[place]!r} has one already")
-        if times[0] != 0 or any(not late > early for early, late in pairwise(times)):
-            raise ModelError(f"tariff: times_s is {times}; it must start at 0 and rise strictly")
-        self.tariffs.append(TariffData(place, tuple(times), *series))
+        series = tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
+        self.tariffs.append(TariffData(place, *series))
 
     def minimize(self, **weights: float) -> None:
         """Minimise a weighted sum of metrics: ``m.minimize(energy_j=1.0, makespan_s=50.0)``."""

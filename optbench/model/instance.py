@@ -1,9 +1,9 @@
 """The frozen, validated data of one scheduling problem.
 
 Times are whole ticks of ``tick_s`` seconds (``model.timegrid``). A task of u units lasts, in mode
-k,
+k, and takes
 
-    D = up(u · (time_per_unit_s[k] / tick_s)) ticks,        and takes  e = u · energy_per_unit_j[k] joules,
+    D = up(u · (time_per_unit_s[k] / tick_s)) ticks        e = u · energy_per_unit_j[k] joules,
 
 whatever D was rounded to. Both are defined here and nowhere else.
 

@@ -46,9 +46,8 @@ def stream_metrics(
     percentiles = np.percentile(times, PERCENTILES) * tick_s
     due = np.isfinite(instance.tasks.deadline) & here
     late = finish[due] > instance.tasks.deadline[due]
-    logged = (
-        logged_units(instance, schedule, found) or units
-    )  # There is none if no task ran at the sampling times.
+    # There is none if no task ran at the sampling times.
+    logged = logged_units(instance, schedule, found) or units
     span = end - instance.opens
     return {
         "arrivals": float(arrivals),

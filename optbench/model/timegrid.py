@@ -3,9 +3,10 @@
 A time x in ticks, computed in float64, is put on the grid by
 
     whole = rint(x)
-    up(x)   = whole where |x − whole| ≤ min(8 ulp(x), ¼), else ceil(x)       durations, lags, latencies, releases
-    down(x) = whole where |x − whole| ≤ min(8 ulp(x), ¼), else floor(x)      deadlines, horizons
+    up(x)   = whole where |x − whole| ≤ min(8 ulp(x), ¼), else ceil(x)
+    down(x) = whole where |x − whole| ≤ min(8 ulp(x), ¼), else floor(x)
 
+Durations, lags, latencies and releases go up, deadlines and horizons down,
 so that 3 × 0.1 s are 300,000,000 ns. The result is the data: x is not used again.
 ``sim.kernel.spans`` holds the compiled twin, which gives the same integer bit for bit.
 """

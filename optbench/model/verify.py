@@ -4,7 +4,8 @@ A schedule is feasible when each of CONSTRAINTS holds; a violation names the con
 and the amount. Energy is the sum of the energy of segments and transfers, and of idle power over
 the horizon:
 
-    E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j + Σ_pools rest_w (count (H − O) − Σ_s n_s |[start_s, end_s] ∩ [O, H]|)
+    E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j
+        + Σ_pools rest_w (count (H − O) − Σ_s n_s |[start_s, end_s] ∩ [O, H]|)
 
 with share_s = (end_s − start_s) / D, O the opening (0 where none is given) and H the fixed horizon,
 or the makespan. Cost and carbon weigh the same power with the pool's tariff at the time: a segment
@@ -53,9 +54,8 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     schedule = schedule.as_int64()
     made = progress(instance, schedule)
     violations = check(instance, schedule, made)
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # Values that are too large for a float are reported below.
+    # Values that are too large for a float are reported below.
+    with np.errstate(over="ignore", invalid="ignore"):
         values = metrics_of(instance, schedule, made)
     violations.extend(_broken_limits(instance, values))
     if instance.is_open and values["units_done"] <= 0:

@@ -4,7 +4,7 @@ With p_i the shortest duration that fits task i, ready_i its release plus shorte
 l_ij the shortest transfer on an edge,
 
     head_j = max(ready_j, max_i head_i + p_i + l_ij)          no task starts earlier
-    tail_i = max(0, max_j l_ij + p_j + tail_j)                time needed after i ends, until everything has ended
+    tail_i = max(0, max_j l_ij + p_j + tail_j)                time needed after i has ended
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def task_groups(instance: Instance) -> tuple[Ints, list[Ints]]:
     )
     primary, ptr, memory = instance.modes.primary, instance.modes.kind_ptr, instance.mode_memory_gb
     pools = []
-    for i in first.tolist():  # ``instance.pairs`` is not used, because it is by far the largest table for a million tasks.
+    # ``instance.pairs`` is not used: for a million tasks it is by far the largest table.
+    for i in first.tolist():
         modes = slice(ptr[instance.tasks.kind[i]], ptr[instance.tasks.kind[i] + 1])
         pools.append(np.unique(primary[modes][memory[modes] >= instance.tasks.memory_gb[i]]))
     return group.astype(np.int64), pools

@@ -291,9 +291,8 @@ class Run:
             top = max(self.bounds, key=lambda bound: bound.value)
             try:
                 check_bound(self.objective, top.value, top.source, self.instance.name)
-            except (
-                ContradictionError
-            ) as error:  # It may be raised in a solver's own thread, where it would be lost.
+            except ContradictionError as error:
+                # It may be raised in a solver's own thread, where it would be lost.
                 self.contradiction = error
                 self.stop_requested.set()
                 raise

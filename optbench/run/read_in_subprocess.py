@@ -27,8 +27,12 @@ from optbench.study.declared import Study
 from optbench.study.instance_sources import source_digest
 from optbench.study.study_file import read, read_file
 
-READ = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
-from optbench.run.read_in_subprocess import read_in_child; read_in_child(sys.argv[2], sys.argv[3], int(sys.argv[4]))"
+READ = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from optbench.run.read_in_subprocess import read_in_child
+read_in_child(sys.argv[2], sys.argv[3], int(sys.argv[4]))
+"""
 ANSWER = "study.json"
 
 

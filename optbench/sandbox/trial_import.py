@@ -19,8 +19,12 @@ from optbench.sandbox.process_tree import exit_words
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
 from optbench.workspace import FOLDERS, checkout
 
-TRIAL = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); \
-from optbench.sandbox.trial_import import import_all; import_all(json.loads(sys.argv[2]), int(sys.argv[3]))"
+TRIAL = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from optbench.sandbox.trial_import import import_all
+import_all(json.loads(sys.argv[2]), int(sys.argv[3]))
+"""
 # Seconds for all plug-ins together: the libraries that they import take seconds, on a busy machine
 # tens of seconds.
 PATIENCE_S = 120.0

@@ -160,9 +160,8 @@ def features_of(instance: Instance, known: Windows) -> Floats:
         np.asarray(instance.tasks.release, dtype=float),
         urgency,
     )
-    finite = [
-        np.where(np.isfinite(row), row, 0.0) for row in rows
-    ]  # a task that no link reaches has no path
+    # A task that no link reaches has no path
+    finite = [np.where(np.isfinite(row), row, 0.0) for row in rows]
     return np.array([row / max(float(np.abs(row).max(initial=0.0)), 1e-12) for row in finite])
 
 

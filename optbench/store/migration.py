@@ -287,7 +287,8 @@ def current_cell(old: Cell, instance: Instance) -> Cell:
         except (
             OptbenchError,
             LookupError,
-        ):  # a plug-in that no longer exists keeps its old code hash
+        ):
+            # A plug-in that no longer exists keeps its old code hash
             code = old.code
     data = {**old.to_dict(), "instance_hash": instance.hash, "code": code}
     return Cell.from_dict({name: value for name, value in data.items() if name != "key"})

@@ -168,6 +168,7 @@ def code_version() -> str:
     except (
         OSError,
         subprocess.CalledProcessError,
-    ):  # no git, or the source tree is not a repository
+    ):
+        # No git, or the source tree is not a repository
         return __version__
     return f"{__version__}+{done.stdout.strip()}"

@@ -194,9 +194,8 @@ class _Gate:
             result = api.solve(instance, self.solver, **options, **self.params)
         except ContradictionError as error:
             return GapCell(instance, seed, None, f"contradiction: {error}", command)
-        if (
-            result.termination == "interrupted"
-        ):  # ob.solve would return its incumbent, but a test must end.
+        # Ob.solve would return its incumbent, but a test must end.
+        if result.termination == "interrupted":
             raise KeyboardInterrupt
         broken = "; ".join(result.violations[:3])
         message = result.info.get("traceback") or result.message or broken or None

@@ -1,11 +1,14 @@
 """What a configuration is worth: its results against those of the defaults.
 
-A goal that is a metric is compared instance by instance. The change on instance i is  (mᵢ − rᵢ) / sᵢ  with rᵢ the defaults' value
-and  sᵢ = max(|rᵢ|, mean |r| / 10)  over the instances of the same problem: the relative difference, but where rᵢ is next to
-nothing (no tardiness, say), which would make any difference infinite. A goal that is a formula over
-cells has one value for
-all instances, and one change,  (F − R) / |R|. For a goal that is maximised the sign is turned. A configuration's value is the
-mean of its changes: 0 is as good as the defaults, −0.1 is 10 % better.
+A goal that is a metric is compared instance by instance. The change on instance i is
+
+    (mᵢ − rᵢ) / sᵢ        rᵢ: the defaults' value,  sᵢ = max(|rᵢ|, mean |r| / 10)
+
+with the mean over the instances of the same problem: the relative difference, but where rᵢ is next
+to nothing (no tardiness, say), which would make any difference infinite. A goal that is a formula
+over cells has one value for all instances, and one change,  (F − R) / |R|. For a goal that is
+maximised the sign is turned. A configuration's value is the mean of its changes: 0 is as good as
+the defaults, −0.1 is 10 % better.
 
 What has no result counts as MISSING, ten times worse than the defaults; so does anything worse than
 that, so that failing never pays. Where the defaults have no result, a result counts as −1 and none

@@ -35,10 +35,8 @@ def render(known: Trials, found: Validation | None) -> str:
     task, trials = known.task, known.all()
     done = [trial for trial in trials if trial.state.is_finished() and trial.values]
     chosen = None if found is None or found.chosen is None else found.chosen.number
-    title = (
-        f"{task.study.name}: "
-        f"{', '.join(('max ' if g.maximize else 'min ') + g.expression for g in task.section.goals)}"
-    )
+    goals = (f"{'max' if g.maximize else 'min'} {g.expression}" for g in task.section.goals)
+    title = f"{task.study.name}: {', '.join(goals)}"
     body = [header(title, task.study.question)]
     if found is not None and found.comparisons:
         heading, compared = "On seeds that the search has not seen", _comparisons(found.comparisons)

@@ -48,9 +48,8 @@ def save(text: str, path: str) -> str:
         return path
     target = Path(path)
     try:
-        if (
-            target.exists() and not target.is_file()
-        ):  # A pipe or a device must not be replaced by a file.
+        # A pipe or a device must not be replaced by a file.
+        if target.exists() and not target.is_file():
             with target.open("w", encoding="utf-8") as file:
                 file.write(text)
         else:

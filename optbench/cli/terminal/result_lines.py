@@ -75,9 +75,8 @@ def show_result(
     for violation in result.violations:
         show(f"[{BAD}]refused by the verifier[/]: {escape(violation)}")
     if result.info:
-        show(
-            f"[{DIM}]{escape(',  '.join(f'{key} {figure_or_text(value)}' for key, value in result.info.items()))}[/]"
-        )
+        words = ",  ".join(f"{key} {figure_or_text(value)}" for key, value in result.info.items())
+        show(f"[{DIM}]{escape(words)}[/]")
     if result.status == "unknown" and not result.violations:
         show(
             f"[{DIM}]more time (--time-limit) or another solver (`optbench list solvers`) may "

@@ -44,9 +44,8 @@ def configure(parser: Parser) -> None:
     for action in (fetched, path):
         action.positional("names NAME", "a set (jobshop) or a file (jobshop/ft06)", "+")
     for action in (shown, fetched, path):
-        add_json(
-            action, default=argparse.SUPPRESS
-        )  # A default here would override `optbench data --json list`.
+        # A default here would override `optbench data --json list`.
+        add_json(action, default=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:

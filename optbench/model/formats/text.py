@@ -116,9 +116,8 @@ class Numbers:
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = []
-        self._lines = array(
-            "I"
-        )  # The line of each token; a list would take more memory than the tokens.
+        # The line of each token; a list would take more memory than the tokens.
+        self._lines = array("I")
         self._next = 0
         for number, line in content_lines(text):
             tokens = line.split()

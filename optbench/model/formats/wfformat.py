@@ -5,8 +5,9 @@ may run on every machine that has as many. With u the recorded runtime, s the cl
 machine it ran on, and s_m that of machine m,
 
     time on m = u · s / s_m         u where one of the two rates is not known
-    energy    = the recorded energy (or average power × u) at the recorded rate: power is the same on every machine
+    energy    = the recorded energy (or average power × u) at the recorded rate
 
+since the power is the same on every machine.
 Tasks with the same cores, rate and power share a kind. With a profile for the machines (type
 ``machine``, or a machine's own name), a machine is one device of it: there is a mode per clock f,
 r(f) = T(1, f) / T(1, f₁) times as long as at the top clock f₁, and k of C cores draw k / C of P(f);

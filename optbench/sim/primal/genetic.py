@@ -193,16 +193,10 @@ def evolve(  # type: ignore[no-untyped-def]
     horizon,
     count,
 ):
-    """Make ``count`` children (the first ones fill the population); the best schedule is kept in
-    place.
-    """
+    """Make ``count`` children, of which the first fill the population; keep the best schedule."""
     size, n = lists.shape
-    order, row, start, rank = (
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-        np.empty(n, np.int64),
-    )
+    order, row = np.empty(n, np.int64), np.empty(n, np.int64)
+    start, rank = np.empty(n, np.int64), np.empty(n, np.int64)
     used = np.zeros((horizon, len(rows.room)), np.int64)
     for _ in range(count):
         if state[BEST] <= state[TARGET]:
@@ -211,10 +205,8 @@ def evolve(  # type: ignore[no-untyped-def]
         if fitness[size - 1] == BIG or pick(state, 200) == 0:
             random_list(graph, row_ptr, order, row, tails, state)
         else:
-            a, b = (
-                min(pick(state, size), pick(state, size)),
-                min(pick(state, size), pick(state, size)),
-            )
+            a = min(pick(state, size), pick(state, size))
+            b = min(pick(state, size), pick(state, size))
             cross(lists[a], lists[b], chosen[a], chosen[b], row_ptr, order, row, state)
             mutate(graph, order, state)
         makespan = decode(graph.pred_ptr, graph.pred, graph.release, rows, order, row, start, used)
@@ -240,7 +232,6 @@ def evolve(  # type: ignore[no-untyped-def]
             state[SINCE] = state[TRIED]
         for k in range(size - 1, place, -1):
             fitness[k], prints[k] = fitness[k - 1], prints[k - 1]
-            lists[k] = lists[k - 1]
-            chosen[k] = chosen[k - 1]
+            lists[k], chosen[k] = lists[k - 1], chosen[k - 1]
         fitness[place], prints[place] = makespan, print_of
         lists[place], chosen[place] = order, row

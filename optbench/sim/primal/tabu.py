@@ -264,9 +264,8 @@ def search(  # type: ignore[no-untyped-def]
                 offer_rows(shop, rows, sol, first, r, q, path[k], tabu_machine, state, choice)
         state[WILD] = max(0, state[WILD] - 1)
         if choice[FOUND] == 0 and choice[REFUSED] == 0:
-            state[LOCAL_SINCE] = (
-                state[NOW] - patience - 1
-            )  # no move changes this path: restart from the best
+            # No move changes this path: restart from the best
+            state[LOCAL_SINCE] = state[NOW] - patience - 1
             continue
         copy(sol, first, old, old_first)
         tenure = state[TENURE] + pick(state, 1 + state[TENURE] // 2)

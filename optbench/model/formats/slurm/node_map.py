@@ -123,9 +123,8 @@ def map_of_text(text: str, name: str) -> NodeMap:
                 f"is as {SINFO} prints it: gpu01 gpu:a100:8"
             )
         for node in names:
-            if (
-                gpus.setdefault(node, said) != said
-            ):  # sinfo repeats a node for each of its partitions.
+            # Sinfo repeats a node for each of its partitions.
+            if gpus.setdefault(node, said) != said:
                 raise FileFormatError(
                     f"{name}: line {number}: node {node!r} stands twice, with other GPUs"
                 )

@@ -7,8 +7,11 @@ u = End - Start seconds (without an End: Elapsed) at the top clock f₁ of the t
 its release is Eligible. Tasks with the same types and numbers share a kind, with a mode per clock f
 of the profile's law (T, P as in power/dvfs.py, for ``options.work``):
 
-    time per unit    r(f) = T(n, f) / T(n, f₁)         1 at the top clock: the schedule on record runs there
-    energy per unit  n P(f) r(f)                       of a gang over several types: the sum, at the slowest r(f)
+    time per unit    r(f) = T(n, f) / T(n, f₁)
+    energy per unit  n P(f) r(f)
+
+At the top clock, where the schedule on record runs, r is 1. A gang over several types draws their
+sum at the slowest r(f).
 
 A type without a profile has one mode: the recorded time, no power. Where every device is a core (no
 run holds a GPU), the type is ``cpu``, and cores have no profile. ``ConsumedEnergyRaw`` is a whole

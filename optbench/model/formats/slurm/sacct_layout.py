@@ -67,47 +67,49 @@ def by_type(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> 
     )
 
 
-def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
-    pools = [
-        (n, kind)
-        for n in range(len(fleet.nodes))
-        for kind in fleet.types
-        if fleet.on_node[kind][n] > 0
-    ]
+Parts = dict[int, list[tuple[str, int]]]
+
+
+def _pools_by_node(fleet: Fleet) -> list[tuple[int, str]]:
+    """Return (node, type) of every pool."""
+    nodes = range(len(fleet.nodes))
+    pools = [(n, kind) for n in nodes for kind in fleet.types if fleet.on_node[kind][n] > 0]
     if len(pools) > MAX_POOLS:
-        raise MisfitError(
-            1,
-            f"{len(pools):,} pools by node; at most {MAX_POOLS:,} are allowed: import by type",
-            1e6,
-        )
-    if fleet.given:
-        findings.add(
-            "warnings",
-            f"counts of {', '.join(fleet.given)} are not used by node; give devices_per_node",
-        )
-    index = {pool: p for p, pool in enumerate(pools)}
-    parts: list[dict[int, list[tuple[str, int]]]] = [{} for _ in held.shapes]
+        words = f"{len(pools):,} pools by node; at most {MAX_POOLS:,} are allowed: import by type"
+        raise MisfitError(1, words, 1e6)
+    return pools
+
+
+def _parts_by_node(fleet: Fleet, num_runs: int) -> list[Parts]:
+    """Return, per run and node, the types and numbers of devices that it held."""
+    parts: list[Parts] = [{} for _ in range(num_runs)]
     for kind in fleet.types:
         run, node, share = fleet.shares[kind]
         for k, n, count in zip(run.tolist(), node.tolist(), share.tolist(), strict=True):
             if count:
                 parts[k].setdefault(n, []).append((kind, count))
-    placeless = np.flatnonzero([not part for part in parts])
-    drop("runs without a node, which cannot be placed by node", placeless, held, runs, findings)
-    fits = np.asarray(
-        [
-            all(c <= fleet.on_node[kind][n] for n, row in part.items() for kind, c in row)
-            for part in parts
-        ]
-    )
-    drop(
-        "runs that hold more devices of a node than it has",
-        np.flatnonzero(~fits),
-        held,
-        runs,
-        findings,
-    )
-    kept = np.flatnonzero(fits & np.asarray([bool(part) for part in parts]))
+    return parts
+
+
+def _fits(part: Parts, fleet: Fleet) -> bool:
+    return all(c <= fleet.on_node[kind][n] for n, row in part.items() for kind, c in row)
+
+
+def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
+    pools = _pools_by_node(fleet)
+    if fleet.given:
+        words = f"counts of {', '.join(fleet.given)} are not used by node; give devices_per_node"
+        findings.add("warnings", words)
+    index = {pool: p for p, pool in enumerate(pools)}
+    parts = _parts_by_node(fleet, len(held.shapes))
+    placeless = np.asarray([not part for part in parts], dtype=bool)
+    fits = np.asarray([_fits(part, fleet) for part in parts], dtype=bool)
+    for bad, words in (
+        (placeless, "runs without a node, which cannot be placed by node"),
+        (~fits, "runs that hold more devices of a node than it has"),
+    ):
+        drop(words, np.flatnonzero(bad), held, runs, findings)
+    kept = np.flatnonzero(fits & ~placeless)
     patterns: list[Pattern] = [tuple(sorted(tuple(row) for row in parts[k].values())) for k in kept]
     recorded: list[Placement] = [
         tuple((index[n, kind], c) for n, row in sorted(parts[k].items()) for kind, c in row)
@@ -120,18 +122,16 @@ def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> 
     placements: list[list[Placement]] = []
     total = 0
     for pattern, q in kinds.items():
-        placements.append(
-            all_placements(pattern[0], pools, index, fleet)
-            if len(pattern) == 1
-            else sorted(seen[q])
-        )
-        total += len(placements[-1])
+        is_single = len(pattern) == 1
+        choices = all_placements(pattern[0], pools, index, fleet) if is_single else sorted(seen[q])
+        placements.append(choices)
+        total += len(choices)
         if total > MAX_PLACEMENTS:
-            raise MisfitError(
-                1, f"more than {MAX_PLACEMENTS:,} placements by node: import by type", 1e6
-            )
+            words = f"more than {MAX_PLACEMENTS:,} placements by node: import by type"
+            raise MisfitError(1, words, 1e6)
     at = [{placement: c for c, placement in enumerate(choices)} for choices in placements]
     of_run = [kinds[pattern] for pattern in patterns]
+    which = [at[q][placement] for q, placement in zip(of_run, recorded, strict=True)]
     return ClusterLayout(
         places=("cluster", *fleet.nodes),
         pool_names=tuple(f"{fleet.nodes[n]}/{kind}" for n, kind in pools),
@@ -142,10 +142,7 @@ def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> 
         placements=placements,
         kept=kept,
         kind=np.asarray(of_run, dtype=np.int64),
-        which=np.asarray(
-            [at[q][placement] for q, placement in zip(of_run, recorded, strict=True)],
-            dtype=np.int64,
-        ),
+        which=np.asarray(which, dtype=np.int64),
     )
 
 

@@ -50,6 +50,8 @@ from optbench.sim.sites.site_report import site_report
 
 Target = str | Path | Instance | Problem
 End = Literal["complete", "horizon", "dead_end"]
+# What only a simulation with arrivals at sites has (``SiteReport``).
+OF_SITES = ("queue_end_by_site", "queue_by_day", "routing")
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 
 
@@ -227,11 +229,11 @@ def _report(
         schedule = partial_schedule(instance, trace.plant, state)
     verdict = verify(instance, schedule)
     # In a partial schedule, tasks that are missing are no violation.
-    wrong = tuple(
-        str(each) for each in verdict.violations if complete or each.constraint != "assignment"
-    )
+    counted = (v for v in verdict.violations if complete or v.constraint != "assignment")
+    wrong = tuple(map(str, counted))
     arrivals, done, running = _counts(instance, trace, verdict)
     sites = site_report(instance, state, schedule, arrivals - done - running)
+    of_sites: dict[str, Any] = {name: getattr(sites, name, None) for name in OF_SITES}
     known = complete and bool(verdict.metrics)
     energy_j = verdict.metrics["energy_j"] if known else _energy_so_far(instance, trace)
     units = float(progress(instance, schedule).units_done(instance).sum())
@@ -254,9 +256,7 @@ def _report(
         completed=done,
         in_progress=running,
         queue_end=arrivals - done - running,
-        queue_end_by_site=None if sites is None else sites.queue_end_by_site,
-        queue_by_day=None if sites is None else sites.queue_by_day,
-        routing=None if sites is None else sites.routing,
+        **of_sites,
         j_per_unit_logged=logged.get("j_per_unit_logged"),
         slo_violation=logged.get("slo_violation"),
         energy_j=energy_j,

@@ -91,7 +91,7 @@ COMMANDS = (
     case("claims plain"),
     case("claims judged", slow=True),
     case("report judged", slow=True),
-    case("tune tuned --no-track -q", slow=True, varying="storage"),
+    case("tune tuned --no-track -q", slow=True, varying="storage search"),
     case("tune plain --no-track -q"),
     case("sync plain -q", slow=True),
     case("sync plian -q"),

@@ -99,8 +99,6 @@ class Account:
             "report": self.report,
             "ran": run.ran,
             "interrupted": run.interrupted,
-            "wall_s": round(run.wall_s, 3),
-            "compile_s": round(run.compile_s, 3),
             "solvers": self.solvers(),
             "failures": by_reason(run, self.failures),
             "unmade": [
@@ -111,6 +109,8 @@ class Account:
             "overruns": [
                 {"title": each.cell.title, "overrun_s": each.overrun_s} for each in self.overruns()
             ],
+            "wall_s": round(run.wall_s, 3),
+            "compile_s": round(run.compile_s, 3),
         }
 
     def solvers(self) -> list[dict[str, Any]]:

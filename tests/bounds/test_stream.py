@@ -244,9 +244,11 @@ def test_twice_the_power_twice_the_bound(minimize: str) -> None:
 
 def test_more_time_never_costs_more_and_finer_slots_never_less() -> None:
     instance = GeoDc(days=0.25, drain=True, minimize="cost").instance(1)
-    values = [
-        slotted_bound(instance, HOUR, sojourn_s=s).value for s in (700.0, 1000.0, 2000.0, 10_000.0)
-    ]  # type: ignore[union-attr]
+    values = []
+    for sojourn_s in (700.0, 1000.0, 2000.0, 10_000.0):
+        bound = slotted_bound(instance, HOUR, sojourn_s=sojourn_s)
+        assert bound is not None
+        values.append(bound.value)
     assert values == sorted(values, reverse=True)
     one = stream_bound(instance)
     assert one is not None

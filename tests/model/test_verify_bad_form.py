@@ -1,5 +1,5 @@
-"""Schedules and instances of bad form: the verifier says what is wrong and where, also of numbers too
-large to add up.
+"""Schedules and instances of bad form: the verifier says what is wrong and where, also where
+numbers are too large to add up.
 """
 
 from __future__ import annotations

@@ -4,14 +4,15 @@ with optbench.
 Only the numbers of an instance are read. With x the mode and S the start of every task, d and e
 duration and energy,
 
-    d_i = ⌈u_i · (time_per_unit / tick)⌉   (within 8 ulp and ¼ of an integer it is that integer),   e_i = u_i · energy_per_unit
+    d_i = ⌈u_i · (time_per_unit / tick)⌉   (within 8 ulp and ¼ of an integer it is that integer)
+    e_i = u_i · energy_per_unit
 
 every combination of modes and, for each, *every* vector of integer starts in the windows is
 evaluated: nothing is assumed about left-shifting, so it is right where price or carbon vary. Starts
 end at
 
-    T = max(last release + longest finite way in, last tariff change) + Σ_i longest d_i + Σ_edges longest finite lag
-        (or the fixed horizon)
+    T = max(last release + longest finite way in, last tariff change)
+        + Σ_i longest d_i + Σ_edges longest finite lag      (or the fixed horizon)
 
 which loses no optimum: a schedule that ends later has a whole tick after the last release and
 tariff change in which nothing runs and no data moves; moving all that follows one tick earlier

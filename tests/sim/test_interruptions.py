@@ -1,5 +1,5 @@
-"""Faults in the kernel: what is interrupted is kept, done again or refused, and devices that are gone
-do no work.
+"""Faults in the kernel: what is interrupted is kept or done again, and devices that are gone do no
+work.
 """
 
 from __future__ import annotations

@@ -59,12 +59,9 @@ def test_a_cheap_hour_is_waited_for() -> None:
     m.minimize(cost_usd=1.0, makespan=0.01)
     run = solved(m.build())
     assert run.best is not None and run.best.start.tolist() == [2]
-    assert run.objective == pytest.approx(0.13)
-    assert (
-        run.bound == pytest.approx(0.13, rel=1e-6)
-        and run.bound is not None
-        and run.bound <= run.objective
-    )  # type: ignore[operator]
+    assert run.objective is not None and run.objective == pytest.approx(0.13)
+    assert run.bound is not None and run.bound == pytest.approx(0.13, rel=1e-6)
+    assert run.bound <= run.objective
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What HiGHS says when it stops: every status is mapped, and unbounded or infeasible is looked into."""
+"""How HiGHS ends: every status is mapped, and unbounded or infeasible is looked into."""
 
 from __future__ import annotations
 

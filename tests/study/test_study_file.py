@@ -16,17 +16,14 @@ from tests.study.study_texts import CLAIM, PROBLEMS, SOLVERS, load
 SHOP = "2 2\n0 3 1 2\n0 4 1 2\n"
 
 
-def test_a_study_with_everything(tmp_path: Path) -> None:
-    (tmp_path / "shop.txt").write_text(SHOP)
-    study = load(
-        tmp_path,
-        """
+EVERYTHING = """
         question = "Which?"
         problems = ["gpu_dag:tasks=[4,6],gpus=2", "shop.txt"]
         solvers = [
             "cpsat:time_limit=[1s,2s],threads=2",
             "random_rules[k=[8,16]]",
-            { name = "tuned", solver = "fixed_dvfs:low_clock=0.5", memory_limit = "2GB", work_limit = 100 },
+            { name = "tuned", solver = "fixed_dvfs:low_clock=0.5", memory_limit = "2GB", \
+work_limit = 100 },
         ]
         seeds = [3, 1]
         repetitions = 2
@@ -46,8 +43,12 @@ def test_a_study_with_everything(tmp_path: Path) -> None:
         paper = "-34%"
         ours = "rel(energy_j, tuned, 'cpsat:time_limit=1s,threads=2')"
         tolerance = "5%"
-        """,
-    )
+        """
+
+
+def test_a_study_with_everything(tmp_path: Path) -> None:
+    (tmp_path / "shop.txt").write_text(SHOP)
+    study = load(tmp_path, EVERYTHING)
     assert (study.name, study.question, study.path) == ("mine", "Which?", tmp_path / "mine.toml")
     assert study.problems == (
         "gpu_dag:tasks=4,gpus=2",

@@ -65,6 +65,23 @@ class Reference:
         self.wanted = set(self.weights) | set(self.metric_max)
         self.end = time_horizon(inst)
         self.end = math.floor(self.end)
+        self._set_windows()
+        tariffs = inst.tariffs
+        self.varying = (
+            tariffs is not None
+            and len(tariffs.times) > 1
+            and bool(self.wanted & {"cost_usd", "carbon_g"})
+        )
+        self.times = tariffs.times.tolist() if self.varying and tariffs is not None else [0.0]
+        self.energetic = bool(self.wanted & {"energy_j", "cost_usd", "carbon_g"})
+        self.paid_rest = inst.horizon is None and any(r > 0 for r in self.rest) and self.energetic
+        self.needs_makespan = bool(self.wanted & {"makespan", "makespan_s"}) or self.paid_rest
+        self.columns: dict[str, Any] = {}
+        self.rows: dict[str, Any] = {}
+
+    def _set_windows(self) -> None:
+        """Earliest starts, latest ends, and the least time from each end to the end of all."""
+        t = self.inst.tasks
         self.head = [0.0] * self.n
         for i in range(self.n):  # tasks of the tests are numbered in topological order
             self.head[i] = max(
@@ -88,18 +105,6 @@ class Reference:
                 [0.0] + [self.least_lag(e) + self.fast(b) + self.tail[b] for e, b in out]
             )
         self.critical = max(self.head[i] + self.fast(i) + self.tail[i] for i in range(self.n))
-        tariffs = inst.tariffs
-        self.varying = (
-            tariffs is not None
-            and len(tariffs.times) > 1
-            and bool(self.wanted & {"cost_usd", "carbon_g"})
-        )
-        self.times = tariffs.times.tolist() if self.varying and tariffs is not None else [0.0]
-        self.energetic = bool(self.wanted & {"energy_j", "cost_usd", "carbon_g"})
-        self.paid_rest = inst.horizon is None and any(r > 0 for r in self.rest) and self.energetic
-        self.needs_makespan = bool(self.wanted & {"makespan", "makespan_s"}) or self.paid_rest
-        self.columns: dict[str, Any] = {}
-        self.rows: dict[str, Any] = {}
 
     def time(self, seconds: float) -> float:
         return math.ceil(seconds / self.tick - 1e-9 * max(1.0, seconds / self.tick))

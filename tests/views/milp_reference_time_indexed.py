@@ -5,22 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from optbench.model.instance import Instance
+from optbench.model.instance import Floats, Instance, Ints
 from tests.views.milp_reference import INF, Reference, Sent, Table
 
 
 def time_indexed(inst: Instance, disaggregated: bool) -> Table:
     ref = Reference(inst)
-    x = {
-        (i, k, t): f"start[{i},{k},{t}]"
-        for i, k in ref.pairs
-        for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)
-    }
-    ends = {key: key[2] + ref.dur[key[0], key[1]] for key in x}
-    for name in x.values():
-        ref.column(name, 0.0, 1.0, True)
-    for i in range(ref.n):
-        ref.row(f"assign[{i}]", [(name, 1.0) for key, name in x.items() if key[0] == i], 1.0, 1.0)
+    x, ends = _starts(ref)
     carried = [
         e for e in range(len(ref.edges)) if ref.costly(e) or not (disaggregated or ref.uniform(e))
     ]
@@ -37,27 +28,11 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
     )
     _precedence(ref, x, ends, sent, disaggregated)
     _per_tick(ref, x, ends)
-    followed = {i for i, _, _ in ref.edges}
-    leaves = [i for i in range(ref.n) if i not in followed]
     first, indicators = (
         int(min(ref.critical, ref.end)),
         ref.needs_makespan and ref.varying and inst.horizon is None,
     )
-    if indicators:
-        for t in range(first, int(ref.end)):
-            ref.column(f"unfinished[{t}]", 0.0, 1.0)
-            for i in leaves:
-                later = [(x[key], -1.0) for key in x if key[0] == i and ends[key] > t]
-                ref.row(f"outlast[{i},{t}]", [(f"unfinished[{t}]", 1.0), *later], 0.0, INF)
-    elif ref.needs_makespan:
-        ref.column("makespan", min(ref.critical, ref.end), ref.end)
-        for i in leaves:
-            ref.row(
-                f"finish[{i}]",
-                [("makespan", 1.0)] + [(x[key], -ends[key]) for key in x if key[0] == i],
-                0.0,
-                INF,
-            )
+    _completion(ref, x, ends, first, indicators)
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         tasks = inst.tasks
@@ -69,26 +44,10 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
                 ]
             return 0.0, [("makespan", scale)]
         if name == "flow_time_s":
-            return 0.0, [
-                (
-                    x[key],
-                    float(tasks.weight[key[0]])
-                    * (ends[key] - float(tasks.release[key[0]]))
-                    * ref.step,
-                )
-                for key in x
-            ]
+            return 0.0, _lateness(ref, x, ends, tasks.release)
         if name == "tardiness_s":
-            return 0.0, [
-                (
-                    x[key],
-                    float(tasks.weight[key[0]])
-                    * max(0.0, ends[key] - float(tasks.deadline[key[0]]))
-                    * ref.step,
-                )
-                for key in x
-                if not tasks.deadline_hard[key[0]]
-            ]
+            soft = {key: x[key] for key in x if not tasks.deadline_hard[key[0]]}
+            return 0.0, _lateness(ref, soft, ends, tasks.deadline)
         terms = [(x[key], ref.spent(name, *key)) for key in x]
         terms += [
             (w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, ref.times[r]))
@@ -105,6 +64,55 @@ def time_indexed(inst: Instance, disaggregated: bool) -> Table:
         return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.paid_rest else [])
 
     return ref.finish(metric)
+
+
+def _starts(ref: Reference) -> tuple[dict[Any, str], dict[Any, float]]:
+    """The columns (task, mode, start), each task's row, and when each choice ends."""
+    x = {
+        (i, k, t): f"start[{i},{k},{t}]"
+        for i, k in ref.pairs
+        for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)
+    }
+    ends = {key: key[2] + ref.dur[key[0], key[1]] for key in x}
+    for name in x.values():
+        ref.column(name, 0.0, 1.0, True)
+    for i in range(ref.n):
+        ref.row(f"assign[{i}]", [(name, 1.0) for key, name in x.items() if key[0] == i], 1.0, 1.0)
+    return x, ends
+
+
+def _completion(
+    ref: Reference, x: dict[Any, str], ends: dict[Any, float], first: int, indicators: bool
+) -> None:
+    """Columns that say when everything has ended, and their rows over the last tasks."""
+    followed = {i for i, _, _ in ref.edges}
+    leaves = [i for i in range(ref.n) if i not in followed]
+    if indicators:
+        for t in range(first, int(ref.end)):
+            ref.column(f"unfinished[{t}]", 0.0, 1.0)
+            for i in leaves:
+                later = [(x[key], -1.0) for key in x if key[0] == i and ends[key] > t]
+                ref.row(f"outlast[{i},{t}]", [(f"unfinished[{t}]", 1.0), *later], 0.0, INF)
+    elif ref.needs_makespan:
+        ref.column("makespan", min(ref.critical, ref.end), ref.end)
+        for i in leaves:
+            ref.row(
+                f"finish[{i}]",
+                [("makespan", 1.0)] + [(x[key], -ends[key]) for key in x if key[0] == i],
+                0.0,
+                INF,
+            )
+
+
+def _lateness(
+    ref: Reference, x: dict[Any, str], ends: dict[Any, float], since: Floats | Ints
+) -> list[tuple[str, float]]:
+    """Weighted seconds from a time of each task to its end, never below 0."""
+    weight = ref.inst.tasks.weight
+    return [
+        (x[key], float(weight[key[0]]) * max(0.0, ends[key] - float(since[key[0]])) * ref.step)
+        for key in x
+    ]
 
 
 def _precedence(

@@ -143,7 +143,10 @@ def test_odd_rows_are_counted_with_their_lines() -> None:
 
 
 def test_suspended_runs_keep_their_devices() -> None:
-    text = "JobID|Start|End|Elapsed|AllocTRES\n1|2024-03-01T00:00:00|2024-03-01T00:10:00|00:04:00|gres/gpu=1\n"
+    text = (
+        "JobID|Start|End|Elapsed|AllocTRES\n"
+        "1|2024-03-01T00:00:00|2024-03-01T00:10:00|00:04:00|gres/gpu=1\n"
+    )
     result = sacct.read(text, "log")
     assert result.instance.tasks.units.tolist() == [600]
     assert found(result.report, "warnings", "Elapsed")[1] == ("line 2, job '1': 240 s, not 600 s",)
@@ -181,7 +184,11 @@ def test_elapsed_stands_in_for_an_end_that_is_not_there() -> None:
 
 
 def test_a_log_without_gpus_is_one_of_cores() -> None:
-    text = "JobID|Start|End|AllocTRES|AllocCPUS\n1|1709164800|1709164860|cpu=12,mem=4G|12\n2|1709164800|1709164860||4\n"
+    text = (
+        "JobID|Start|End|AllocTRES|AllocCPUS\n"
+        "1|1709164800|1709164860|cpu=12,mem=4G|12\n"
+        "2|1709164800|1709164860||4\n"
+    )
     result = sacct.read(text, "log")
     assert result.instance.pools.names == ("cpu",) and result.instance.pools.count.tolist() == [16]
     assert found(result.report, "assumed", "the devices are cores")[0] == 1

@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 MODEL_TESTS = (
     "tests/model/test_verify_each_constraint.py",
+    "tests/model/test_verify_bad_form.py",
     "tests/model/test_metrics.py",
     "tests/model/test_metamorphic.py",
     "tests/model/test_loopholes.py",

@@ -182,7 +182,8 @@ def test_offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )  # nothing listens there
     with pytest.raises(
         DataError,
-        match=r"cannot fetch jobshop/ft06.txt from http://127.*refused.*Offline\? Set OPTBENCH_DATA",
+        match=r"cannot fetch jobshop/ft06.txt from http://127.*refused.*"
+        r"Offline\? Set OPTBENCH_DATA",
     ):
         fetch(["jobshop/ft06"])
     monkeypatch.setenv("OPTBENCH_DATA_URL", "no address")

@@ -131,9 +131,8 @@ def text_of(
         where = ",".join(f"{node:03}" for node in nodes[job])
         span, held = f"{eligible}|{eligible}|{begin}|{finish}||COMPLETED", f"cpu={8 * gpus[job]}"
         listed = f"{name}n[{where}]"
-        rows.append(
-            f"{100_000 + job}|{span}|billing=8,{held},gres/gpu:{name}={gpus[job]},gres/gpu={gpus[job]},mem=64G|{listed}\n"
-        )
+        devices = f"gres/gpu:{name}={gpus[job]},gres/gpu={gpus[job]}"
+        rows.append(f"{100_000 + job}|{span}|billing=8,{held},{devices},mem=64G|{listed}\n")
         if steps:
             rows.append(f"{100_000 + job}.batch|{span}|{held},mem=64G|{listed}\n")
     return "".join(rows)

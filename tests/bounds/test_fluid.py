@@ -22,7 +22,8 @@ from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from tests.bounds.shops import shop
-from tests.reference.brute_force import brute_force, task_modes
+from tests.reference.brute_force import brute_force
+from tests.reference.plain_facts import task_modes
 from tests.reference.random_instances import in_fine_ticks, tiny_instance
 
 SEEDS = range(250)

@@ -17,8 +17,8 @@ from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
-from tests.bounds import test_stream
 from tests.bounds.preemptive_search import choices, least, whole_ticks
+from tests.bounds.stream_farms import POLICIES, small
 
 TICKS = 6
 
@@ -169,14 +169,14 @@ def test_interrupted_streams_in_coarse_ticks_are_bounded_below_the_best_policy(
     """
     bounded = 0
     for seed in range(40):
-        instance = test_stream.small(seed, drained=drained, tick_s=0.5)
+        instance = small(seed, drained=drained, tick_s=0.5)
         if not instance.preemptive:
             continue
         found = lower_bounds(instance)
         if waste_could_pay(instance):
             assert found == [], seed
             continue
-        runs = [ob.simulate(instance, policy) for policy in test_stream.POLICIES]
+        runs = [ob.simulate(instance, policy) for policy in POLICIES]
         assert all(run.verified for run in runs), seed
         reached = [
             run.objective for run in runs if isinstance(run.objective, float) and run.units_done > 0

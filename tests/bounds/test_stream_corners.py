@@ -23,7 +23,7 @@ from optbench.bounds.streams.stream_bound import (
 )
 from optbench.model.streams import with_stream
 from tests.bounds.shops import shop
-from tests.bounds.test_stream import farm, priced
+from tests.bounds.stream_farms import farm, priced
 
 
 def test_of_half_a_second_of_work_a_device_more_saves_half_a_second_of_rest() -> None:

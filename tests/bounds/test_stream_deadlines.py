@@ -9,7 +9,7 @@ import pytest
 
 from optbench.bounds.streams.stream_bound import slotted_bound
 from optbench.model.objective import Objective
-from tests.bounds.test_stream import small
+from tests.bounds.stream_farms import small
 
 
 @pytest.mark.parametrize("seed", [250, 281, 311, 325])

@@ -31,7 +31,7 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.objective import Objective
 from optbench.model.streams import with_stream
 from optbench.units import SUM_MARGIN
-from tests.bounds.test_stream import HOUR, farm, priced, worth
+from tests.bounds.stream_farms import HOUR, farm, priced, worth
 
 EXACT = 1e-12
 

@@ -15,7 +15,7 @@ from optbench.errors import ModelError
 from optbench.model.schedule import Schedule
 from optbench.model.streams import with_stream
 from optbench.model.verify import verify
-from tests.bounds.test_stream import farm
+from tests.bounds.stream_farms import farm
 
 
 @pytest.mark.parametrize("window_s", [1.0, 1e-2, 1e-6])

@@ -144,7 +144,10 @@ def test_idle_time_before_the_log_begins_is_not_charged(cli: Cli, tmp_path: Path
     no longer.
     """
     log = generated(tmp_path)
-    long = "7|x|2026-01-30T00:00:00|2026-01-30T00:00:00|2026-03-01T02:00:00||COMPLETED|gres/gpu:v100=1,gres/gpu=1|old1\n"
+    long = (
+        "7|x|2026-01-30T00:00:00|2026-01-30T00:00:00|2026-03-01T02:00:00||COMPLETED|"
+        "gres/gpu:v100=1,gres/gpu=1|old1\n"
+    )
     (tmp_path / "long.sacct").write_text(log.read_text() + long)
     words = ("--profile", "a100=A100-PCIe", "--profile", "v100=V100-PCIe", "-s", "greedy", "--json")
     whole, found = (

@@ -37,7 +37,9 @@ REFUSED = {
     "solve jobshop --warm-start none.json": "none.json: no such file",
     "solve jobshop --json -o -": "--json and a file on stdout (-) would mix",
     "bound jobshop --method atuo": "unknown bounding method 'atuo'; did you mean 'auto'?",
-    "convert jobshop out.json --to optbnch": "--to 'optbnch' is no format; did you mean 'optbench'?",
+    "convert jobshop out.json --to optbnch": (
+        "--to 'optbnch' is no format; did you mean 'optbench'?"
+    ),
     "list solvrs": "unknown kind 'solvrs'; did you mean 'solvers'?",
     "schema shedule": "did you mean 'schedule'?",
     "data pth jobshop": "unknown action 'pth'; did you mean 'path'?",

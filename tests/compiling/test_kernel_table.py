@@ -34,7 +34,8 @@ from optbench.plugins.policy import Policy
 from optbench.compiling.kernel_cache import KernelCache
 from optbench.errors import UnsupportedError
 
-targets = ("jobshop:jobs=2,machines=2", "gpu_dag:tasks=4", "geo_dc:days=0.005", "geo_dc:days=0.005,drain=yes,minimize=cost")
+targets = ("jobshop:jobs=2,machines=2", "gpu_dag:tasks=4", "geo_dc:days=0.005", \
+"geo_dc:days=0.005,drain=yes,minimize=cost")
 instances = [load_target(target) for target in targets]
 instances.append(instances[0].with_objective(ob.Objective.weighted({"makespan": 1.0})))
 inside, late = [False], []
@@ -64,7 +65,8 @@ for name in json.loads(sys.argv[1]):
             if instance.num_tasks > 10 and not isinstance(solver, Policy):
                 continue  # the models of exact solvers take longer than the rest of this test
             inside[0] = False
-            ob.solve(instance, solver, work_limit=1.0, time_limit_s=1.0, bound=instance is instances[-1])
+            ob.solve(instance, solver, work_limit=1.0, time_limit_s=1.0, \
+bound=instance is instances[-1])
             ran += 1
         os.write(writer, json.dumps([name, ran, late]).encode())
         os._exit(0)

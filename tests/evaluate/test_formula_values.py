@@ -56,7 +56,8 @@ def study(results: Mapping[tuple[str, str], Any] | None = None, plan: Plan = PLA
         ("p(50, energy_j)", 25.0),
         ("p(100, energy_j)", 60.0),
         ("p(0, energy_j)", 10.0),
-        ("p(25%, energy_j)", 17.5),  # a quarter of the way from the first to the last of four: rank 0.75
+        # A quarter of the way from the first to the last of four: rank 0.75.
+        ("p(25%, energy_j)", 17.5),
         ("gm(energy_j, 0)", (10 * 20 * 30 * 60) ** 0.25),
         ("gm(energy_j, 10)", (20 * 30 * 40 * 70) ** 0.25 - 10),
         ("share(energy_j > 20)", 0.5),

@@ -43,7 +43,8 @@ instance.write_bytes(pickle.dumps(api.load_target("jobshop:jobs=3,machines=3")))
 
 
 def job(solver, **params):
-    payload = {"instance_file": str(instance), "solver": solver, "params": params, "seed": 0, "threads": 1}
+    payload = {"instance_file": str(instance), "solver": solver, "params": params, \
+"seed": 0, "threads": 1}
     payload |= {"time_limit_s": 20.0, "work_limit": None}
     key = f"{solver}-{'-'.join(params.values())}-{time.monotonic_ns()}"
     return Job(key, "solve", payload, CellBudget(20.0), folder / key)
@@ -53,7 +54,8 @@ def say(outcome):
     reason = outcome.reason
     answer = outcome.answer or {}
     crash = (answer.get("result") or {}).get("message")
-    print(json.dumps([outcome.key.split("-")[0], reason and reason.kind, reason and reason.message, crash]), flush=True)
+    print(json.dumps([outcome.key.split("-")[0], reason and reason.kind, \
+reason and reason.message, crash]), flush=True)
 
 
 def main():
@@ -202,7 +204,8 @@ def test_stopping_kills_what_is_at_work_and_the_executor_goes_on(root: Path) -> 
         "with LocalExecutor(2) as executor:",
         "    stop = threading.Event()",
         "    threading.Timer(3.0, stop.set).start()",
-        "    assert list(executor.run([job('loops'), job('loops', how='deaf')], stop.is_set)) == []",
+        "    assert list(executor.run([job('loops'), job('loops', how='deaf')], "
+        "stop.is_set)) == []",
         "    for outcome in executor.run([job('fcfs')]): say(outcome)",
     )
     assert said(started) == [["fcfs", None, None, None]]

@@ -246,9 +246,8 @@ def test_scalars_of_any_type_and_negative_zeros_are_the_same() -> None:
     assert FULL.horizon is not None
     for horizon in (float(FULL.horizon), np.int32(FULL.horizon), np.float64(FULL.horizon)):
         assert put(FULL, ("horizon",), horizon).hash == FULL.hash
-    assert (
-        replace(FULL, tick_s=np.float64(FULL.tick_s), preemptive=np.bool_(False)).hash == FULL.hash
-    )  # type: ignore[arg-type]
+    never: Any = np.bool_(False)
+    assert replace(FULL, tick_s=np.float64(FULL.tick_s), preemptive=never).hash == FULL.hash
     assert replace(FULL, tick_s=2).hash == replace(FULL, tick_s=2.0).hash
     latency_s = FULL.links.latency_s
     assert (

@@ -251,7 +251,8 @@ def test_limits_on_sums_have_the_same_tolerance(scale: float) -> None:
     ("name", "limit", "kept"),
     [
         ("makespan", 1e15, True), ("makespan", 1e15 + 0.5, True), ("makespan_s", 1e6, True),
-        ("makespan", 1e15 - 1, False), ("makespan", 1e15 - 0.125, False), ("makespan_s", 1e6 - 1e-9, False),
+        ("makespan", 1e15 - 1, False), ("makespan", 1e15 - 0.125, False),
+        ("makespan_s", 1e6 - 1e-9, False),
     ],
 )  # fmt: skip
 def test_limits_on_the_makespan_are_exact(name: str, limit: float, kept: bool) -> None:

@@ -20,7 +20,8 @@ from optbench.model.task_progress import ticks_left
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem, names
 from optbench.units import J_PER_KWH
-from tests.reference.brute_force import brute_force, task_modes
+from tests.reference.brute_force import brute_force
+from tests.reference.plain_facts import task_modes
 from tests.reference.random_instances import tiny_instance
 
 ENERGY = ("energy_j", "cost_usd", "carbon_g")

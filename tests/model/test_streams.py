@@ -258,7 +258,8 @@ def test_a_pool_that_can_be_reached_but_is_too_small_does_not_count() -> None:
     m.minimize(energy_j=1.0)
     with pytest.raises(
         ModelError,
-        match=r"task 't1' arrives at 'in0', from where no pool that runs .* in 10 GB can be reached",
+        match=r"task 't1' arrives at 'in0', from where "
+        r"no pool that runs .* in 10 GB can be reached",
     ):
         with_stream(m.build(), latency_s=[[0.0, np.inf]])
     with pytest.raises(ModelError, match="task 't1' is sent to 'small'"):

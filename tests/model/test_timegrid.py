@@ -135,8 +135,8 @@ def test_time_in_seconds_is_the_automatic_tick() -> None:
 @pytest.mark.parametrize(
     ("horizon_s", "tick_s"),
     [
-        (1e-6, 1e-9), (281_474.976710656, 1e-9), (281_474.98, 1e-8), (2_814_749.0, 1e-8), (2_814_750.0, 1e-7),
-        (10 * 365 * 86_400.0, 1e-5), (1e30, 1e16),
+        (1e-6, 1e-9), (281_474.976710656, 1e-9), (281_474.98, 1e-8), (2_814_749.0, 1e-8),
+        (2_814_750.0, 1e-7), (10 * 365 * 86_400.0, 1e-5), (1e30, 1e16),
     ],
 )  # fmt: skip
 def test_the_automatic_tick_is_the_finest_power_of_ten_that_holds_the_horizon(

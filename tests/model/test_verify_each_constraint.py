@@ -1,20 +1,11 @@
 """Each constraint broken once, by one edit of a feasible schedule: the verifier names exactly that
 one.
 
-The instance, in ticks of 1 s (idle power 0, objective makespan):
-
-    pools   a: 2 devices of 16 GB, at node; b: 1 device of 8 GB, under the cluster; link a -> b of 2 s per GB, none back
-    modes   of kind 0: on one device of a (3 s, 100 W), on one of b (2 s, 150 W); of kind 1: on two devices of a (4 s, 250 W)
-    tasks   t0, t1, t2 of kind 0, t3 of kind 1 (all of one unit); t0 -> t2 with 1 GB; t1 -> t3 without data
-            t1 is released at 1, t3 needs 16 GB and must end by 16, everything by 18; 350 W at most; 3,000 J at most
-
-Feasible: t0 on a from 0 to 3, t1 on a from 1 to 4, t2 on b from 5 to 7 (t0's data arrives at 5), t3
-on a from 12 to 16.
+The schedule and its instance are those of ``verified_by_hand``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -23,89 +14,12 @@ import pytest
 
 from optbench.model.builder import Model
 from optbench.model.checks import missing_devices
-from optbench.model.instance import (
-    Edges,
-    Floats,
-    Instance,
-    Ints,
-    Limits,
-    Links,
-    Modes,
-    Places,
-    Pools,
-    Tasks,
-)
-from optbench.model.objective import METRICS, Objective
+from optbench.model.instance import Instance
+from optbench.model.objective import METRICS
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Outages, with_stream
-from optbench.model.task_progress import progress
-from optbench.model.validate import validate
 from optbench.model.verify import CONSTRAINTS, verify
-
-ON_A, ON_B, BOTH_A = 0, 1, 2
-
-
-def ints(*values: int) -> Ints:
-    return np.array(values, dtype=np.int64)
-
-
-def floats(*values: float) -> Floats:
-    return np.array(values, dtype=float)
-
-
-def instance() -> Instance:
-    tasks = Tasks(
-        kind=ints(0, 0, 0, 1),
-        units=np.ones(4),
-        release=ints(0, 1, 0, 0),
-        deadline=floats(np.inf, np.inf, np.inf, 16),
-        deadline_hard=np.array([False, False, False, True]),
-        weight=np.ones(4),
-        memory_gb=floats(0, 0, 8, 16),
-    )
-    modes = Modes(
-        kind_names=("one", "two"),
-        kind_ptr=ints(0, 2, 3),
-        time_per_unit_s=floats(3, 2, 4),
-        energy_per_unit_j=floats(300, 300, 1000),
-        power_w=floats(100, 150, 250),
-        clock=np.full(3, np.nan),
-        req_ptr=ints(0, 1, 2, 3),
-        req_pool=ints(0, 1, 0),
-        req_count=ints(1, 1, 2),
-    )
-    return validate(
-        Instance(
-            name="each constraint",
-            tick_s=1.0,
-            horizon=18,
-            tasks=tasks,
-            edges=Edges(ints(0, 1), ints(2, 3), floats(1, 0)),
-            places=Places(("cluster", "node"), ints(-1, 0)),
-            pools=Pools(
-                ("a", "b"),
-                ints(1, 0),
-                ints(2, 1),
-                np.zeros(2),
-                np.zeros(2),
-                np.zeros(2, dtype=bool),
-                floats(16, 8),
-            ),
-            modes=modes,
-            links=Links(
-                np.array([[0, 0], [np.inf, 0]]),
-                np.array([[0.0, 2.0], [0.0, 0.0]]),
-                np.zeros((2, 2)),
-            ),
-            limits=Limits(ints(0), floats(350), {"energy_j": 3000.0}),
-            objective=Objective.weighted({"makespan": 1.0}),
-        )
-    )
-
-
-def schedule(problem: Instance) -> Schedule:
-    return Schedule.of(problem, [ON_A, ON_A, ON_B, BOTH_A], [0, 1, 5, 12])
-
+from tests.model.verified_by_hand import BOTH_A, ON_A, ON_B, floats, instance, ints, schedule
 
 Broken = tuple[Instance, Schedule]
 Edit = Callable[[Instance, Schedule], Broken]
@@ -356,80 +270,3 @@ def test_a_limit_on_every_metric_is_checked_and_named(metric: str) -> None:
     if value > 0:
         verdict = verify(problem.with_limits(**{metric: value - 0.5}), schedule(problem))
         assert [violation.constraint for violation in verdict.violations] == [f"limit:{metric}"]
-
-
-@pytest.mark.parametrize(
-    ("edit", "said"),
-    [
-        (lambda s: replace(s, task=s.task[:-1]), r"'mode' has shape \(4,\), expected \(3,\)"),
-        (lambda s: replace(s, task=np.array(0)), r"'task' has shape \(\), expected \(1,\)"),
-        (lambda s: replace(s, task=np.array([0, 1, 2, 9])), r"task\[3\] is 9, expected 0 to 3"),
-        (lambda s: replace(s, mode=np.array([0, 0, -1, 2])), r"mode\[2\] is -1, expected 0 to 2"),
-        (lambda s: replace(s, mode=s.mode.astype(float)), "'mode' holds float64"),
-        (
-            lambda s: replace(s, end=np.array([3, 4, np.inf, 11])),
-            "'end' holds float64, expected whole numbers",
-        ),
-        (
-            lambda s: replace(s, end=np.array([3, 4, 2**61, 11])),
-            r"end\[2\] is 2305843009213693952, expected at most 2\^60 ticks",
-        ),
-        (
-            lambda s: replace(s, start=np.array([0, -(2**61), 5, 12])),
-            r"start\[1\] is -2305843009213693952",
-        ),
-    ],
-)
-def test_bad_form_says_what_is_wrong_and_where(
-    edit: Callable[[Schedule], Schedule], said: str
-) -> None:
-    problem = instance()
-    verdict = verify(problem, edit(schedule(problem)))
-    assert [violation.constraint for violation in verdict.violations] == ["form"]
-    assert verdict.objectives == ()
-    assert re.search(said, verdict.violations[0].message)
-
-
-def test_a_missing_task_is_an_assignment_violation() -> None:
-    problem = instance()
-    whole = schedule(problem)
-    part = Schedule(whole.task[:3], whole.mode[:3], whole.start[:3], whole.end[:3])
-    assert [violation.constraint for violation in verify(problem, part).violations] == [
-        "assignment"
-    ]
-
-
-def test_a_share_beyond_1_by_rounding_alone_is_not_complete() -> None:
-    # Of 42 equal parts the last lacks one tick of 4.5e15: their floats add up to more than 1.
-    length = (2**52 - 1) // 42
-    m = Model(preemptive=True)
-    m.task(modes=[m.mode(m.pool("gpu"), time_s=float(42 * length))])
-    m.minimize(makespan=1.0)
-    zeros, start = np.zeros(42, dtype=np.int64), np.arange(42) * length
-    end = start + length
-    end[-1] -= 1
-    parts = Schedule(zeros, zeros, start, end)
-    assert progress(m.build(), parts).share[0] > 1.0
-    (violation,) = verify(m.build(), parts).violations
-    assert (violation.constraint, violation.amount) == ("assignment", 0.0)
-
-
-@pytest.mark.parametrize("power_w", [1e308, 1.7e308])
-def test_powers_too_large_to_add_up_are_named(power_w: float) -> None:
-    """Beyond the largest float as a sum of products, and as a sum of rationals."""
-    problem = instance()
-    limits = replace(problem.limits, cap_w=floats(1e308))
-    hot = replace(problem, pools=replace(problem.pools, idle_w=np.full(2, power_w)), limits=limits)
-    assert [violation.constraint for violation in verify(hot, schedule(hot)).violations] == [
-        "power_cap",
-        "limit:energy_j",
-    ]
-
-
-def test_a_weighted_sum_too_large_is_named() -> None:
-    problem = instance().with_objective(Objective.weighted({"makespan": 1e307, "energy_j": 1e305}))
-    verdict = verify(problem, schedule(problem))
-    assert [violation.constraint for violation in verdict.violations] == [
-        "finite"
-    ] and verdict.objective is None
-    assert "objective level 0 is inf" in verdict.violations[0].message

@@ -21,34 +21,45 @@ from optbench.model.streams import outages_in_seconds, with_stream
 from optbench.model.verify import verify
 
 IN_TICKS = """{
-  "format": "optbench-instance", "version": 1, "name": "ticks", "domain": "ticks", "tick_s": 0.5, "horizon": 40.0,
+  "format": "optbench-instance", "version": 1, "name": "ticks", "domain": "ticks", \
+"tick_s": 0.5, "horizon": 40.0,
   "preemptive": false, "objective": [{"makespan": 1.0}, {"cost_usd": 2.0}],
   "tasks": {"kind": [0, 0], "units": [1.0, 2.0], "release": [0, 3], "deadline": [null, 30.0],
             "deadline_hard": [false, true], "weight": [1.0, 1.0], "memory_gb": [0.0, 0.0]},
   "edges": {"source": [0], "target": [1], "data_gb": [0.0]},
   "places": {"names": ["cluster"], "parent": [-1]},
-  "pools": {"names": ["gpu"], "place": [0], "count": [1], "idle_w": [10.0], "sleep_w": [0.0], "gated": [false],
+  "pools": {"names": ["gpu"], "place": [0], "count": [1], "idle_w": [10.0], "sleep_w": [0.0], \
+"gated": [false],
             "memory_gb": [null]},
-  "modes": {"kinds": ["k"], "kind": [0], "time_per_unit_s": [2.0], "energy_per_unit_j": [100.0], "power_w": [50.0],
+  "modes": {"kinds": ["k"], "kind": [0], "time_per_unit_s": [2.0], \
+"energy_per_unit_j": [100.0], "power_w": [50.0],
             "clock": [null], "needs": [[[0, 1]]]},
   "limits": {"cap_place": [], "cap_w": [], "metric_max": {"makespan": 39.0}},
-  "tariffs": {"times": [0.0, 10.0], "price_usd_per_kwh": [[0.1, 0.2]], "carbon_g_per_kwh": [[0.0, 0.0]]}
+  "tariffs": {"times": [0.0, 10.0], "price_usd_per_kwh": [[0.1, 0.2]], \
+"carbon_g_per_kwh": [[0.0, 0.0]]}
 }"""
 IN_SECONDS = """{
-  "format": "optbench-instance", "version": 1, "name": "seconds", "domain": "seconds", "tick_s": 1.0, "horizon": 100.25,
+  "format": "optbench-instance", "version": 1, "name": "seconds", "domain": "seconds", \
+"tick_s": 1.0, "horizon": 100.25,
   "preemptive": true, "objective": [{"makespan": 1.0, "energy_j": 3.0}],
-  "tasks": {"kind": [0, 0], "units": [1.0, 3.0], "release": [0.0, 0.3333333333333333], "deadline": [null, 50.1],
+  "tasks": {"kind": [0, 0], "units": [1.0, 3.0], "release": [0.0, 0.3333333333333333], \
+"deadline": [null, 50.1],
             "deadline_hard": [false, true], "weight": [1.0, 1.0], "memory_gb": [0.0, 0.0]},
   "edges": {"source": [], "target": [], "data_gb": []},
   "places": {"names": ["cluster"], "parent": [-1]},
-  "pools": {"names": ["gpu"], "place": [0], "count": [1], "idle_w": [10.0], "sleep_w": [0.0], "gated": [false],
+  "pools": {"names": ["gpu"], "place": [0], "count": [1], "idle_w": [10.0], "sleep_w": [0.0], \
+"gated": [false],
             "memory_gb": [null]},
-  "modes": {"kinds": ["k"], "kind": [0], "time_per_unit_s": [0.1], "energy_per_unit_j": [100.0], "power_w": [1000.0],
+  "modes": {"kinds": ["k"], "kind": [0], "time_per_unit_s": [0.1], \
+"energy_per_unit_j": [100.0], "power_w": [1000.0],
             "clock": [null], "needs": [[[0, 1]]]},
   "limits": {"cap_place": [0], "cap_w": [1000.0], "metric_max": {"makespan": 60.0}},
-  "tariffs": {"times": [0.0, 0.5], "price_usd_per_kwh": [[0.1, 0.2]], "carbon_g_per_kwh": [[0.0, 0.0]]},
-  "stream": {"ingress_names": ["door"], "latency_s": [[0.05]], "ingress": [0, 0], "sent_to": [-1, -1], "opens": null,
-             "outages": {"time": [0.7, 0.9], "pool": [0, 0], "devices": [1, -1], "announced": [true, true]}}
+  "tariffs": {"times": [0.0, 0.5], "price_usd_per_kwh": [[0.1, 0.2]], \
+"carbon_g_per_kwh": [[0.0, 0.0]]},
+  "stream": {"ingress_names": ["door"], "latency_s": [[0.05]], "ingress": [0, 0], \
+"sent_to": [-1, -1], "opens": null,
+             "outages": {"time": [0.7, 0.9], "pool": [0, 0], "devices": [1, -1], \
+"announced": [true, true]}}
 }"""
 
 

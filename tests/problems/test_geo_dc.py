@@ -170,8 +170,9 @@ def test_a_drained_week_has_to_be_done_and_leaves_nothing_to_gain() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        "only=[us-west]", "only=[us-west,us-east],shrink=0.01", "shrink=3", "max_gpus=1", "sizes=exponential", "jobs=2",
-        "drain=yes,tick_s=30", "drain=yes,minimize=carbon", "preemptive=yes", "outage=[largest@10m+10m]",
+        "only=[us-west]", "only=[us-west,us-east],shrink=0.01", "shrink=3", "max_gpus=1",
+        "sizes=exponential", "jobs=2", "drain=yes,tick_s=30", "drain=yes,minimize=carbon",
+        "preemptive=yes", "outage=[largest@10m+10m]",
         "outage=[us-west@1m+2m,us-west@3m+1m],maintenance=[eu-west@0s+1h]", "rate=0,inference=1",
     ],
 )  # fmt: skip
@@ -337,8 +338,9 @@ def test_files_of_sites_are_refused_by_place(change: Change, message: str, tmp_p
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("{", "line 1, column 2: not JSON"), ('{"sites": NaN}', "NaN is not JSON"), ("", "the file is empty"),
-     ("[]", "'sites' is missing"), ("7", "'sites' is missing"), ('{"sites": 1, "sites": 2}', "'sites' stands twice")],
+    [("{", "line 1, column 2: not JSON"), ('{"sites": NaN}', "NaN is not JSON"),
+     ("", "the file is empty"), ("[]", "'sites' is missing"), ("7", "'sites' is missing"),
+     ('{"sites": 1, "sites": 2}', "'sites' stands twice")],
 )  # fmt: skip
 def test_what_is_no_file_of_sites(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "sites.json"

@@ -22,7 +22,8 @@ a,gw-us-west,training,10.5,4000,us-east
 b,gw-us-east,inference,20,300,
 c,gw-eu-west,training,86400,500,eu-west
 """
-PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
+PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,\
+deletion_time,scheduled_time
 p0,1,1,1,1000,,LS,Running,0,1100,100
 p1,1,1,0,0,,LS,Running,5,1000,5
 p2,1,1,1,250,,BE,Failed,10,410,10

@@ -40,7 +40,10 @@ def mixed_instance(seed: int) -> Instance:
             f"jobshop:jobs={rng.integers(2, 7)},machines={rng.integers(2, 6)}"
         ).instance(seed)
     if kind == 3:
-        spec = f"flexible_jobshop:jobs={rng.integers(2, 6)},machines={rng.integers(2, 5)},operations={rng.integers(2, 5)}"
+        spec = (
+            f"flexible_jobshop:jobs={rng.integers(2, 6)},machines={rng.integers(2, 5)},"
+            f"operations={rng.integers(2, 5)}"
+        )
         return load_problem(spec).instance(seed)
     if kind == 4:
         return load_problem(

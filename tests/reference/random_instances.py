@@ -29,7 +29,7 @@ from optbench.model.instance import (
 from optbench.model.objective import METRICS, Objective
 from optbench.model.streams import with_stream
 from optbench.model.validate import validate
-from tests.reference.brute_force import duration, end_of_time, task_modes
+from tests.reference.plain_facts import duration, end_of_time, task_modes
 
 Rng = np.random.Generator
 # Rows of starts times mode choices that brute force may have to look at.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from optbench.model.instance import Instance
-from tests.reference.brute_force import duration, way_in
+from tests.reference.plain_facts import duration, way_in
 
 ENDS, COMES, ARRIVES, BREAKS = range(4)
 Segment = tuple[int, int, int, int]

@@ -9,7 +9,8 @@ from optbench.model.instance import Instance, Ints
 from optbench.model.objective import METRICS
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from tests.reference.brute_force import brute_force, end_of_time, evaluate, mode_choices
+from tests.reference.brute_force import brute_force, evaluate, mode_choices
+from tests.reference.plain_facts import end_of_time
 from tests.reference.random_instances import tiny_instance
 
 

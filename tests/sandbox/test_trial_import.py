@@ -18,7 +18,8 @@ import sys
 from optbench.sandbox.trial_import import try_imports
 from optbench.errors import OptbenchError
 try:
-    try_imports({"solvers": ["fcfs", {"solver": "bad:x=1"}], "problems": 3}, patience_s=float(sys.argv[1]))
+    try_imports({"solvers": ["fcfs", {"solver": "bad:x=1"}], "problems": 3}, \
+patience_s=float(sys.argv[1]))
 except OptbenchError as error:
     print(error)
 else:

@@ -15,9 +15,9 @@ from optbench.views.milp.occupancy_rows import busy_ticks
 from tests.reference.second_agreement import drawn
 from tests.reference.two_verifiers import instance_of
 from tests.second_verifier.generator import SCALES
+from tests.solvers.highs_shops import solved
 
 from ..reference.random_instances import in_fine_ticks, tiny_instance
-from .test_highs import solved
 
 
 @pytest.mark.parametrize("priced", [False, True])

@@ -160,7 +160,8 @@ def clocked(tasks: int) -> Instance:
 
 
 @pytest.mark.parametrize(("low", "high", "load", "ends"), [
-    (0.5, 1.0, 0.5, [2, 6]),  # two tasks for one device: 2/3 > 1/2, high; then 1/2 is not above 1/2, low
+    # Two tasks for one device: 2/3 > 1/2, high; then 1/2 is not above 1/2, low.
+    (0.5, 1.0, 0.5, [2, 6]),
     (0.5, 1.0, 0.4, [2, 4]),  # 1/2 > 0.4
     (0.5, 1.0, 1.0, [4, 8]),  # never pressed
     (0.7, 0.8, 0.5, [3, 6]),  # 0.75 is nearest to both
@@ -173,8 +174,8 @@ def test_fixed_dvfs_raises_the_clock_above_its_load(
 
 
 @pytest.mark.parametrize(("name", "field", "value"), [
-    ("fixed_dvfs", "low_clock", 1.5), ("fixed_dvfs", "high_clock", -0.1), ("fixed_dvfs", "load", 2.0),
-    ("min_energy", "hold", -1.0), ("random_rules", "k", -3),
+    ("fixed_dvfs", "low_clock", 1.5), ("fixed_dvfs", "high_clock", -0.1),
+    ("fixed_dvfs", "load", 2.0), ("min_energy", "hold", -1.0), ("random_rules", "k", -3),
 ])  # fmt: skip
 def test_parameters_out_of_range_are_named(name: str, field: str, value: float) -> None:
     with pytest.raises(ParameterError, match=rf"{field} is {value}"):

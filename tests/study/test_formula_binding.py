@@ -134,8 +134,9 @@ def test_conditions_that_mean_nothing(source: str, words: str) -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["gap < 1", "gap == 0", "share(optimal) == 1", "share(optimal) >= 1", "failed <= 0", "rpd <= 5", "sum(gap) <= 3",
-     "gap + gap(cpsat) <= 2", "count(failed) <= 5", "p(0.5%, gap) <= 1%"],
+    ["gap < 1", "gap == 0", "share(optimal) == 1", "share(optimal) >= 1", "failed <= 0",
+     "rpd <= 5", "sum(gap) <= 3", "gap + gap(cpsat) <= 2", "count(failed) <= 5",
+     "p(0.5%, gap) <= 1%"],
 )  # fmt: skip
 def test_conditions_that_may_hold_or_not(source: str) -> None:
     assert condition(source, OF_HEFT).condition

@@ -107,7 +107,9 @@ def test_a_cell_comes_back_with_its_key() -> None:
 
 @given(st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
     max_leaves=8,
 ))  # fmt: skip
 def test_canonical_text_is_plain_and_says_it_once(value: object) -> None:

@@ -5,10 +5,13 @@ State of a pool: how many jobs run in each of its modes (a *configuration*), and
 most ``room``); of the plant: one such state per pool, written as one number. A state is *stable*
 where no pool has both a free device and a waiting job.
 
-    in a stable state   a job arrives (rate Λ) and asks: start in a mode that fits a pool, or join the queue of a pool without a
-                        free device; where every queue is full it is lost
-                        a job in mode m ends (rate 1 / (E[units] T_m) each); where jobs wait there, a free device asks
-    a device asks       in which mode that fits the next job starts; it asks again while one is free and jobs wait
+    in a stable state   a job arrives (rate Λ) and asks: start in a mode that fits a pool, or join
+                        the queue of a pool without a free device; where every queue is full it is
+                        lost
+                        a job in mode m ends (rate 1 / (E[units] T_m) each); where jobs wait there,
+                        a free device asks
+    a device asks       in which mode that fits the next job starts; it asks again while one is
+                        free and jobs wait
 
 These are the rules of ``kernel.sites``, but for the lost jobs; what decides sees counts, never
 sizes.

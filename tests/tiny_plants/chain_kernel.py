@@ -5,7 +5,8 @@ A table of probabilities gives, per state, the chances of its actions. A table o
 a state is worth, h: the action that leads to the state of least h is taken. Learned (average cost,
 after-states; no rate and no law of the chain is used):
 
-    h(y) += α [c + λ N dt − g dt + min_a h(y, e, a) − h(y)]        y: the state before event e, dt spent and c J drawn there
+    h(y) += α [c + λ N dt − g dt + min_a h(y, e, a) − h(y)]
+            (y: the state before event e, dt spent and c J drawn there)
     g     = mean of c + λ N dt per second, recent time counting most
 
 λ is changed outside, from ∫ N dt and the arrivals of a pass in which nothing is tried.

@@ -5,12 +5,15 @@ The chain is that of ``sim.chain``. Per accepted job, with time in units of 1/Λ
 in stable state y, x_sa ≥ 0 how often action a is taken when s asks (a device, or an arrival in
 stable state s), R_y the rate at which y is left:
 
-    min  Σ_y P_y π_y                                         P: power of all devices, at rest or not, so this is energy per job
-    R_y π_y = Σ_{(s,a) → y} x_sa + Σ_{y' → y} r_{y'y} π_{y'}  stable states: ends where nobody waits lead from one to another
-    Σ_a x_sa = Σ_{y' → s} r_{y's} π_{y'} + Σ_{(s',a') → s} x_{s'a'}      an arrival at y comes at rate π_y
-    Σ x_sa over accepted arrivals = 1                         lost ones: Σ x_sa ≤ ε / (1 − ε)
-    Σ_y N_y π_y ≤ τ                                           mean sojourn of accepted jobs, by Little's law
-    Σ_y q_yp π_y ≤ Q_max Σ_y π_y                              mean queue of pool p
+    min  Σ_y P_y π_y
+            P: power of all devices, at rest or not, so this is energy per job
+    R_y π_y = Σ_{(s,a) → y} x_sa + Σ_{y' → y} r_{y'y} π_{y'}
+            stable states: ends where nobody waits lead from one to another
+    Σ_a x_sa = Σ_{y' → s} r_{y's} π_{y'} + Σ_{(s',a') → s} x_{s'a'}
+            an arrival at y comes at rate π_y
+    Σ x_sa over accepted arrivals = 1           lost ones: Σ x_sa ≤ ε / (1 − ε)
+    Σ_y N_y π_y ≤ τ                             mean sojourn of accepted jobs, by Little's law
+    Σ_y q_yp π_y ≤ Q_max Σ_y π_y                mean queue of pool p
 
 Queues are finite and no device rests while a job waits for it, so every policy comes back to the
 empty plant: the chain has one recurrent class, stationary randomised policies are enough, and the

@@ -37,10 +37,9 @@ STUDY = Study(
 
 
 def cell(label: str) -> Cell:
-    kind = "bound" if label == "bounds" else "solve"
     one = entry(label)
     return Cell(
-        kind,
+        "bound" if label == "bounds" else "solve",
         TARGET,
         INSTANCE.name,
         INSTANCE.hash,
@@ -51,7 +50,7 @@ def cell(label: str) -> Cell:
         "c0de",
         SEED,
         BUDGET,
-    )  # type: ignore[arg-type]
+    )
 
 
 PLAN = Plan(

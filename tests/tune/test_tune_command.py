@@ -266,7 +266,8 @@ class Growing(ob.Problem):
     def instance(self, seed=0):
         m = ob.Model(f"growing-{seed}", tick_s=1)
         pool = m.pool("gpu", count=1)
-        m.task("job", modes=[m.mode(pool, time_s=10 + seed % 3, energy_j=10 if seed >= 100 else 5000)])
+        m.task("job", modes=[m.mode(pool, time_s=10 + seed % 3, \
+energy_j=10 if seed >= 100 else 5000)])
         m.minimize(energy_j=1.0)
         return m.build()
 '''

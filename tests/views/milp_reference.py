@@ -65,6 +65,23 @@ class Reference:
         self.wanted = set(self.weights) | set(self.metric_max)
         self.end = time_horizon(inst)
         self.end = math.floor(self.end)
+        self._set_windows()
+        tariffs = inst.tariffs
+        self.varying = (
+            tariffs is not None
+            and len(tariffs.times) > 1
+            and bool(self.wanted & {"cost_usd", "carbon_g"})
+        )
+        self.times = tariffs.times.tolist() if self.varying and tariffs is not None else [0.0]
+        self.energetic = bool(self.wanted & {"energy_j", "cost_usd", "carbon_g"})
+        self.paid_rest = inst.horizon is None and any(r > 0 for r in self.rest) and self.energetic
+        self.needs_makespan = bool(self.wanted & {"makespan", "makespan_s"}) or self.paid_rest
+        self.columns: dict[str, Any] = {}
+        self.rows: dict[str, Any] = {}
+
+    def _set_windows(self) -> None:
+        """Earliest starts, latest ends, and the least time from each end to the end of all."""
+        t = self.inst.tasks
         self.head = [0.0] * self.n
         for i in range(self.n):  # tasks of the tests are numbered in topological order
             self.head[i] = max(
@@ -88,18 +105,6 @@ class Reference:
                 [0.0] + [self.least_lag(e) + self.fast(b) + self.tail[b] for e, b in out]
             )
         self.critical = max(self.head[i] + self.fast(i) + self.tail[i] for i in range(self.n))
-        tariffs = inst.tariffs
-        self.varying = (
-            tariffs is not None
-            and len(tariffs.times) > 1
-            and bool(self.wanted & {"cost_usd", "carbon_g"})
-        )
-        self.times = tariffs.times.tolist() if self.varying and tariffs is not None else [0.0]
-        self.energetic = bool(self.wanted & {"energy_j", "cost_usd", "carbon_g"})
-        self.paid_rest = inst.horizon is None and any(r > 0 for r in self.rest) and self.energetic
-        self.needs_makespan = bool(self.wanted & {"makespan", "makespan_s"}) or self.paid_rest
-        self.columns: dict[str, Any] = {}
-        self.rows: dict[str, Any] = {}
 
     def time(self, seconds: float) -> float:
         return math.ceil(seconds / self.tick - 1e-9 * max(1.0, seconds / self.tick))
@@ -258,170 +263,3 @@ class Reference:
             for column, value in terms:
                 self.columns[column][3] += weight * value
         return {name: tuple(column) for name, column in self.columns.items()}, self.rows, total
-
-
-def time_indexed(inst: Instance, disaggregated: bool) -> Table:
-    ref = Reference(inst)
-    x = {
-        (i, k, t): f"start[{i},{k},{t}]"
-        for i, k in ref.pairs
-        for t in range(int(ref.head[i]), int(ref.latest[i] - ref.dur[i, k]) + 1)
-    }
-    ends = {key: key[2] + ref.dur[key[0], key[1]] for key in x}
-    for name in x.values():
-        ref.column(name, 0.0, 1.0, True)
-    for i in range(ref.n):
-        ref.row(f"assign[{i}]", [(name, 1.0) for key, name in x.items() if key[0] == i], 1.0, 1.0)
-    carried = [
-        e for e in range(len(ref.edges)) if ref.costly(e) or not (disaggregated or ref.uniform(e))
-    ]
-    sent = ref.transfers(
-        carried,
-        {
-            i: [
-                (name, ref.home[key[1]], ref.period(ends[key]))
-                for key, name in x.items()
-                if key[0] == i
-            ]
-            for i in range(ref.n)
-        },
-    )
-    _precedence(ref, x, ends, sent, disaggregated)
-    _per_tick(ref, x, ends)
-    followed = {i for i, _, _ in ref.edges}
-    leaves = [i for i in range(ref.n) if i not in followed]
-    first, indicators = (
-        int(min(ref.critical, ref.end)),
-        ref.needs_makespan and ref.varying and inst.horizon is None,
-    )
-    if indicators:
-        for t in range(first, int(ref.end)):
-            ref.column(f"unfinished[{t}]", 0.0, 1.0)
-            for i in leaves:
-                later = [(x[key], -1.0) for key in x if key[0] == i and ends[key] > t]
-                ref.row(f"outlast[{i},{t}]", [(f"unfinished[{t}]", 1.0), *later], 0.0, INF)
-    elif ref.needs_makespan:
-        ref.column("makespan", min(ref.critical, ref.end), ref.end)
-        for i in leaves:
-            ref.row(
-                f"finish[{i}]",
-                [("makespan", 1.0)] + [(x[key], -ends[key]) for key in x if key[0] == i],
-                0.0,
-                INF,
-            )
-
-    def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
-        tasks = inst.tasks
-        if name in ("makespan", "makespan_s"):
-            scale = ref.step if name == "makespan_s" else 1.0
-            if indicators:
-                return scale * first, [
-                    (f"unfinished[{t}]", scale) for t in range(first, int(ref.end))
-                ]
-            return 0.0, [("makespan", scale)]
-        if name == "flow_time_s":
-            return 0.0, [
-                (
-                    x[key],
-                    float(tasks.weight[key[0]])
-                    * (ends[key] - float(tasks.release[key[0]]))
-                    * ref.step,
-                )
-                for key in x
-            ]
-        if name == "tardiness_s":
-            return 0.0, [
-                (
-                    x[key],
-                    float(tasks.weight[key[0]])
-                    * max(0.0, ends[key] - float(tasks.deadline[key[0]]))
-                    * ref.step,
-                )
-                for key in x
-                if not tasks.deadline_hard[key[0]]
-            ]
-        terms = [(x[key], ref.spent(name, *key)) for key in x]
-        terms += [
-            (w, ref.sent(a, b, ref.edges[e][2]) * ref.rate(name, a, ref.times[r]))
-            for w, e, a, b, r in sent
-        ]
-        if inst.horizon is not None:
-            return ref.resting(name, 0.0, inst.horizon), terms
-        if indicators:
-            terms += [
-                (f"unfinished[{t}]", ref.resting(name, t, t + 1))
-                for t in range(first, int(ref.end))
-            ]
-            return ref.resting(name, 0.0, first), terms
-        return 0.0, terms + ([("makespan", ref.resting(name, 0.0, 1.0))] if ref.paid_rest else [])
-
-    return ref.finish(metric)
-
-
-def _precedence(
-    ref: Reference, x: dict[Any, str], ends: dict[Any, float], sent: list[Sent], disaggregated: bool
-) -> None:
-    for e, (i, j, data) in enumerate(ref.edges):
-        own, other = ([key for key in x if key[0] == task] for task in (j, i))
-        if not disaggregated:
-            terms = [(x[key], float(key[2])) for key in own] + [
-                (x[key], -ends[key]) for key in other
-            ]
-            if not ref.uniform(e):
-                terms += [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
-            ref.row(f"precede[{e}]", terms, ref.lags(e)[0] if ref.uniform(e) else 0.0, INF)
-            continue
-        vector = {
-            k: tuple(ref.lag(ref.home[l], ref.home[k], data) for l in ref.of(i)) for k in ref.of(j)
-        }
-        classes = [
-            ({k for k in vector if vector[k] == lags}, lags)
-            for lags in sorted(set(vector.values()))
-        ]
-        if len(classes) > 1:
-            classes.append((set(vector), tuple(map(min, zip(*vector.values(), strict=True)))))
-        for c, (modes, lags) in enumerate(classes):
-            starts = [key for key in own if key[1] in modes]
-            arrival = {key: ends[key] + lags[ref.of(i).index(key[1])] for key in other}
-            if not starts:
-                continue
-            last = max(key[2] for key in starts)
-            if arrival and all(map(math.isfinite, arrival.values())):
-                last = min(last, int(max(arrival.values())) - 1)
-            for t in range(min(key[2] for key in starts), last + 1):
-                ref.row(
-                    f"precede[{e},{c},{t}]",
-                    [(x[key], 1.0) for key in starts if key[2] <= t]
-                    + [(x[key], -1.0) for key in other if arrival[key] <= t],
-                    -INF,
-                    0.0,
-                )
-
-
-def _per_tick(ref: Reference, x: dict[Any, str], ends: dict[Any, float]) -> None:
-    kinds: list[tuple[str, dict[int, float], float]] = []
-    for p in range(len(ref.count)):
-        held = {k: float(n) for k, need in ref.needs.items() for q, n in need if q == p}
-        kinds.append((f"busy[{p}", held, float(ref.count[p])))
-    for q in ref.caps():
-        kinds.append((f"power[{q}", {k: ref.change(q, k) for k in ref.needs}, ref.room(q)))
-        if ref.room(q) < 0:
-            ref.row(f"resting_{q}[{q}]", [], 1.0, INF)
-    for label, demand, room in kinds:
-        for t in range(int(ref.end)):
-            most = 0.0
-            for i in range(ref.n):
-                mine = [
-                    key
-                    for key in x
-                    if key[0] == i and demand.get(key[1], 0.0) > 0 and ref.dur[i, key[1]] > 0
-                ]
-                if mine and min(key[2] for key in mine) <= t < max(ends[key] for key in mine):
-                    most += max(demand[key[1]] for key in mine)
-            if most > room:
-                ref.row(
-                    f"{label},{t}]",
-                    [(x[key], demand.get(key[1], 0.0)) for key in x if key[2] <= t < ends[key]],
-                    -INF,
-                    room,
-                )

@@ -4,36 +4,57 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import Any
+from collections.abc import Callable
 
 from optbench.model.instance import Instance
 
-from .milp_reference import INF, Reference, Table
+from .milp_reference import INF, Reference, Sent, Table
+
+Pairs = set[tuple[int, int]]
+# Its number, what a task takes or gives back in a mode, and how much there is.
+Resource = tuple[int, dict[tuple[int, int], float], float]
+When = Callable[[int, float], list[tuple[str, float]]]
+
+
+class Events:
+    """Starts (2 i) and ends (2 i + 1) of the tasks i: when they may be, and in which order."""
+
+    def __init__(self, ref: Reference) -> None:
+        n = ref.n
+        self.ref = ref
+        self.low = [v for i in range(n) for v in (ref.head[i], ref.head[i] + ref.fast(i))]
+        self.high = [v for i in range(n) for v in (ref.latest[i] - ref.fast(i), ref.latest[i])]
+        after = {(i, j) for i, j, _ in ref.edges}
+        for b in range(n):
+            after |= {
+                (a, c) for a in range(n) for c in range(n) if (a, b) in after and (b, c) in after
+            }
+        self.after = after
+
+    def when(self, u: int, sign: float) -> list[tuple[str, float]]:
+        modes = self.ref.of(u // 2) if u % 2 else []
+        return [(f"start[{u // 2}]", sign)] + [
+            (f"mode[{u // 2},{k}]", sign * self.ref.dur[u // 2, k]) for k in modes
+        ]
+
+    def never(self, u: int, v: int) -> bool:
+        i, j = u // 2, v // 2
+        return self.low[u] > self.high[v] or (
+            u % 2 == 1 and v % 2 == 0 and (i == j or (j, i) in self.after)
+        )
+
+    def always(self, u: int, v: int) -> bool:
+        i, j = u // 2, v // 2
+        return not self.never(u, v) and (
+            (i, j) in self.after or i == j or self.high[u] <= self.low[v]
+        )
 
 
 def disjunctive(inst: Instance) -> Table:
     ref = Reference(inst)
     n, tasks = ref.n, inst.tasks
-    low = [v for i in range(n) for v in (ref.head[i], ref.head[i] + ref.fast(i))]
-    high = [v for i in range(n) for v in (ref.latest[i] - ref.fast(i), ref.latest[i])]
-    after = {(i, j) for i, j, _ in ref.edges}
-    for b in range(n):
-        after |= {(a, c) for a in range(n) for c in range(n) if (a, b) in after and (b, c) in after}
-
-    def when(u: int, sign: float) -> list[tuple[str, float]]:
-        modes = ref.of(u // 2) if u % 2 else []
-        return [(f"start[{u // 2}]", sign)] + [
-            (f"mode[{u // 2},{k}]", sign * ref.dur[u // 2, k]) for k in modes
-        ]
-
-    def never(u: int, v: int) -> bool:
-        i, j = u // 2, v // 2
-        return low[u] > high[v] or (u % 2 == 1 and v % 2 == 0 and (i == j or (j, i) in after))
-
-    def always(u: int, v: int) -> bool:
-        i, j = u // 2, v // 2
-        return not never(u, v) and ((i, j) in after or i == j or high[u] <= low[v])
-
+    events = Events(ref)
+    low, high, when = events.low, events.high, events.when
     for i in range(n):
         ref.column(f"start[{i}]", low[2 * i], max(low[2 * i], high[2 * i]))
         for k in ref.of(i):
@@ -48,18 +69,7 @@ def disjunctive(inst: Instance) -> Table:
     sent = ref.transfers(
         carried, {i: [(f"mode[{i},{k}]", ref.home[k], 0) for k in ref.of(i)] for i in range(n)}
     )
-    for e, (i, j, data) in enumerate(ref.edges):
-        lags = (
-            []
-            if ref.uniform(e)
-            else [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
-        )
-        ref.row(
-            f"precede[{e}]",
-            when(2 * j, 1.0) + when(2 * i + 1, -1.0) + lags,
-            ref.lags(e)[0] if ref.uniform(e) else 0.0,
-            INF,
-        )
+    _precedence(ref, when, sent)
     _makespan(ref, when)
     late = [i for i in range(n) if math.isfinite(tasks.deadline[i]) and not tasks.deadline_hard[i]]
     if "tardiness_s" in ref.wanted:
@@ -71,7 +81,7 @@ def disjunctive(inst: Instance) -> Table:
                 -float(tasks.deadline[i]),
                 INF,
             )
-    _orders(ref, when, never, always, low, high)
+    _orders(ref, events)
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         if name in ("makespan", "makespan_s"):
@@ -100,11 +110,25 @@ def disjunctive(inst: Instance) -> Table:
     return ref.finish(metric)
 
 
-def _orders(
-    ref: Reference, when: Any, never: Any, always: Any, low: list[float], high: list[float]
-) -> None:
-    orders: set[tuple[int, int]] = set()
-    _resources(ref, never, always, orders)
+def _precedence(ref: Reference, when: When, sent: list[Sent]) -> None:
+    for e, (i, j, data) in enumerate(ref.edges):
+        lags = (
+            []
+            if ref.uniform(e)
+            else [(w, -ref.lag(a, b, data)) for w, f, a, b, _ in sent if f == e]
+        )
+        ref.row(
+            f"precede[{e}]",
+            when(2 * j, 1.0) + when(2 * i + 1, -1.0) + lags,
+            ref.lags(e)[0] if ref.uniform(e) else 0.0,
+            INF,
+        )
+
+
+def _orders(ref: Reference, events: Events) -> None:
+    when, low, high = events.when, events.low, events.high
+    orders: Pairs = set()
+    _flows(ref, events, _resources(ref, events, orders), orders)
     for u, v in orders:
         ref.column(f"before[{u},{v}]", 0.0, 1.0, True)
         most = high[u] - low[v]
@@ -116,7 +140,7 @@ def _orders(
         )
 
 
-def _makespan(ref: Reference, when: Any) -> None:
+def _makespan(ref: Reference, when: When) -> None:
     if ref.needs_makespan:
         ref.column("makespan", min(ref.critical, ref.end), max(ref.end, *ref.latest))
         for i in sorted(set(range(ref.n)) - {i for i, _, _ in ref.edges}):
@@ -139,9 +163,12 @@ def _makespan(ref: Reference, when: Any) -> None:
                 )
 
 
-def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, int]]) -> None:
-    """Unary pools, flows of the others and of power; collects the undecided pairs of events."""
-    shared: list[tuple[int, dict[tuple[int, int], float], float]] = []
+def _resources(ref: Reference, events: Events, orders: Pairs) -> list[Resource]:
+    """Rows of unary pools, whose undecided pairs of events go into the orders; what the others and
+    the caps share.
+    """
+    never, always = events.never, events.always
+    shared: list[Resource] = []
     for p in range(len(ref.count)):
         use = {
             (i, k): float(c)
@@ -184,6 +211,12 @@ def _resources(ref: Reference, never: Any, always: Any, orders: set[tuple[int, i
             max(0.0, max(v for (j, _), v in change.items() if j == i)) for i in users
         ) > ref.room(q):
             shared.append((len(ref.count) + q, change, max(0.0, ref.room(q))))
+    return shared
+
+
+def _flows(ref: Reference, events: Events, shared: list[Resource], orders: Pairs) -> None:
+    """Flows of what is shared from event to event; their undecided pairs go into the orders."""
+    never, always = events.never, events.always
     for r, use, room in shared:
         into: dict[int, list[tuple[str, float]]] = defaultdict(list)
         out: dict[int, list[tuple[str, float]]] = defaultdict(list)

@@ -1,25 +1,18 @@
 """The graph view: physics come back from it, tasks may be permuted, all instances have the same
-kinds, PyG's layers run on it.
+kinds.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from optbench.errors import ParameterError, UnknownNameError
-from optbench.model.builder import Model
-from optbench.model.formats.classical import Project, project_instance
-from optbench.model.formats.format_registry import parse
-from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.instance import Instance
 from optbench.plugins.discovery import load_problem
 from optbench.views.graph import (
     COLUMNS,
@@ -36,56 +29,13 @@ from optbench.views.graph import (
     with_state,
 )
 from optbench.views.graph.feature_columns import INSIDE, LINKED, PRECEDES, RUNS_ON, reverse
-from tests.sample_files.inputs import cluster, project, shop
-from tests.sample_files.sample_records import sacct_text, workflow_text
-
-
-def nested() -> Instance:
-    """A rack in a site in the cluster, a pool at each of them, a cap and a mode on two pools at
-    once.
-    """
-    m = Model("nested", time="seconds", horizon_s=500.0)
-    site = m.place("site")
-    rack = m.place("rack", site)
-    top = m.pool("top", 2, idle_w=5.0)
-    mid = m.pool("mid", 3, at=site, idle_w=7.0, memory_gb=16.0)
-    low = m.pool("low", 4, at=rack, idle_w=11.0, memory_gb=32.0)
-    m.link(mid, low, bandwidth_gbit_s=8, latency_ms=500, energy_j_per_gb=3, both=False)
-    free = m.task("free", modes=[m.mode(None, 2.5)])
-    both = [m.mode({mid: 2, low: 1}, 10, 400, power_w=90), m.mode(top, 40, 300, clock=0.5)]
-    gang = m.task("gang", modes=both, after=free)
-    m.task(
-        "last",
-        units=3,
-        modes=[m.mode(low, 4, 30, clock=1.0)],
-        data_gb={gang: 2.0},
-        deadline_s=90,
-        weight=2,
-    )
-    m.limit(power_w=100, at=site)
-    m.minimize(energy_j=1, makespan_s=2)
-    return m.build()
-
-
-CASES: dict[str, Callable[[], Instance]] = {
-    "dag": lambda: load_problem("gpu_dag:tasks=12,gpus=5,price=true").instance(3),
-    "cluster": cluster,
-    "nested": nested,
-    "shop": lambda: shop(True),
-    "project": project,
-    "log": lambda: parse(sacct_text(), "log"),
-    "workflow": lambda: parse(workflow_text(), "workflow"),
-    "one task": lambda: project_instance(Project([1], [0], [[0]], []), "one"),
-}
+from tests.sample_files.inputs import cluster, shop
+from tests.views.graph_cases import CASES, nested, permuted, rows_of, same
 
 
 @pytest.fixture(params=CASES, name="instance")
 def an_instance(request: pytest.FixtureRequest) -> Instance:
     return CASES[request.param]()
-
-
-def same(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_physics_come_back(instance: Instance) -> None:
@@ -235,20 +185,6 @@ def test_nested_places_by_hand() -> None:
     assert physical(graph, "task", "tail").tolist() == pytest.approx([24.5 / 27, 14.5 / 27, 0])
 
 
-def permuted(instance: Instance, order: Ints) -> Instance:
-    """The instance with task ``order[i]`` as task i."""
-    tasks, place = instance.tasks, np.argsort(order)
-    columns = {
-        field.name: getattr(tasks, field.name)[order]
-        for field in fields(tasks)
-        if field.name != "names"
-    }
-    edges = replace(
-        instance.edges, source=place[instance.edges.source], target=place[instance.edges.target]
-    )
-    return replace(instance, tasks=replace(tasks, **columns, names=None), edges=edges)
-
-
 def test_permuting_tasks_permutes_rows(instance: Instance) -> None:
     order = np.random.default_rng(5).permutation(instance.num_tasks)
     before, after = (
@@ -259,14 +195,6 @@ def test_permuting_tasks_permutes_rows(instance: Instance) -> None:
     for kind in NODE_TYPES[1:]:
         same(after[kind].x.numpy(), before[kind].x.numpy())
     assert rows_of(after, order) == rows_of(before, np.arange(len(order)))
-
-
-def rows_of(graph: Any, name: Ints) -> list[tuple[float, ...]]:
-    """The edges (task, runs_on, device) with tasks by name and features, sorted."""
-    edge = graph[RUNS_ON]
-    task, device = edge.edge_index.numpy()
-    rows = np.column_stack((name[task], device, np.round(edge.edge_attr.numpy(), 9)))
-    return sorted(map(tuple, rows.tolist()))
 
 
 def test_doubling_all_powers_leaves_the_features_alone() -> None:
@@ -370,76 +298,8 @@ def test_links_can_be_left_out() -> None:
     assert graph_of(cluster())[LINKED].edge_index.shape == (2, 2)
 
 
-def test_a_batch_numbers_tasks_and_pairs_on() -> None:
-    from torch_geometric.data import Batch
-
-    a, b = graph_of(cluster()), graph_of(nested())
-    batch = Batch.from_data_list([a, b])
-    tasks, pairs = a["task"].num_nodes, len(a.pair_task)
-    assert batch.pair_task.tolist() == [*a.pair_task.tolist(), *(b.pair_task + tasks).tolist()]
-    assert batch[RUNS_ON].pair.tolist() == [
-        *a[RUNS_ON].pair.tolist(),
-        *(b[RUNS_ON].pair + pairs).tolist(),
-    ]
-    assert batch.pair_mode.tolist() == [*a.pair_mode.tolist(), *b.pair_mode.tolist()]
-    assert torch.equal(batch[RUNS_ON].edge_index[0], batch.pair_task[batch[RUNS_ON].pair])
-    assert batch.scales.shape == (2, 8)
-
-
-def embedded(graph: Any, layer: str) -> dict[str, Floats]:
-    """One layer of heterogeneous message passing, with weights of seed 0."""
-    from torch_geometric.nn import GATv2Conv, HeteroConv, HGTConv
-
-    torch.manual_seed(0)
-    x, edges = graph.x_dict, graph.edge_index_dict
-    if layer == "hgt":
-        conv = HGTConv(
-            {kind: len(COLUMNS[kind]) for kind in NODE_TYPES}, 8, (NODE_TYPES, EDGE_TYPES), heads=2
-        )
-        out = conv(x, edges)
-    else:
-        layers = {
-            edge: GATv2Conv((-1, -1), 8, edge_dim=len(EDGES[edge]), add_self_loops=False)
-            for edge in (PRECEDES, RUNS_ON)
-        }
-        back = reverse(RUNS_ON)
-        layers[back] = GATv2Conv((-1, -1), 8, edge_dim=len(EDGES[RUNS_ON]), add_self_loops=False)
-        conv = HeteroConv(layers)
-        out = conv(x, edges, edge_attr_dict={edge: graph[edge].edge_attr for edge in layers})
-    return {
-        kind: values.detach().double().numpy() for kind, values in out.items() if values is not None
-    }
-
-
-@pytest.mark.parametrize("layer", ["hgt", "hetero"])
-def test_a_layer_runs_and_permuting_tasks_permutes_its_output(
-    instance: Instance, layer: str
-) -> None:
-    order = np.random.default_rng(5).permutation(instance.num_tasks)
-    before, after = (
-        embedded(graph_of(instance), layer),
-        embedded(graph_of(permuted(instance, order)), layer),
-    )
-    assert before["task"].shape == (instance.num_tasks, 8) and np.isfinite(before["task"]).all()
-    np.testing.assert_allclose(after["task"], before["task"][order], rtol=2e-4, atol=2e-5)
-    np.testing.assert_allclose(after["device"], before["device"], rtol=2e-4, atol=2e-5)
-
-
 def test_the_page_names_every_column() -> None:
     page = (Path(__file__).parents[2] / "docs" / "graph.md").read_text()
     for columns in (*COLUMNS.values(), PAIR, *EDGES.values()):
         assert [name for name in columns if f"`{name}`" not in page] == []
     assert [edge for edge in EDGES if f"`{edge[1]}`" not in page] == []
-
-
-def test_torch_is_imported_late() -> None:
-    code = (
-        "import sys, optbench.views.graph; print(any(name in sys.modules for name in "
-        "('torch', 'torch_geometric')))"
-    )
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        == "False"
-    )

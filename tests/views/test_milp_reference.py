@@ -13,7 +13,7 @@ import pytest
 
 from optbench.views.milp import Disjunctive, MilpArrays, TimeIndexed, time_indexed
 
-from . import milp_reference, milp_reference_disjunctive
+from . import milp_reference, milp_reference_disjunctive, milp_reference_time_indexed
 from .milp_cases import tiny
 
 CASES: dict[str, dict[str, Any]] = {
@@ -76,7 +76,12 @@ def targets(
     inst, out = tiny(seed, **CASES[case]), []
     for disaggregated in (False, True):
         monkeypatch.setattr(time_indexed, "DISAGGREGATED_NONZEROS", 1e9 if disaggregated else -1)
-        out.append((TimeIndexed(inst).arrays, milp_reference.time_indexed(inst, disaggregated)))
+        out.append(
+            (
+                TimeIndexed(inst).arrays,
+                milp_reference_time_indexed.time_indexed(inst, disaggregated),
+            )
+        )
     if "tariffs" not in inst.features:
         out.append((Disjunctive(inst).arrays, milp_reference_disjunctive.disjunctive(inst)))
     return out

@@ -1,11 +1,8 @@
-"""Slurm logs: the fields, the runs, the devices they held, the modes they get and what the report
-says of the rest.
-"""
+"""Slurm logs: the runs, the modes they get and what the report says of the rest."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,119 +11,15 @@ import pytest
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
 from optbench.model.files.json_fields import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
 from optbench.model.formats.format_registry import load_import, parse_import
-from optbench.model.formats.imported import Import, ImportOptions, ImportReport
+from optbench.model.formats.imported import Import, ImportOptions
 from optbench.model.formats.slurm import sacct
-from optbench.model.formats.slurm.sacct_fields import (
-    cores_of,
-    duration_s,
-    energy_j,
-    gpus_of,
-    nodes_of,
-    time_s,
-)
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
+from tests.model.formats.sacct_logs import A100, HEADER, found, log
 from tests.sample_files.sample_records import sacct_text
-
-A100 = ImportOptions(profiles={"a100": "A100-PCIe"})
-HEADER = "JobID|Submit|Start|End|AllocTRES|NodeList\n"
-
 
 # AllocTRES has a comma, and no quotes.
 COMMAS = "JobID,Start,End,AllocTRES\n1,1709164800,1709164860,cpu=1,gres/gpu=1\n"
-
-
-def log(*rows: str) -> str:
-    """Rows of ``job submit start end gpus nodes``, times as seconds of one day."""
-
-    def clock(seconds: str) -> str:
-        s = int(seconds)
-        return f"2024-03-01T{s // 3600:02}:{s // 60 % 60:02}:{s % 60:02}" if s >= 0 else "Unknown"
-
-    out = []
-    for row in rows:
-        job, submit, start, end, gpus, nodes = row.split()
-        out.append(
-            "|".join(
-                (job, clock(submit), clock(start), clock(end), f"cpu=1,gres/gpu={gpus}", nodes)
-            )
-            + "\n"
-        )
-    return HEADER + "".join(out)
-
-
-def found(report: ImportReport, section: str, what: str) -> tuple[int, tuple[str, ...]]:
-    """Count and examples of the one finding whose text contains ``what``."""
-    rows = [finding for finding in getattr(report, section) if what in finding.what]
-    assert len(rows) == 1, (what, getattr(report, section))
-    return rows[0].count, rows[0].examples
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("gpu01", ("gpu01",)),
-        ("gpu[01-03,07],cpu5", ("gpu01", "gpu02", "gpu03", "gpu07", "cpu5")),
-        ("r[1-2]n[08-10]", ("r1n08", "r1n09", "r1n10", "r2n08", "r2n09", "r2n10")),
-        ("n[9-11]-ib", ("n9-ib", "n10-ib", "n11-ib")),
-        ("gpu[01-", None),
-        ("gpu[3-1]", None),
-        ("gpu[a-b]", None),
-        ("gpu01,,gpu02", None),
-        ("n[0-999999999]", None),
-        ("a[0-999]b[0-999]", None),
-    ],
-)
-def test_node_lists(text: str, expected: tuple[str, ...] | None) -> None:
-    assert nodes_of(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("billing=8,cpu=8,gres/gpu=2,mem=64G,node=1", (("gpu", 2),)),
-        ("cpu=8,gres/gpu:A100=2,gres/gpu=2", (("a100", 2),)),
-        ("gres/gpu:a100=2,gres/gpu:v100=1,gres/gpu=4", (("a100", 2), ("gpu", 1), ("v100", 1))),
-        ("gres/gpu:a100=4", (("a100", 4),)),
-        ("cpu=8,mem=64G,gres/gpumem=80G,gres/gpuutil=30", ()),
-        ("gpu:2", (("gpu", 2),)),
-        ("gpu:1080:2", (("1080", 2),)),
-        ("gpu:a100:2(IDX:0-1)", (("a100", 2),)),
-        ("gres/gpu:a100_1g.5gb=2", (("a100_1g.5gb", 2),)),
-        ("mps:100,gpu:a100:2(IDX:0,1),gpu:a40", (("a100", 2), ("a40", 1))),
-        ("gpu", (("gpu", 1),)),
-        ("gres:gpu:v100-sxm2:4,craynetwork:0", (("v100-sxm2", 4),)),
-        ("gpu:0", ()),
-        ("", ()),
-    ],
-)
-def test_gpus(text: str, expected: tuple[tuple[str, int], ...]) -> None:
-    assert gpus_of(text) == expected
-
-
-def test_times_and_figures() -> None:
-    assert duration_s("1-02:03:04") == 93784
-    assert (
-        duration_s("00:00:59"),
-        duration_s("01:30"),
-        duration_s("90"),
-        duration_s("02:03:04.567"),
-    ) == (59, 90, 90, 7384)
-    assert duration_s("1-2") is None and duration_s("soon") is None
-    assert time_s("1970-01-02T00:00:01") == 86401
-    assert (time_s("1709164800"), time_s("2024-02-29T00:00:00")) == (1709164800, 1709164800)
-    assert (
-        time_s("2023-02-29T00:00:00") is None
-        and time_s("Unknown") is None
-        and time_s("2024-02-29T24:00:00") is None
-    )
-    assert (
-        energy_j("12.5M"),
-        energy_j("700"),
-        energy_j("0"),
-        energy_j("18446744073709551614"),
-    ) == (12.5e6, 700.0, None, None)
-    assert (cores_of("billing=3,cpu=12,mem=4G"), cores_of("mem=4G")) == (12, 0)
 
 
 def test_the_log_by_hand() -> None:
@@ -222,42 +115,6 @@ def test_a_type_with_several_variants_is_left_to_the_user() -> None:
     assert found(result.report, "assumed", "give a profile for it (gpu=NAME)")[0] == 1
 
 
-def test_nodes_show_how_many_devices_there_are() -> None:
-    """n1 has 2 + 1 busy at 50 s; n2 has 2 (half of job 3, then job 4, which begins when job 3
-    ends).
-    """
-    text = log("1 0 0 100 2 n1", "2 0 40 60 1 n1", "3 0 200 300 4 n[1-2]", "4 0 300 400 2 n2")
-    assert sacct.read(text, "log").instance.pools.count.tolist() == [3 + 2]
-    given = sacct.read(text, "log", ImportOptions(devices_per_node={"gpu": 4}))
-    assert given.instance.pools.count.tolist() == [8]
-    assert sacct.read(
-        text, "log", ImportOptions(counts={"GPU": 40})
-    ).instance.pools.count.tolist() == [40]
-
-
-def test_oversubscribed_nodes_are_named() -> None:
-    text = log("1 0 0 100 2 n1", "2 0 40 60 1 n1", "3 0 0 100 2 n2", "4 0 10 20 2 n2")
-    result = sacct.read(text, "log", ImportOptions(devices_per_node={"gpu": 2}))
-    assert found(result.report, "warnings", "more than 2 devices of type 'gpu' busy at once") == (
-        2,
-        ("n1: 3", "n2: 4"),
-    )
-    count, (example,) = found(result.report, "warnings", "breaks capacity")
-    assert count == 1 and example.startswith("pool gpu has 6 busy devices of 4 at 10")
-    assert result.schedule is not None and not verify(result.instance, result.schedule).feasible
-
-
-def test_a_run_larger_than_the_cluster_is_dropped() -> None:
-    result = sacct.read(
-        log("1 0 0 100 2 n1", "2 0 0 100 8 n[1-2]"), "log", ImportOptions(counts={"gpu": 4})
-    )
-    assert result.instance.tasks.names == ("1",)
-    assert found(result.report, "dropped", "more devices than there are") == (
-        1,
-        ("line 3, job '2': 8 gpu",),
-    )
-
-
 def test_odd_rows_are_counted_with_their_lines() -> None:
     text = log(
         "1 0 0 100 2 n1",
@@ -286,7 +143,10 @@ def test_odd_rows_are_counted_with_their_lines() -> None:
 
 
 def test_suspended_runs_keep_their_devices() -> None:
-    text = "JobID|Start|End|Elapsed|AllocTRES\n1|2024-03-01T00:00:00|2024-03-01T00:10:00|00:04:00|gres/gpu=1\n"
+    text = (
+        "JobID|Start|End|Elapsed|AllocTRES\n"
+        "1|2024-03-01T00:00:00|2024-03-01T00:10:00|00:04:00|gres/gpu=1\n"
+    )
     result = sacct.read(text, "log")
     assert result.instance.tasks.units.tolist() == [600]
     assert found(result.report, "warnings", "Elapsed")[1] == ("line 2, job '1': 240 s, not 600 s",)
@@ -324,7 +184,11 @@ def test_elapsed_stands_in_for_an_end_that_is_not_there() -> None:
 
 
 def test_a_log_without_gpus_is_one_of_cores() -> None:
-    text = "JobID|Start|End|AllocTRES|AllocCPUS\n1|1709164800|1709164860|cpu=12,mem=4G|12\n2|1709164800|1709164860||4\n"
+    text = (
+        "JobID|Start|End|AllocTRES|AllocCPUS\n"
+        "1|1709164800|1709164860|cpu=12,mem=4G|12\n"
+        "2|1709164800|1709164860||4\n"
+    )
     result = sacct.read(text, "log")
     assert result.instance.pools.names == ("cpu",) and result.instance.pools.count.tolist() == [16]
     assert found(result.report, "assumed", "the devices are cores")[0] == 1
@@ -473,119 +337,6 @@ def test_from_a_file(tmp_path: Path) -> None:
         and "dropped: 1 x jobs that never started (line 8" in text
     )
     assert result.report.to_dict()["warnings"][0]["count"] == 1
-
-
-def test_by_node_a_run_may_go_where_there_is_room() -> None:
-    """n1 shows 3 devices, n2 and n3 two each; the gang of 2 + 2 has run on n1 and n2 and on n2 and
-    n3, never on n1 and n3.
-    """
-    rows = (
-        "1 0 0 90 3 n1",
-        "2 0 0 90 2 n2",
-        "3 0 0 90 2 n3",
-        "4 0 100 200 4 n[1-2]",
-        "5 0 200 300 4 n[2-3]",
-        "6 0 300 400 1 n3",
-    )
-    result = sacct.read(log(*rows, "7 0 300 400 1 (null)"), "log", ImportOptions(by_node=True))
-    instance, schedule, modes = result.instance, result.schedule, result.instance.modes
-    assert instance.places.names == (
-        "cluster",
-        "n1",
-        "n2",
-        "n3",
-    ) and instance.pools.place.tolist() == [1, 2, 3]
-    assert instance.pools.names == (
-        "n1/gpu",
-        "n2/gpu",
-        "n3/gpu",
-    ) and instance.pools.count.tolist() == [3, 2, 2]
-    needs = [
-        dict(zip(modes.req_pool[a:b].tolist(), modes.req_count[a:b].tolist(), strict=True))
-        for a, b in zip(modes.req_ptr[:-1], modes.req_ptr[1:], strict=True)
-    ]
-    by_task = [[needs[m] for m in instance.pairs.mode[instance.pairs.task == i]] for i in range(6)]
-    assert by_task[0] == [{0: 3}] and by_task[1] == by_task[2] == [{0: 2}, {1: 2}, {2: 2}]
-    assert by_task[3] == by_task[4] == [{0: 2, 1: 2}, {1: 2, 2: 2}]
-    assert by_task[5] == [{0: 1}, {1: 1}, {2: 1}]
-    assert schedule is not None and verify(instance, schedule).feasible
-    assert [needs[m] for m in schedule.mode] == [
-        {0: 3},
-        {1: 2},
-        {2: 2},
-        {0: 2, 1: 2},
-        {1: 2, 2: 2},
-        {2: 1},
-    ]
-    assert found(result.report, "dropped", "cannot be placed by node") == (
-        1,
-        ("line 8, job '7': 1 gpu",),
-    )
-
-
-def test_by_node_and_by_type_agree_on_time_and_energy() -> None:
-    node, kind = (
-        sacct.read(sacct_text(), "log", replace(A100, by_node=flag)) for flag in (True, False)
-    )
-    assert node.schedule is not None and kind.schedule is not None
-    ours, theirs = verify(node.instance, node.schedule), verify(kind.instance, kind.schedule)
-    assert ours.feasible and theirs.feasible
-    for name in ("makespan_s", "energy_j", "busy_energy_j", "flow_time_s"):
-        assert ours.metrics[name] == pytest.approx(theirs.metrics[name], rel=1e-12)
-    clocks = node.instance.modes.clock[node.schedule.mode]
-    assert set(clocks[np.isfinite(clocks)]) == {1.0}
-
-
-def test_by_node_what_a_node_cannot_hold_is_dropped() -> None:
-    result = sacct.read(
-        log("1 0 0 90 3 n1", "2 0 0 90 2 n2"),
-        "log",
-        ImportOptions(by_node=True, devices_per_node={"gpu": 2}),
-    )
-    assert result.instance.tasks.names == ("2",)
-    assert found(result.report, "dropped", "more devices of a node than it has") == (
-        1,
-        ("line 2, job '1': 3 gpu",),
-    )
-
-
-@pytest.mark.parametrize("by_node", [False, True])
-def test_what_is_inferred_from_a_log_holds_its_schedule(by_node: bool) -> None:
-    """Random runs on one to three nodes, two types, some back to back: the record is feasible, and
-    loses no run.
-    """
-    for seed in range(25):
-        rng = np.random.default_rng(seed)
-        rows = []
-        for job in range(30):
-            start = 10 * int(rng.integers(0, 60))
-            nodes = ",".join(f"n{n}" for n in rng.permutation(5)[: rng.integers(1, 4)])
-            gpus = f"{rng.integers(1, 9)}"
-            gpus = (
-                f"{gpus},gres/gpu:k80={gpus}"
-                if rng.random() < 0.7
-                else "5,gres/gpu:k80=2,gres/gpu:l4=3"
-            )
-            rows.append(
-                f"{job} {rng.integers(0, start + 1)} {start} {start + 10 * rng.integers(1, 9)} "
-                f"{gpus} {nodes}"
-            )
-        result = sacct.read(log(*rows), "log", ImportOptions(by_node=by_node))
-        assert result.schedule is not None and result.instance.num_tasks == 30
-        verdict = verify(result.instance, result.schedule)
-        assert verdict.feasible, verdict.violations
-        assert not result.report.dropped and not result.report.warnings
-
-
-def test_counts_are_not_used_by_node() -> None:
-    result = sacct.read(log("1 0 0 90 3 n1"), "log", ImportOptions(by_node=True, counts={"gpu": 9}))
-    assert result.instance.pools.count.tolist() == [3]
-    assert (
-        found(
-            result.report, "warnings", "counts of gpu are not used by node; give devices_per_node"
-        )[0]
-        == 1
-    )
 
 
 def test_a_log_may_be_larger_than_other_texts() -> None:

@@ -244,12 +244,7 @@ def _report(
     now = float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])
     logged = verdict.metrics if complete else {}
     return Simulation(
-        instance=instance.name,
-        instance_hash=instance.hash,
-        problem=instance.problem,
-        policy=name,
-        seed=seed,
-        threads=threads,
+        **_run_of(instance, name, seed, threads),
         end=_end(instance, trace, until),
         now_s=now * instance.tick_s,
         arrivals=arrivals,
@@ -265,7 +260,6 @@ def _report(
         j_per_unit=energy_j / units if units > 0 else None,
         latency_s=_latencies(instance, trace),
         objective=outcome.objective,
-        objective_name=instance.objective.label,
         bound=outcome.bound,
         gap=outcome.gap,
         bounds=tuple(bounds),
@@ -278,6 +272,18 @@ def _report(
         decision_ms=_decision_ms(decision_s),
         schedule=schedule,
     )
+
+
+def _run_of(instance: Instance, policy: str, seed: int, threads: int) -> dict[str, Any]:
+    return {
+        "instance": instance.name,
+        "instance_hash": instance.hash,
+        "problem": instance.problem,
+        "policy": policy,
+        "seed": seed,
+        "threads": threads,
+        "objective_name": instance.objective.label,
+    }
 
 
 def _end(instance: Instance, trace: Trace, until: float) -> End:

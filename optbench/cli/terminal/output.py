@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 T = TypeVar("T")
-UNITS = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
 # Below this a gap is rounding (OPTIMAL_GAP of model/measures.py, not imported to keep `--help`
 # fast).
 NO_GAP = 1e-6
@@ -150,10 +149,3 @@ def length(value_s: float) -> str:
     minutes, seconds = divmod(round(value_s), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
-
-
-def metric_unit(name: str) -> str:
-    """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time
-    unit.
-    """
-    return UNITS.get(name.rpartition("_")[2], "") if "_" in name else ""

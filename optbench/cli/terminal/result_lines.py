@@ -12,12 +12,12 @@ from optbench.cli.terminal.output import (
     escape,
     figure,
     length,
-    metric_unit,
     percent,
     show,
     table,
 )
 from optbench.typed_values import is_number
+from optbench.units import metric_unit
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation

@@ -16,7 +16,6 @@ from optbench.cli.terminal.output import (
     escape,
     figure,
     length,
-    metric_unit,
     percent,
     show,
     table,
@@ -31,7 +30,7 @@ from optbench.cli.terminal.parser import (
     settings_of,
 )
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
-from optbench.units import DAY_S
+from optbench.units import DAY_S, metric_unit
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance

@@ -321,6 +321,7 @@ class _Solving:
             info={key: value for run in runs for key, value in run.info.items()} | self._bounding(),
             infeasibility=runs[-1].infeasibility if schedule is None else None,
             repaired=next((run.repaired for run in reversed(runs) if run.best is not None), None),
+            instance_data=self.instance,
         )
 
     def _bounding(self) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from optbench.plugins.discovery import load_problem, load_solver, problem_named_
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
+from optbench.rendering import ShortRepr
 from optbench.sim.kernel.moments import end_run
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.pointers import addresses
@@ -55,8 +56,8 @@ OF_SITES = ("queue_end_by_site", "queue_by_day", "routing")
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(ShortRepr, kind="simulation"):
     """The result of a simulation.
 
     ``end`` says why it ended: everything is done, the horizon is reached, or no remaining task can

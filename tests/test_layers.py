@@ -37,12 +37,13 @@ LAYERS = (
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),
-    ("optbench.data", "optbench.typed_values"),
+    ("optbench.data", "optbench.typed_values", "optbench.rendering"),
     ("optbench.errors", "optbench.files", "optbench.units"),
 )
 NUMPY_ONLY = (
     *("optbench.model", "optbench.power", "optbench.workspace"),
     *("optbench.errors", "optbench.files", "optbench.typed_values", "optbench.units"),
+    "optbench.rendering",
 )
 
 

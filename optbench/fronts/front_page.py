@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 
 from optbench import __version__
 from optbench.fronts.front_floor import floor_at
 from optbench.fronts.points import Front, FrontPoint
 from optbench.html import axes, svg
 from optbench.html.axes import Axis
+from optbench.html.captions import counted, number
+from optbench.html.notebook import fragment
 from optbench.html.page import (
     colour_key,
     footer,
@@ -22,8 +25,11 @@ from optbench.html.page import (
     table,
 )
 from optbench.html.quantities import plain
+from optbench.model.files.strict_json import render
+from optbench.units import metric_unit
 
 LEFT, RIGHT, TOP, HEIGHT = 120.0, 36.0, 16.0, 470.0
+STYLES = ("front.css",)
 # Room around the points, as a share of their range.
 MARGIN = 0.08
 RESTS = {"idle": "idle", "asleep": "sleep", "mixed": "idle or sleep, as their pool says,"}
@@ -39,16 +45,55 @@ HORIZONS = {
 
 def render_front(front: Front, title: str | None = None) -> str:
     """The page as text, with nothing to fetch."""
-    shown = title or f"{front.instance}: {front.y} against {front.x}"
+    shown = title or _title(front)
+    body = [*_sections(front, shown), footer(*_provenance(front))]
+    return page(shown, body, __package__, STYLES)
+
+
+def front_fragment(front: Front) -> str:
+    """The front in the output cell of a notebook."""
+    return fragment(_sections(front, _title(front)), __package__, STYLES)
+
+
+def front_line(front: Front) -> str:
+    """``<Front of 'x' by cpsat: 3 points, makespan_s 10 to 20 s, energy_j 60 to 120 J, ...>``."""
+    facts = [counted(len(front.points), "point")]
+    for metric, values in (
+        (front.x, [point.x for point in front.points]),
+        (front.y, [point.y for point in front.points]),
+    ):
+        if values:
+            low, high = number(min(values)), number(max(values))
+            span_shown = low if low == high else f"{low} to {high}"
+            facts.append(f"{metric} {span_shown} {metric_unit(metric)}".strip())
+    if front.points:
+        facts.append(f"{front.proven} proven optimal")
+        facts.append(f"{100 * front.undecided_share:.3g} % undecided")
+    elif front.infeasible:
+        facts.append("proven infeasible")
+    facts += [f"no schedule below {number(front.constant)} {metric_unit(front.y)}".strip()]
+    if front.termination != "finished":
+        facts.append(front.termination.replace("_", " "))
+    return f"<Front of {front.instance!r} by {front.solver}: {', '.join(facts)}>"
+
+
+def front_files(front: Front, path: Path) -> dict[Path, str]:
+    """The text of ``front.save(path)``, which is that of ``optbench pareto -o``."""
+    return {path: render(front.to_dict())}
+
+
+def _title(front: Front) -> str:
+    return f"{front.instance}: {front.y} against {front.x}"
+
+
+def _sections(front: Front, title: str) -> list[str]:
     chart = draw(front)
     legend = f'<p class="legend">{_legend()}</p>'
-    body = [
-        header(shown, declaration(front)),
+    return [
+        header(title, declaration(front)),
         section("Front", legend, scroll(chart), note(verdict(front))) if chart else "",
         section("Points", _table(front)),
-        footer(*_provenance(front)),
     ]
-    return page(shown, body, __package__, ("front.css",))
 
 
 def declaration(front: Front) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from optbench.model.measures import gap
 from optbench.model.result import OPTIMAL_GAP, Termination
 from optbench.model.schedule import Schedule
+from optbench.rendering import Rendered
 from optbench.units import EQUAL
 
 Rest = Literal["idle", "asleep", "mixed"]
@@ -81,8 +82,8 @@ class FrontProgress:
     finished: bool
 
 
-@dataclass(frozen=True)
-class Front:
+@dataclass(frozen=True, repr=False)
+class Front(Rendered, kind="front"):
     """The front of one instance.
 
     ``floor`` rows (x, y): with x at most this, no schedule has less y. Below ``x_bound`` there is

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+from optbench.model.measures import OPTIMAL_GAP
 
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
@@ -24,6 +27,11 @@ def _colons(seconds: int) -> str:
     return f"{days} d {text}" if days else text
 
 
+def span(seconds: float) -> str:
+    """The time that something took: ``12.3 s``, ``250 ms``."""
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+
+
 def amount(value: float, unit: str = "") -> str:
     """Four digits with an SI prefix: ``1.234 MJ``, ``874 W``."""
     scale, prefix = next(((s, p) for s, p in PREFIXES if abs(value) >= s), (1.0, ""))
@@ -37,3 +45,16 @@ def plain(value: float) -> str:
     digits = max(0, 5 - math.floor(math.log10(abs(value))))
     text = f"{value:,.{min(digits, 6)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def levels(value: Any) -> tuple[Any, ...]:
+    """A value by level of the objective."""
+    return value if isinstance(value, tuple) else (value,)
+
+
+def percents(value: object) -> str:
+    """The gap of each level: ``3.2 %``, ``0 %, 8.1 %``."""
+    return ", ".join(
+        "-" if gap is None else "0 %" if gap <= OPTIMAL_GAP else f"{100 * gap:.2g} %"
+        for gap in levels(value)
+    )

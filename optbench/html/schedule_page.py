@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 
 from optbench.bounds.explain import Explanation
+from optbench.errors import ParameterError
 from optbench.html import (
     bands,
     colours,
@@ -21,6 +22,7 @@ from optbench.html import (
     tariff_chart,
     trajectory_chart,
 )
+from optbench.html.captions import instance_facts
 from optbench.html.page import (
     colour_key,
     figure,
@@ -52,9 +54,9 @@ def render(
     """The page of these results of one instance; ``explained`` has one entry per result."""
     shown = title or instance.name
     body = [
-        header(shown, *_facts(instance)),
+        header(shown, *instance_facts(instance)),
         summary_table.summary(instance, results),
-        _schedules(instance, results),
+        schedules(instance, results),
         gap_chart.gap_section(results, explained),
         _trajectories(instance, results),
         footer(*_provenance(instance, results)),
@@ -62,19 +64,21 @@ def render(
     return page(shown, body)
 
 
-def _facts(instance: Instance) -> list[str]:
-    devices = int(instance.pools.count.sum())
-    pools = instance.num_pools
-    return [
-        f"{instance.num_tasks:,} tasks",
-        f"{len(instance.edges.source):,} precedences",
-        f"{devices:,} device{'s' * (devices != 1)} in {pools:,} pool{'s' * (pools != 1)}",
-        f"minimise {instance.objective.label}",
-    ]
+def page_of(result: Result) -> str:
+    """The page of one result, for ``result.html(path)``."""
+    if result.instance_data is None:
+        raise ParameterError(
+            f"this result of {result.instance!r} has no instance to draw: instance_data is None. "
+            "dataclasses.replace(result, instance_data=instance) adds it"
+        )
+    return render(result.instance_data, [result])
 
 
-def _schedules(instance: Instance, results: Sequence[Result]) -> str:
-    """One chart per result that has a schedule, on one common time axis."""
+def schedules(instance: Instance, results: Sequence[Result], scripted: bool = True) -> str:
+    """One chart per result that has a schedule, on one common time axis.
+
+    Without the script of the page tooltips are the browser's own, and dependencies stay hidden.
+    """
     drawn = [result for result in results if result.schedule is not None]
     if not drawn:
         return ""
@@ -82,12 +86,12 @@ def _schedules(instance: Instance, results: Sequence[Result]) -> str:
     tabs, panels = [], []
     for k, result in enumerate(drawn):
         tabs.append(f'<button type="button" data-panel="{k}">{escape(result.solver)}</button>')
-        panels.append(_panel(instance, result, end, k))
+        panels.append(_panel(instance, result, end, k, scripted))
     buttons = f'<nav class="tabs">{"".join(tabs)}</nav>' if len(drawn) > 1 else ""
     return section("Schedule", *panels, aside=buttons)
 
 
-def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
+def _panel(instance: Instance, result: Result, end: float, k: int, scripted: bool) -> str:
     assert result.schedule is not None
     axis = gantt.time_axis(instance, end, LEFT, svg.WIDTH - LEFT - RIGHT)
     chart, bottom = gantt.draw(instance, result.schedule, axis, 4.0)
@@ -104,18 +108,20 @@ def _panel(instance: Instance, result: Result, end: float, k: int) -> str:
         total_w = (trace.busy_w.sum(axis=0) + trace.rest_w.sum(axis=0)).tolist()
         sent_j = float(trace.transfer_j.sum())
         pointer |= {"t": trace.t.tolist(), "w": total_w, "transfer_j": sent_j}
-    keys = f'<p class="legend">{_legend(instance, bands.is_needed(result.schedule))}</p>'
+    data = json.dumps(pointer, allow_nan=False)
+    script = f'<script type="application/json">{data}</script>' if scripted else ""
+    keys = _legend(instance, bands.is_needed(result.schedule), scripted)
+    keys = f'<p class="legend">{keys}</p>'
     power_keys = f'<p class="legend">{power_chart.legend(instance, trace)}</p>'
     below = power_keys + note(power_chart.caption(instance, result.metrics))
     headline = summary_table.headline(instance, result)
     return (
         f'<figure class="panel" data-panel="{k}"><figcaption>{headline}</figcaption>{keys}'
-        f"{scroll(image)}{below if curve else ''}"
-        f'<script type="application/json">{json.dumps(pointer, allow_nan=False)}</script></figure>'
+        f"{scroll(image)}{below if curve else ''}{script}</figure>"
     )
 
 
-def _legend(instance: Instance, banded: bool) -> str:
+def _legend(instance: Instance, banded: bool, scripted: bool) -> str:
     (group, names), clock = colours.groups(instance), instance.modes.clock
     out = []
     if len(names) <= 24 and len(names) < instance.num_tasks:
@@ -128,7 +134,7 @@ def _legend(instance: Instance, banded: bool) -> str:
     flags = ((dated & hard, "▼ hard deadline"), (dated & ~hard, "▽ due date"))
     if dated.any():
         out.append(hint(", ".join(words for which, words in flags if which.any())))
-    words = "point at a bar for details and dependencies"
+    words = f"point at a bar for details{' and dependencies' if scripted else ''}"
     if banded:
         words = (
             "too many tasks for bars: bands are as high as the devices in use, averaged "

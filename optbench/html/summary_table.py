@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import Any
 
 from optbench.html.page import gap_bar, row, table
-from optbench.html.quantities import amount, clock, plain
+from optbench.html.quantities import amount, clock, levels, percents, plain, span
 from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Bound, Result
 
@@ -42,9 +41,9 @@ def headline(instance: Instance, result: Result) -> str:
 
 
 def _proven(result: Result) -> str:
-    if all(g is not None and g <= OPTIMAL_GAP for g in _levels(result.gap)):
+    if all(g is not None and g <= OPTIMAL_GAP for g in levels(result.gap)):
         return '<span class="good">proven optimal</span>'
-    return f"at most {_percents(result.gap)} from the optimum"
+    return f"at most {percents(result.gap)} from the optimum"
 
 
 def _columns(instance: Instance, results: Sequence[Result]) -> list[tuple[str, str, str]]:
@@ -66,7 +65,7 @@ def _row(result: Result, metrics: Sequence[tuple[str, str]]) -> str:
         _gap(result),
         ", ".join(sources) or "-",
         *[_metric(result, metric, unit) for metric, unit in metrics],
-        f"{result.wall_s:.1f} s" if result.wall_s >= 1 else f"{1000 * result.wall_s:.0f} ms",
+        span(result.wall_s),
         str(result.threads),
     ]
     head = f"{escape(result.solver)}<small>{escape(_state(result))}</small>"
@@ -88,8 +87,8 @@ def _state(result: Result) -> str:
 
 
 def _gap(result: Result) -> str:
-    worst = max((g for g in _levels(result.gap) if g is not None), default=None)
-    return "-" if worst is None else _percents(result.gap) + gap_bar(worst)
+    worst = max((g for g in levels(result.gap) if g is not None), default=None)
+    return "-" if worst is None else percents(result.gap) + gap_bar(worst)
 
 
 def _metric(result: Result, metric: str, unit: str) -> str:
@@ -101,20 +100,8 @@ def _metric(result: Result, metric: str, unit: str) -> str:
     return amount(value, unit) if unit in ("J", "W") else f"{plain(value)} {unit}".strip()
 
 
-def _levels(value: Any) -> tuple[Any, ...]:
-    """A value by level of the objective."""
-    return value if isinstance(value, tuple) else (value,)
-
-
 def _values(value: object) -> str:
-    return "-" if value is None else ", ".join(plain(float(v)) for v in _levels(value))
-
-
-def _percents(value: object) -> str:
-    return ", ".join(
-        "-" if gap is None else "0 %" if gap <= OPTIMAL_GAP else f"{100 * gap:.2g} %"
-        for gap in _levels(value)
-    )
+    return "-" if value is None else ", ".join(plain(float(v)) for v in levels(value))
 
 
 def _violations(result: Result) -> str:

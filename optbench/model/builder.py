@@ -28,9 +28,10 @@ from optbench.model.declarations import (
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
 from optbench.power.profiles import Profile, profile, warn_of_overdraw
+from optbench.rendering import RenderedInstance
 
 
-class Model:
+class Model(RenderedInstance, kind="model"):
     """A scheduling problem under declaration.
 
     >>> m = Model("two jobs")

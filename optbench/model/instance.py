@@ -27,6 +27,7 @@ from optbench.model.content_hash import add_to_digest
 from optbench.model.objective import Objective
 from optbench.model.streams import Stream
 from optbench.model.timegrid import HORIZON_TICKS, grid_up, to_ints
+from optbench.rendering import RenderedInstance
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -169,8 +170,8 @@ class Pairs:
     ready: Ints
 
 
-@dataclass(frozen=True, eq=False)
-class Instance:
+@dataclass(frozen=True, eq=False, repr=False)
+class Instance(RenderedInstance, kind="instance"):
     """One problem. Without a ``horizon``, idle power is paid until completion."""
 
     name: str

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from optbench.model.instance import Instance
 from optbench.model.measures import OPTIMAL_GAP, Value
 from optbench.model.schedule import Schedule
+from optbench.rendering import Rendered
 
 Proof = Literal["combinatorial", "exact-lp", "solver"]
 Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown", "error"]
@@ -59,13 +61,14 @@ class TrajectoryPoint:
     level: int = 0
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, repr=False)
+class Result(Rendered, kind="result"):
     """One solved instance. For a lexicographic objective, ``objective``, ``bound`` and ``gap`` are
     tuples.
 
     ``repaired`` states how many segments of the solver's schedule were moved before it was
-    verified, and the largest move.
+    verified, and the largest move. ``instance_data`` is the instance itself, from which pictures
+    are drawn; it is no part of comparisons and of the JSON document.
     """
 
     instance: str
@@ -95,3 +98,4 @@ class Result:
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
     repaired: dict[str, float] | None = None
+    instance_data: Instance | None = field(default=None, compare=False, kw_only=True)

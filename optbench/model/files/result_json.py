@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+from optbench.model.files.schedule_json import schedule_document
 from optbench.model.files.strict_json import jsonable, render, write_text
 from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
-# The schedule itself is a file of its own.
-VALUES = tuple(entry.name for entry in fields(Result) if entry.name != "schedule")
+# The schedule itself is a file of its own, and the instance another.
+SEPARATE = ("schedule", "instance_data")
+VALUES = tuple(entry.name for entry in fields(Result) if entry.name not in SEPARATE)
 
 
 def result_to_dict(result: Result) -> dict[str, Any]:
@@ -31,3 +33,15 @@ def _plain(value: Any) -> Any:
 
 def write_result(result: Result, path: str | Path) -> None:
     write_text(Path(path), render(result_to_dict(result)))
+
+
+def result_files(result: Result, path: Path) -> dict[Path, str]:
+    """The texts of ``result.save(path)``: the schedule in ``NAME.schedule.json``, then the
+    document, which names it relative to its own folder.
+    """
+    if result.schedule is None:
+        return {path: render(result_to_dict(replace(result, schedule_file=None)))}
+    schedule = path.with_name(f"{path.name.removesuffix('.json')}.schedule.json")
+    owner = result.instance, result.instance_hash
+    document = result_to_dict(replace(result, schedule_file=schedule.name))
+    return {schedule: render(schedule_document(result.schedule, *owner)), path: render(document)}

@@ -43,11 +43,16 @@ def write_schedule(schedule: Schedule, path: str | Path, instance: Instance) -> 
 
 def schedule_to_dict(schedule: Schedule, instance: Instance) -> dict[str, Any]:
     """The JSON object of a schedule."""
+    return schedule_document(schedule, instance.name, instance.hash)
+
+
+def schedule_document(schedule: Schedule, instance: str, instance_hash: str) -> dict[str, Any]:
+    """The JSON object of a schedule of the instance with this name and hash."""
     return {
         "format": FORMAT,
         "version": VERSION,
-        "instance": instance.name,
-        "instance_hash": instance.hash,
+        "instance": instance,
+        "instance_hash": instance_hash,
         "segments": {key: listed(getattr(schedule, key)) for key in SEGMENT_COLUMNS},
     }
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from optbench import errors
 from optbench.errors import FileFormatError, ModelError, naming
+from optbench.model.builder import Model
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, write_text
@@ -221,12 +222,28 @@ def convert(
     source: str | Path, target: str | Path, to: str = "optbench", format: str | None = None
 ) -> Instance:
     """Write the instance of one file to another in format ``to``; returns the instance."""
-    if to not in FORMATS:
-        raise errors.UnknownNameError("format", to, FORMATS)
-    write = FORMATS[to].write
-    if write is None:
-        remedy = "write 'optbench' instead"
-        raise errors.UnsupportedError(f"format {to!r} can be read but not written; {remedy}")
+    write = writer(to)
     instance = load(source, format)
     write_text(Path(target), write(instance))
     return instance
+
+
+def writer(format: str) -> Callable[[Instance], str]:
+    """The function that writes a format."""
+    if format not in FORMATS:
+        raise errors.UnknownNameError("format", format, FORMATS)
+    write = FORMATS[format].write
+    if write is None:
+        remedy = "write 'optbench' instead"
+        raise errors.UnsupportedError(f"format {format!r} can be read but not written; {remedy}")
+    return write
+
+
+def instance_files(instance: Instance, path: Path, format: str = "optbench") -> dict[Path, str]:
+    """The text of ``instance.save(path, format)``."""
+    return {path: writer(format)(instance)}
+
+
+def model_files(model: Model, path: Path, format: str = "optbench") -> dict[Path, str]:
+    """The text of ``model.save(path, format)``: the instance that it declares."""
+    return instance_files(model.build(), path, format)

@@ -1,0 +1,92 @@
+"""HTML for the output cells of notebooks: results, instances and models.
+
+A fragment brings its styles with it, each rule restricted to the fragment, and has no script: the
+notebook around it keeps its looks, and the tooltips of charts are the browser's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from html import escape
+
+from optbench.html import schedule_page, summary_table
+from optbench.html.captions import instance_facts, model_facts, result_line
+from optbench.html.instance_page import instance_sections, pool_section
+from optbench.html.page import header, joined
+from optbench.model.builder import Model
+from optbench.model.instance import Instance
+from optbench.model.result import Result
+
+FRAME = "optbench-output"
+# Selectors of a page that stand for its whole body.
+WHOLE = (":root", "body")
+# What differs from a page: less room around, and a smaller heading.
+OWN_STYLE = (
+    f".{FRAME}{{padding:14px 16px;border-radius:12px}}.{FRAME} h1{{font-size:19px}}"
+    f".{FRAME} section{{box-shadow:none;margin:0 0 12px}}.{FRAME} header p{{margin:0 0 12px}}"
+)
+
+
+def fragment(parts: Sequence[str], beside: str = "", more: Sequence[str] = ()) -> str:
+    """These parts with their styles, and with further styles ``more`` of the package ``beside``."""
+    style = frame_style(beside, tuple(more))
+    return f'<div class="{FRAME}"><style>{style}</style>{"".join(parts)}</div>'
+
+
+def result_fragment(result: Result) -> str:
+    """The table of objective, bound, gap and metrics, and the Gantt chart with its power."""
+    instance = result.instance_data
+    if instance is None:
+        return f"<pre>{escape(result_line(result))}</pre>"
+    return fragment(
+        [
+            header(instance.name, *instance_facts(instance)),
+            summary_table.summary(instance, [result]),
+            schedule_page.schedules(instance, [result], scripted=False),
+        ]
+    )
+
+
+def instance_fragment(instance: Instance) -> str:
+    return fragment(
+        [header(instance.name, *instance_facts(instance)), *instance_sections(instance)]
+    )
+
+
+def model_fragment(model: Model) -> str:
+    """What is declared so far."""
+    return fragment([header(model.name, "not built", *model_facts(model)), pool_section(model)])
+
+
+@cache
+def frame_style(beside: str, more: tuple[str, ...]) -> str:
+    return "".join(scoped(joined(".css", beside, more))) + OWN_STYLE
+
+
+def scoped(css: str) -> Iterator[str]:
+    """The rules of a style sheet, restricted to fragments; ``@media`` may hold further rules."""
+    begin = 0
+    while (opening := css.find("{", begin)) >= 0:
+        end = closing_brace(css, opening)
+        head, inside = css[begin:opening].strip(), css[opening + 1 : end]
+        if head.startswith("@media"):
+            yield f"{head}{{{''.join(scoped(inside))}}}"
+        else:
+            yield f"{','.join(map(_within, head.split(',')))}{{{inside}}}"
+        begin = end + 1
+
+
+def closing_brace(css: str, opening: int) -> int:
+    """The place of the brace that closes the one at ``opening``."""
+    depth = 0
+    for place in range(opening, len(css)):
+        depth += {"{": 1, "}": -1}.get(css[place], 0)
+        if depth == 0:
+            return place
+    raise ValueError(f"a rule of the style sheet is not closed: {css[opening : opening + 40]!r}")
+
+
+def _within(selector: str) -> str:
+    selector = selector.strip()
+    return f".{FRAME}" if selector in WHOLE else f".{FRAME} {selector}"

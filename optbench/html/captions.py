@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING
 
 from optbench.html.quantities import levels, percents, plain, span
-from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.measures import Value
 from optbench.model.objective import METRICS, Objective
@@ -14,6 +13,7 @@ from optbench.model.result import Result
 from optbench.units import metric_unit
 
 if TYPE_CHECKING:
+    from optbench.model.builder import Model
     from optbench.simulation import Simulation
 
 # Between the levels of an objective, as in ``Objective.label``.

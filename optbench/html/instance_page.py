@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +12,10 @@ from optbench.html import colours
 from optbench.html.captions import instance_facts, number
 from optbench.html.page import footer, header, machine_facts, note, page, section, text_table
 from optbench.html.quantities import amount
-from optbench.model.builder import Model
 from optbench.model.instance import Instance
+
+if TYPE_CHECKING:
+    from optbench.model.builder import Model
 
 # Rows shown of a table; a note says how many are left out.
 MOST_ROWS = 40

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
+from typing import TYPE_CHECKING
 
 from optbench.html import schedule_page, summary_table
 from optbench.html.captions import instance_facts, model_facts, result_line
 from optbench.html.instance_page import instance_sections, pool_section
 from optbench.html.page import header, joined
-from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.result import Result
+
+if TYPE_CHECKING:
+    from optbench.model.builder import Model
 
 FRAME = "optbench-output"
 # Selectors of a page that stand for its whole body.

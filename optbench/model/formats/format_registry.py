@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from optbench import errors
 from optbench.errors import FileFormatError, ModelError, naming
-from optbench.model.builder import Model
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, write_text
@@ -39,6 +38,9 @@ from optbench.model.formats.text import MisfitError
 from optbench.model.formats.wf_records import is_wfformat
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
+
+if TYPE_CHECKING:
+    from optbench.model.builder import Model
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ notebook around it keeps its looks, and the tooltips of charts are the browser's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from html import escape
@@ -24,10 +25,18 @@ if TYPE_CHECKING:
 FRAME = "optbench-output"
 # Selectors of a page that stand for its whole body.
 WHOLE = (":root", "body")
-# What differs from a page: less room around, and a smaller heading.
+# Selectors by which notebooks say that their theme is light or dark, which need not be the
+# setting of the browser: JupyterLab and VS Code.
+THEMES = (
+    ("[data-jp-theme-light=true]", "[data-jp-theme-light=false]"),
+    (".vscode-light", ".vscode-dark"),
+)
+# What differs from a page: less room around, a smaller heading, and tables that do not take stripes
+# and margins from the notebook.
 OWN_STYLE = (
     f".{FRAME}{{padding:14px 16px;border-radius:12px}}.{FRAME} h1{{font-size:19px}}"
     f".{FRAME} section{{box-shadow:none;margin:0 0 12px}}.{FRAME} header p{{margin:0 0 12px}}"
+    f".{FRAME} table{{margin:0;font-size:inherit}}.{FRAME} tr{{background:none!important}}"
 )
 
 
@@ -64,7 +73,15 @@ def model_fragment(model: Model) -> str:
 
 @cache
 def frame_style(beside: str, more: tuple[str, ...]) -> str:
-    return "".join(scoped(joined(".css", beside, more))) + OWN_STYLE
+    css = joined(".css", beside, more)
+    return "".join([*scoped(css), *themes(css), OWN_STYLE])
+
+
+def themes(css: str) -> Iterator[str]:
+    """The colours of the notebook's theme: of two ``:root`` rules the first is the light one."""
+    light, dark = re.findall(r":root\{([^}]*)\}", css)
+    for is_light, is_dark in THEMES:
+        yield f"{is_light} .{FRAME}{{{light}}}{is_dark} .{FRAME}{{{dark}}}"
 
 
 def scoped(css: str) -> Iterator[str]:

@@ -51,7 +51,7 @@ def test_a_fragment_styles_itself_and_nothing_else(result: ob.Result, front: ob.
         (css,) = re.findall(r"<style>(.*?)</style>", shown, re.DOTALL)
         found = rules(css)
         assert len(found) > 80
-        assert {each for each in found if not each.startswith(f".{notebook.FRAME}")} == set()
+        assert {each for each in found if f".{notebook.FRAME}" not in each.split()[:2]} == set()
         assert "prefers-color-scheme:dark" in css and "http" not in shown.replace("w3.org", "")
 
 
@@ -106,21 +106,33 @@ def test_the_fragment_of_a_front_has_its_points(front: ob.Front) -> None:
     assert "3 of 3 points are proven optimal" in front._repr_html_()
 
 
-def test_a_browser_leaves_the_notebook_around_a_fragment_as_it_was(
+HOST = """<!doctype html><meta charset=utf-8>
+<style>.host td{padding:3px}.host tbody tr:nth-child(odd){background:red}</style>
+<body><div class=host><table><tr><td id=outside>x</td></tr></table>FRAGMENT</div>
+<script>
+const of = (s) => getComputedStyle(document.querySelector(s));
+const themed = (light) => {
+  document.body.dataset.jpThemeLight = light;
+  return of(".optbench-output").backgroundColor;
+};
+const chart = document.querySelector(".optbench-output svg").getBoundingClientRect();
+document.title = [
+  of("#outside").paddingTop, of("body").backgroundColor, of(".host tr").backgroundColor,
+  of(".optbench-output td").paddingTop, of(".optbench-output tbody tr").backgroundColor,
+  themed("true"), themed("false"), chart.width > 700, chart.height > 100,
+].join(" | ");
+</script>"""
+
+
+def test_notebook_and_fragment_leave_each_other_as_they_are(
     result: ob.Result, tmp_path: Path
 ) -> None:
-    # The script compares tables outside and inside the fragment; the style of an undisturbed td
-    # has 1 px of padding, that of the fragment 9 px.
-    script = (
-        "const of = (s) => getComputedStyle(document.querySelector(s));"
-        "const chart = document.querySelector('.optbench-output svg').getBoundingClientRect();"
-        "document.title = [of('#outside').paddingTop, of('.optbench-output td').paddingTop,"
-        " of('body').backgroundColor, chart.width > 700, chart.height > 100].join(' ')"
-    )
     page = tmp_path / "cell.html"
-    page.write_text(
-        f"<!doctype html><meta charset=utf-8><table><tr><td id=outside>x</td></tr></table>"
-        f"{result._repr_html_()}<script>{script}</script>"
-    )
-    shown = dom_of(page, tmp_path / "profile")
-    assert "<title>1px 9px rgba(0, 0, 0, 0) true true</title>" in shown
+    page.write_text(HOST.replace("FRAGMENT", result._repr_html_()))
+    (title,) = re.findall(r"<title>(.*?)</title>", dom_of(page, tmp_path / "profile"))[:1]
+    assert title.split(" | ") == [
+        *("3px", "rgba(0, 0, 0, 0)", "rgb(255, 0, 0)"),  # the notebook's own
+        *("9px", "rgba(0, 0, 0, 0)"),  # the fragment's, without the notebook's stripes
+        *("rgb(251, 251, 252)", "rgb(18, 21, 27)"),  # --bg of page.css, light and dark
+        *("true", "true"),
+    ]

@@ -11,7 +11,7 @@ import numpy as np
 from optbench.html import colours
 from optbench.html.captions import instance_facts, number
 from optbench.html.page import footer, header, machine_facts, note, page, section, text_table
-from optbench.html.quantities import amount
+from optbench.html.quantities import amount, clock
 from optbench.model.instance import Instance
 
 if TYPE_CHECKING:
@@ -138,9 +138,10 @@ def _memory(gigabytes: float) -> str:
 
 
 def _span(values: Iterable[float], unit: str) -> str:
-    """``3 s``, ``1.2 to 40 kJ``: least and most."""
+    """Least and most: ``3 s``, ``45 s to 12:30``, ``1.2 J to 40 kJ``."""
     finite = sorted(set(values))
     if not finite:
         return "-"
-    low, high = amount(finite[0], unit), amount(finite[-1], unit)
+    ends = finite[0], finite[-1]
+    low, high = (clock(each) if unit == "s" else amount(each, unit) for each in ends)
     return low if low == high else f"{low} to {high}"

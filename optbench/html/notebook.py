@@ -37,6 +37,7 @@ OWN_STYLE = (
     f".{FRAME}{{padding:14px 16px;border-radius:12px}}.{FRAME} h1{{font-size:19px}}"
     f".{FRAME} section{{box-shadow:none;margin:0 0 12px}}.{FRAME} header p{{margin:0 0 12px}}"
     f".{FRAME} table{{margin:0;font-size:inherit}}.{FRAME} tr{{background:none!important}}"
+    f".{FRAME} th,.{FRAME} td{{white-space:nowrap}}"
 )
 
 

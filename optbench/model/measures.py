@@ -91,16 +91,22 @@ def primal_integral(
     return total + (end_s - last_t) * last_gap
 
 
-def contradicts(objective: float, bound: float) -> bool:
-    """Whether a lower bound is above a verified objective, beyond the rounding of its terms."""
-    return bound > objective + RELATIVE_TOLERANCE * abs(objective)
+def contradicts(objective: float, bound: float, sense: str = "min") -> bool:
+    """Whether a bound is on the wrong side of a verified objective, beyond the rounding of its
+    terms: a lower one above it, or an upper one below it.
+    """
+    beyond = bound - objective if sense == "min" else objective - bound
+    return beyond > RELATIVE_TOLERANCE * abs(objective)
 
 
-def check_bound(objective: float, bound: float, source: str, where: str) -> None:
+def check_bound(
+    objective: float, bound: float, source: str, where: str, sense: str = "min"
+) -> None:
     """Raise an error if a bound exceeds a verified objective: one of the two must be wrong."""
-    if contradicts(objective, bound):
+    if contradicts(objective, bound, sense):
+        exceeds = "exceeds" if sense == "min" else "is below"
         raise ContradictionError(
-            f"{where}: bound {bound!r} from {source} exceeds the verified objective {objective!r}"
+            f"{where}: bound {bound!r} from {source} {exceeds} the verified objective {objective!r}"
         )
 
 

@@ -64,7 +64,9 @@ def minimise(cost: Row, rows: Sequence[tuple[Row, str, Fraction]]) -> Answer:
     if sum((first[j] * tableau[i][-1] for i, j in enumerate(basis)), Fraction(0)) > 0:
         return Answer("infeasible")
     for i, j in enumerate(basis):
-        if j >= n + extra:  # an artificial column at 0: another takes its place, or the row is empty
+        if (
+            j >= n + extra
+        ):  # an artificial column at 0: another takes its place, or the row is empty
             other = next((k for k in range(n + extra) if tableau[i][k] != 0), None)
             if other is not None:
                 _pivot(tableau, basis, i, other)
@@ -75,7 +77,9 @@ def minimise(cost: Row, rows: Sequence[tuple[Row, str, Fraction]]) -> Answer:
     for i, j in enumerate(basis):
         values[j] = tableau[i][-1]
     point = tuple(values[:n])
-    return Answer("optimal", sum((c * x for c, x in zip(cost, point, strict=True)), Fraction(0)), point)
+    return Answer(
+        "optimal", sum((c * x for c, x in zip(cost, point, strict=True)), Fraction(0)), point
+    )
 
 
 def _simplex(tableau: list[Row], basis: list[int], cost: Row, width: int) -> bool:
@@ -87,13 +91,19 @@ def _simplex(tableau: list[Row], basis: list[int], cost: Row, width: int) -> boo
                 j
                 for j in range(width)
                 if j not in basis
-                and padded[j] - sum((padded[b] * tableau[i][j] for i, b in enumerate(basis)), Fraction(0)) < 0
+                and padded[j]
+                - sum((padded[b] * tableau[i][j] for i, b in enumerate(basis)), Fraction(0))
+                < 0
             ),
             None,
         )
         if entering is None:
             return True
-        ratios = [(row[-1] / row[entering], basis[i], i) for i, row in enumerate(tableau) if row[entering] > 0]
+        ratios = [
+            (row[-1] / row[entering], basis[i], i)
+            for i, row in enumerate(tableau)
+            if row[entering] > 0
+        ]
         if not ratios:
             return False
         _pivot(tableau, basis, min(ratios)[2], entering)

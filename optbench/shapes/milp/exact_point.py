@@ -204,7 +204,9 @@ def _nonbasic_value(lower: float, upper: float, is_upper: bool) -> Fraction:
 
 
 def solve_exactly(
-    equations: list[tuple[dict[int, Fraction], Fraction]], unknowns: list[int], deadline: float = math.inf
+    equations: list[tuple[dict[int, Fraction], Fraction]],
+    unknowns: list[int],
+    deadline: float = math.inf,
 ) -> dict[int, Fraction] | None:
     """Solve square sparse linear equations by elimination in fractions; None where they are
     singular or the time is over.

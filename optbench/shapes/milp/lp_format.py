@@ -24,7 +24,9 @@ UNREADABLE = ("semi-continuous", "semis", "semi", "sos", "sos1", "sos2", "pwlobj
 NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 # What a name may hold in this format, beyond letters and digits.
 NAME = r"[A-Za-z!\"#$%&()/,;?@_`'{}|~\[\]][\w!\"#$%&()/,.;?@`'{}|~\[\]]*"
-TOKEN = re.compile(rf"\s*(?:(?P<number>{NUMBER})|(?P<op><=|=<|>=|=>|<|>|=)|(?P<sign>[+-])|(?P<colon>:)|(?P<bad>[\^*])|(?P<name>{NAME}))")
+TOKEN = re.compile(
+    rf"\s*(?:(?P<number>{NUMBER})|(?P<op><=|=<|>=|=>|<|>|=)|(?P<sign>[+-])|(?P<colon>:)|(?P<bad>[\^*])|(?P<name>{NAME}))"
+)
 RELATIONS = {"<=": "<=", "=<": "<=", "<": "<=", ">=": ">=", "=>": ">=", ">": ">=", "=": "="}
 INFINITY = ("inf", "infinity")
 
@@ -62,7 +64,9 @@ def _tokens(text: str) -> Iterator[_Token]:
                 raise FileFormatError(f"line {number}: unexpected {line[at:].strip()[:20]!r}")
             kind = str(found.lastgroup)
             if kind == "bad":
-                raise FileFormatError(f"line {number}: {found[kind]!r}: only linear terms can be read")
+                raise FileFormatError(
+                    f"line {number}: {found[kind]!r}: only linear terms can be read"
+                )
             yield _Token(kind, found[kind], number)
             at = found.end()
 
@@ -101,7 +105,9 @@ class _Cursor:
         begins = self.at == 0 or self.tokens[self.at - 1].line != token.line
         alone = after.kind == "end" or after.line != token.line
         known = (*SENSES, *INTEGERS, *BINARIES, *UNREADABLE, "st", "s.t.", "bounds", "bound", "end")
-        return word if begins and (alone or word in SENSES or word == "st") and word in known else None
+        return (
+            word if begins and (alone or word in SENSES or word == "st") and word in known else None
+        )
 
 
 def read_lp(text: str, name: str) -> Milp:
@@ -189,7 +195,9 @@ def _term(cursor: _Cursor) -> tuple[float, str | None]:
     if token.kind == "number":
         value = _finite(cursor)
         follows = cursor.peek()
-        is_name = follows.kind == "name" and follows.line == token.line and not _starts_label(cursor)
+        is_name = (
+            follows.kind == "name" and follows.line == token.line and not _starts_label(cursor)
+        )
         return value, cursor.take().text if is_name else None
     if token.kind == "name":
         return 1.0, cursor.take().text
@@ -246,9 +254,13 @@ def _rows(cursor: _Cursor, parts: _Parts) -> None:
             relation = _relation(cursor)
             low, high = _with_side(low, high, _side(cursor), relation)
         if constant:
-            low, high = (_added(side, -constant) if math.isfinite(side) else side for side in (low, high))
+            low, high = (
+                _added(side, -constant) if math.isfinite(side) else side for side in (low, high)
+            )
         if low == math.inf or high == -math.inf:
-            raise FileFormatError(f"line {line}: the sides of row {name!r} are {low!r} and {high!r}")
+            raise FileFormatError(
+                f"line {line}: the sides of row {name!r} are {low!r} and {high!r}"
+            )
         parts.rows.append((name, terms, low, high))
 
 
@@ -344,9 +356,15 @@ def write_lp(program: Milp) -> str:
     for i, name in enumerate(program.rows):
         lines += _row_lines(program, i, name)
     lines.append("Bounds")
-    for name, low, high in zip(program.columns, program.lower.tolist(), program.upper.tolist(), strict=True):
+    for name, low, high in zip(
+        program.columns, program.lower.tolist(), program.upper.tolist(), strict=True
+    ):
         lines.append(f" {_shown(low)} <= {name} <= {_shown(high)}")
-    whole = [f" {name}" for name, is_whole in zip(program.columns, program.integer, strict=True) if is_whole]
+    whole = [
+        f" {name}"
+        for name, is_whole in zip(program.columns, program.integer, strict=True)
+        if is_whole
+    ]
     return "\n".join([*lines, *(["General", *whole] if whole else []), "End", ""])
 
 
@@ -358,7 +376,10 @@ RESERVED = {
 def _row_lines(program: Milp, i: int, name: str) -> Iterator[str]:
     low, high = float(program.row_lower[i]), float(program.row_upper[i])
     entries = range(int(program.row_ptr[i]), int(program.row_ptr[i + 1]))
-    terms = [f"{_signed(float(program.value[k]))} {program.columns[int(program.index[k])]}" for k in entries]
+    terms = [
+        f"{_signed(float(program.value[k]))} {program.columns[int(program.index[k])]}"
+        for k in entries
+    ]
     terms = terms or [f"+0 {program.columns[0]}"]
     two_sided = low != high and math.isfinite(low) and math.isfinite(high)
     yield f" {name}: {low!r} <= {terms[0]}" if two_sided else f" {name}: {terms[0]}"

@@ -125,7 +125,20 @@ def milp(
     cost, lower, upper = (np.asarray(part, dtype=float) for part in (cost, lower, upper))
     whole = np.asarray(integer, dtype=bool)
     out = Milp(
-        name, sense, float(constant), tuple(columns), cost, lower, upper, whole, tuple(rows), low, high, ptr, column, value
+        name,
+        sense,
+        float(constant),
+        tuple(columns),
+        cost,
+        lower,
+        upper,
+        whole,
+        tuple(rows),
+        low,
+        high,
+        ptr,
+        column,
+        value,
     )
     validate(out)
     return out
@@ -151,13 +164,17 @@ def validate(program: Milp) -> None:
     if program.num_columns == 0:
         raise ModelError("there are no columns")
     _check_finite("objective coefficient of column", program.columns, program.cost)
-    names = [program.rows[k] for k in np.repeat(np.arange(program.num_rows), np.diff(program.row_ptr))]
+    names = [
+        program.rows[k] for k in np.repeat(np.arange(program.num_rows), np.diff(program.row_ptr))
+    ]
     _check_finite("coefficient in row", names, program.value)
     if not abs(program.constant) <= LARGEST:
         raise ModelError(f"the objective's constant is {program.constant!r}; it must be finite")
     _check_sides("column", program.columns, program.lower, program.upper)
     _check_sides("row", program.rows, program.row_lower, program.row_upper)
-    if len(program.index) and not (0 <= program.index.min() and program.index.max() < program.num_columns):
+    if len(program.index) and not (
+        program.index.min() >= 0 and program.index.max() < program.num_columns
+    ):
         raise ModelError(f"column {int(program.index.max())} of {program.num_columns} is in a row")
 
 
@@ -180,6 +197,10 @@ def _check_finite(what: str, names: Sequence[str], values: Floats) -> None:
 
 def _check_sides(what: str, names: Sequence[str], lower: Floats, upper: Floats) -> None:
     for side, values, wrong in (("lower", lower, math.inf), ("upper", upper, -math.inf)):
-        bad = np.isnan(values) | (values == wrong) | (np.isfinite(values) & (np.abs(values) > LARGEST))
+        bad = (
+            np.isnan(values)
+            | (values == wrong)
+            | (np.isfinite(values) & (np.abs(values) > LARGEST))
+        )
         for k in np.flatnonzero(bad).tolist():
             raise ModelError(f"the {side} side of {what} {names[k]!r} is {values[k]!r}")

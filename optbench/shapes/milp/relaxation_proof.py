@@ -105,9 +105,7 @@ def rounded_duals(program: Milp, duals: Sequence[float]) -> tuple[Fraction, ...]
     return tuple(out)
 
 
-def _exact_duals(
-    program: Milp, solved: Relaxation, deadline: float
-) -> tuple[Fraction, ...] | None:
+def _exact_duals(program: Milp, solved: Relaxation, deadline: float) -> tuple[Fraction, ...] | None:
     """Solve Bᵀ y = c_B over the rows that are tight; the other rows have no dual."""
     cost = signed_costs(program)
     tight = set(solved.nonbasic_rows)
@@ -163,5 +161,7 @@ def highs_model(program: Milp, whole: bool) -> Any:
     lp.a_matrix_.value_ = program.value
     if whole and program.integer.any():
         kinds = highspy.HighsVarType
-        lp.integrality_ = [kinds.kInteger if each else kinds.kContinuous for each in program.integer]
+        lp.integrality_ = [
+            kinds.kInteger if each else kinds.kContinuous for each in program.integer
+        ]
     return lp

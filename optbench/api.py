@@ -70,7 +70,8 @@ class Budget:
 def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Instance:
     """The instance that a target names: a file of any known format, a public data set
     (``jobshop/ft06``), a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
-    return read_target(target, seed)[0]
+    instance: Instance = read_target(target, seed)[0]
+    return instance
 
 
 def solve(
@@ -141,7 +142,8 @@ def bound(
     solvers = names("solver")
     if method in solvers:
         result = solve(instance, method, time_limit_s=time_limit_s, seed=seed, threads=threads)
-        return sorted(result.bounds, key=lambda b: (b.level, -b.value))
+        sign = 1 if shape_of(instance).sense(instance) == "min" else -1
+        return sorted(result.bounds, key=lambda b: (b.level, -sign * b.value))
     if method not in METHODS:
         raise UnknownNameError("bounding method", method, [*METHODS, *solvers])
     out: list[Bound] = []
@@ -340,7 +342,7 @@ def _status(runs: list[Run], outcome: Outcome) -> Status:
     run = runs[-1]
     if run.crash is not None:
         return "error"
-    if outcome.objectives:
+    if outcome.objectives and not run.proven_unbounded:
         return "optimal" if outcome.is_optimal else "feasible"
     if run.proven_infeasible:
         return "infeasible"

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from optbench.errors import UnsupportedError
+from optbench.model.result import Termination
 from optbench.plugins.protocol import Run
 from optbench.shapes.milp.program import Milp, exact
 
@@ -54,7 +55,7 @@ def solve_formulated(run: Run) -> None:
     """Solve the instance of a run by its formulation."""
     from ortools.sat.python import cp_model
 
-    formulation = run.instance.shape.formulate(run.instance)
+    formulation = run.shape.formulate(run.instance)
     program: Milp = formulation.program
     reason = refusal(program)
     if reason is not None:
@@ -135,5 +136,5 @@ def _search(run: Run, model: Any, columns: list[Any], formulation: Any, scale: i
         run.report_bound(program.constant, "cpsat")
     if status != cp_model.OPTIMAL:
         work = run.work_limit is not None and run.time_left() > 0
-        stopped = "interrupted" if run.stop_requested.is_set() else "time_limit"
+        stopped: Termination = "interrupted" if run.stop_requested.is_set() else "time_limit"
         run.report_termination("work_limit" if work else stopped)

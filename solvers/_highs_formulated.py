@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import OptbenchError
+from optbench.model.result import Termination
 from optbench.plugins.protocol import Run
 from optbench.shapes.milp.exact_point import as_floats, exact_point, within_tolerance
 from optbench.shapes.milp.relaxation_proof import highs_model
@@ -31,7 +32,7 @@ NO_EXACT_POINT = (
 
 def solve_formulated(run: Run) -> None:
     """Solve the instance of a run by its formulation."""
-    FormulatedSession(run, run.instance.shape.formulate(run.instance)).solve()
+    FormulatedSession(run, run.shape.formulate(run.instance)).solve()
 
 
 @dataclass
@@ -105,7 +106,7 @@ class FormulatedSession:
             run.report_unbounded()
         elif status in STOPPED:
             ours = STOPPED[status] in ("time_limit", "interrupted")
-            ended = "interrupted" if run.stop_requested.is_set() else "time_limit"
+            ended: Termination = "interrupted" if run.stop_requested.is_set() else "time_limit"
             run.report_termination(ended if ours else STOPPED[status])
         elif status not in SOLVED:
             run.report_termination("crashed")

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.protocol import Problem
+from optbench.shapes.shaped_instance import ShapedInstance
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import ImportReport
 
 
 def read_target(
-    target: str | Path | Instance | Problem, seed: int = 0, format: str | None = None
-) -> tuple[Instance, ImportReport | None]:
+    target: str | Path | Instance | ShapedInstance | Problem,
+    seed: int = 0,
+    format: str | None = None,
+) -> tuple[Any, ImportReport | None]:
     """The instance that a target names, with a report of what was dropped where a problem reads a
     record.
 
     ``format`` is that of a file whose content fits more than one."""
-    if isinstance(target, Instance):
+    if isinstance(target, (Instance, ShapedInstance)):
         return target, None
     if isinstance(target, Problem):
         return _made(target, seed)
@@ -51,10 +54,16 @@ def _made(problem: Problem, seed: int) -> tuple[Instance, ImportReport | None]:
     return (problem.instance(seed), None) if found is None else (found.instance, found.report)
 
 
-def _in_file(path: Path, format: str | None = None) -> Instance:
+def _in_file(path: Path, format: str | None = None) -> Any:
     """Read a file; problems, which most targets are, need none of the formats."""
     from optbench.model.formats import format_registry
+    from optbench.shapes.milp import milp_files
+    from optbench.shapes.milp.milp_shape import MILPS
 
+    if format is None:
+        format = milp_files.format_of(path)
+    if format in milp_files.FORMATS:
+        return MILPS.instance(milp_files.load(path, format))
     return format_registry.load(path, format)
 
 

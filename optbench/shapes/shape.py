@@ -1,8 +1,8 @@
 """What the core needs of a kind of instance and of its decisions, and no more.
 
 A shape has no state; its methods take the instance. What stands above this room (views, bounds,
-pictures) is named by strings such as ``"optbench.bounds.auto:lower_bounds"`` and imported when it is
-asked for: ``capability`` is the only place that resolves them.
+pictures) is named by strings such as ``"optbench.bounds.auto:lower_bounds"`` and imported when it
+is asked for: ``capability`` is the only place that resolves them.
 """
 
 from __future__ import annotations
@@ -63,6 +63,11 @@ class Shape(ABC):
         """Return the objective of a level in words."""
         return "objective"
 
+    def objective_label(self, instance: Any) -> str:
+        """Return the whole objective in words."""
+        levels = range(self.num_levels(instance))
+        return " then ".join(self.label(instance, k) for k in levels)
+
     def sense(self, instance: Any) -> Sense:
         """Whether the first level is minimised or maximised."""
         return "min"
@@ -91,6 +96,10 @@ class Shape(ABC):
     def accept(self, instance: Any, decision: Any) -> Accepted:
         """Verify a decision; shapes whose decisions may be off by rounding repair them first."""
         return Accepted(decision, self.verify(instance, decision))
+
+    def formulate(self, instance: Any) -> Any:
+        """Return the formulation of an instance: a programme with ``encode`` and ``decode``."""
+        raise UnsupportedError(f"a {self.name} has no formulation")
 
     # --- files ---
 

@@ -368,9 +368,8 @@ def write_lp(program: Milp) -> str:
     return "\n".join([*lines, *(["General", *whole] if whole else []), "End", ""])
 
 
-RESERVED = {
-    *SENSES, *INTEGERS, *BINARIES, *UNREADABLE, *INFINITY, "subject", "such", "to", "that", "st", "bounds", "bound", "end", "free",
-}  # fmt: skip
+OTHER_WORDS = ("subject", "such", "to", "that", "st", "bounds", "bound", "end", "free")
+RESERVED = {*SENSES, *INTEGERS, *BINARIES, *UNREADABLE, *INFINITY, *OTHER_WORDS}
 
 
 def _row_lines(program: Milp, i: int, name: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ from optbench.plugins.discovery import load_solver, names
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.read_target import read_target
 from optbench.plugins.shape_registry import shape_of
-from optbench.shapes.shape import Shape
+from optbench.shapes.protocol.shape import Shape
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -277,7 +277,7 @@ class _Solving:
 
     def _assemble(self, schedule: Schedule | None) -> Result:
         runs = self.runs
-        verdict = self.shape.verify(self.instance, schedule) if schedule is not None else None
+        verdict = self.shape.verdict_of(self.instance, schedule) if schedule is not None else None
         bounds = tuple(b for run in runs for b in run.labelled_bounds())
         outcome = outcome_of(self.instance, verdict, bounds, floors=self.bounding)
         rejected = next((run.rejected[-1] for run in runs if run.rejected), None)

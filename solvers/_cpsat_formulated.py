@@ -55,7 +55,8 @@ def solve_formulated(run: Run) -> None:
     """Solve the instance of a run by its formulation."""
     from ortools.sat.python import cp_model
 
-    formulation = run.shape.formulate(run.instance)
+    instance: Any = run.instance
+    formulation = instance.formulation
     program: Milp = formulation.program
     reason = refusal(program)
     if reason is not None:
@@ -93,6 +94,12 @@ def _add_row(model: Any, program: Milp, row: int, columns: list[Any]) -> None:
     model.add_linear_constraint(sum(a * columns[j] for j, a in terms), least, most)
 
 
+def _report(run: Run, formulation: Any, point: tuple[Fraction, ...]) -> None:
+    verdict = run.report(formulation.decode(point))
+    if not verdict.feasible:
+        run.shape.refused(run.instance, verdict)
+
+
 def _search(run: Run, model: Any, columns: list[Any], formulation: Any, scale: int) -> None:
     from ortools.sat.python import cp_model
 
@@ -100,7 +107,7 @@ def _search(run: Run, model: Any, columns: list[Any], formulation: Any, scale: i
 
     class Reporter(cp_model.CpSolverSolutionCallback):
         def on_solution_callback(self) -> None:
-            run.report(formulation.decode(tuple(Fraction(self.value(c)) for c in columns)))
+            _report(run, formulation, tuple(Fraction(self.value(c)) for c in columns))
             if run.time_left() <= 0:
                 self.stop_search()
 
@@ -128,7 +135,7 @@ def _search(run: Run, model: Any, columns: list[Any], formulation: Any, scale: i
         return
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         point = tuple(Fraction(solver.value(column)) for column in columns)
-        run.report(formulation.decode(point))
+        _report(run, formulation, point)
     bound = Fraction(round(solver.best_objective_bound)) / scale + exact(program.constant)
     if any(program.cost):
         run.report_bound(float(bound), "cpsat")

@@ -32,7 +32,8 @@ NO_EXACT_POINT = (
 
 def solve_formulated(run: Run) -> None:
     """Solve the instance of a run by its formulation."""
-    FormulatedSession(run, run.shape.formulate(run.instance)).solve()
+    instance: Any = run.instance
+    FormulatedSession(run, instance.formulation).solve()
 
 
 @dataclass
@@ -127,7 +128,9 @@ class FormulatedSession:
             self.run.info["within_tolerance"] = within_tolerance(self.program, values)
             self.run.report_message(NO_EXACT_POINT)
             return
-        self.run.report(self.formulation.decode(point))
+        verdict = self.run.report(self.formulation.decode(point))
+        if not verdict.feasible:
+            self.run.shape.refused(self.run.instance, verdict)
 
     def _report_bound(self, dual: float) -> None:
         """HiGHS bounds the minimisation without its constant."""

@@ -20,7 +20,7 @@ from optbench.model.result import Bound, Infeasibility, Proof, Termination, Traj
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.plugins.shape_registry import shape_of
-from optbench.shapes.shape import Shape
+from optbench.shapes.protocol.shape import Shape
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import

@@ -11,7 +11,7 @@ from optbench.model.instance import Instance
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.protocol import Problem
-from optbench.shapes.shaped_instance import ShapedInstance
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import ImportReport

@@ -10,8 +10,8 @@ from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.shapes.milp.milp_shape import MILPS
-from optbench.shapes.schedules import SCHEDULES
-from optbench.shapes.shape import Shape
+from optbench.shapes.protocol.shape import Shape
+from optbench.shapes.schedules.schedule_shape import SCHEDULES
 
 BUILT_IN: dict[str, Shape] = {shape.name: shape for shape in (SCHEDULES, MILPS)}
 

@@ -31,7 +31,7 @@ def configure(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from optbench.plugins.shape_registry import read_decision, shape_of
-    from optbench.shapes.shape import Accepted
+    from optbench.shapes.protocol.shape import Accepted
 
     instance = instance_of(args.instance, args.format, args.seed)
     shape = shape_of(instance)
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     made = (
         shape.accept(instance, decision)
         if args.repair
-        else Accepted(decision, shape.verify(instance, decision))
+        else Accepted(decision, shape.verdict_of(instance, decision))
     )
     verdict = made.verdict
     if args.json:

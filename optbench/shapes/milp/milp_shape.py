@@ -19,8 +19,8 @@ from optbench.shapes.milp.exact_point import Point, broken
 from optbench.shapes.milp.milp_json import read_program, write_program
 from optbench.shapes.milp.program import Milp
 from optbench.shapes.milp.relaxation_proof import prove, proven_value
-from optbench.shapes.shape import Sense, Shape
-from optbench.shapes.shaped_instance import ShapedInstance
+from optbench.shapes.protocol.shape import Sense, Shape
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 DECISION = "optbench-decision"
 SOURCE, METHOD = "lp_relaxation", "milp_relaxation"
@@ -69,7 +69,7 @@ class MilpShape(Shape):
         sense: Sense = instance.data.sense
         return sense
 
-    def verify(self, instance: ShapedInstance, decision: Sequence[Fraction]) -> Verdict:
+    def verdict_of(self, instance: ShapedInstance, decision: Sequence[Fraction]) -> Verdict:
         program: Milp = instance.data
         if len(decision) != program.num_columns:
             words = f"{len(decision)} values for {program.num_columns} columns"

@@ -32,7 +32,7 @@ DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Relaxation:
+class SolvedRelaxation:
     """What HiGHS says of the relaxation: its status, duals (for a minimisation) and basis."""
 
     status: str
@@ -105,7 +105,9 @@ def rounded_duals(program: Milp, duals: Sequence[float]) -> tuple[Fraction, ...]
     return tuple(out)
 
 
-def _exact_duals(program: Milp, solved: Relaxation, deadline: float) -> tuple[Fraction, ...] | None:
+def _exact_duals(
+    program: Milp, solved: SolvedRelaxation, deadline: float
+) -> tuple[Fraction, ...] | None:
     """Solve Bᵀ y = c_B over the rows that are tight; the other rows have no dual."""
     cost = signed_costs(program)
     tight = set(solved.nonbasic_rows)
@@ -121,7 +123,7 @@ def _exact_duals(program: Milp, solved: Relaxation, deadline: float) -> tuple[Fr
     return tuple(found.get(i, Fraction(0)) for i in range(program.num_rows))
 
 
-def relax(program: Milp, time_limit_s: float = math.inf, whole: bool = False) -> Relaxation:
+def relax(program: Milp, time_limit_s: float = math.inf, whole: bool = False) -> SolvedRelaxation:
     """Solve the linear relaxation as a minimisation."""
     import highspy
 
@@ -138,7 +140,7 @@ def relax(program: Milp, time_limit_s: float = math.inf, whole: bool = False) ->
         highspy.HighsModelStatus.kUnbounded: "unbounded",
     }
     basic = highspy.HighsBasisStatus.kBasic
-    return Relaxation(
+    return SolvedRelaxation(
         words.get(status, "unknown"),
         tuple(model.getSolution().row_dual),
         tuple(j for j, state in enumerate(basis.col_status) if state == basic),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from optbench.shapes.shape import Shape
+from optbench.shapes.protocol.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +26,11 @@ class ShapedInstance:
         document = {**self.shape.write(self), "name": ""}
         text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def formulation(self) -> Any:
+        """The formulation, made once."""
+        return self.shape.formulate(self)
 
     @property
     def features(self) -> frozenset[str]:

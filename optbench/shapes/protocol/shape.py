@@ -90,16 +90,20 @@ class Shape(ABC):
     # --- decisions ---
 
     @abstractmethod
-    def verify(self, instance: Any, decision: Any) -> Verdict:
+    def verdict_of(self, instance: Any, decision: Any) -> Verdict:
         """Check every constraint and compute every metric, from the data alone."""
 
     def accept(self, instance: Any, decision: Any) -> Accepted:
         """Verify a decision; shapes whose decisions may be off by rounding repair them first."""
-        return Accepted(decision, self.verify(instance, decision))
+        return Accepted(decision, self.verdict_of(instance, decision))
 
     def formulate(self, instance: Any) -> Any:
         """Return the formulation of an instance: a programme with ``encode`` and ``decode``."""
         raise UnsupportedError(f"a {self.name} has no formulation")
+
+    def refused(self, instance: Any, verdict: Verdict) -> None:
+        """Take note that a point of the formulation stands for a decision that is refused."""
+        del instance, verdict
 
     # --- files ---
 

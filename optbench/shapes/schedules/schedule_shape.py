@@ -15,7 +15,7 @@ from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
-from optbench.shapes.shape import Accepted, Shape, capability
+from optbench.shapes.protocol.shape import Accepted, Shape, capability
 
 LOWER_BOUNDS = "optbench.bounds.auto:lower_bounds"
 BOUND_KERNELS = "optbench.bounds.auto:bound_kernels"
@@ -64,7 +64,7 @@ class ScheduleShape(Shape):
             instance = instance.with_limits(**dict.fromkeys(first, math.inf))
         return instance.features
 
-    def verify(self, instance: Instance, decision: Schedule) -> Verdict:
+    def verdict_of(self, instance: Instance, decision: Schedule) -> Verdict:
         return verify(instance, decision)
 
     def accept(self, instance: Instance, decision: Schedule) -> Accepted:

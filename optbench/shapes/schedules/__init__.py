@@ -1,0 +1,1 @@
+"""Schedules of tasks on pools as a shape."""

@@ -28,8 +28,8 @@ from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.outcome import Outcome, outcome_of
 from optbench.plugins.discovery import load_solver, names
-from optbench.plugins.protocol import Problem, Run, Solver, check_supported
-from optbench.plugins.read_target import read_target
+from optbench.plugins.protocol import Run, Solver, check_supported
+from optbench.plugins.read_target import Target, read_target
 from optbench.plugins.shape_registry import shape_of
 from optbench.shapes.protocol.shape import Shape
 from optbench.units import BYTES_PER_MB, KB_PER_MB
@@ -67,7 +67,7 @@ class Budget:
             raise ParameterError(f"seed is {self.seed!r}; it must not be negative")
 
 
-def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Instance:
+def load_target(target: Target, seed: int = 0) -> Instance:
     """The instance that a target names: a file of any known format, a public data set
     (``jobshop/ft06``), a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
     instance: Instance = read_target(target, seed)[0]
@@ -75,7 +75,7 @@ def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Insta
 
 
 def solve(
-    target: str | Path | Instance | Problem,
+    target: Target,
     solver: str | Solver = "cpsat",
     *,
     time_limit_s: float | EllipsisType | None = ...,
@@ -124,7 +124,7 @@ def solve(
 
 
 def bound(
-    target: str | Path | Instance | Problem,
+    target: Target,
     method: str = "auto",
     *,
     time_limit_s: float = 10.0,

@@ -96,8 +96,7 @@ def _add_row(model: Any, program: Milp, row: int, columns: list[Any]) -> None:
 
 def _report(run: Run, formulation: Any, point: tuple[Fraction, ...]) -> None:
     verdict = run.report(formulation.decode(point))
-    if not verdict.feasible:
-        run.shape.refused(run.instance, verdict)
+    run.shape.check_decoded(run.instance, point, verdict)
 
 
 def _search(run: Run, model: Any, columns: list[Any], formulation: Any, scale: int) -> None:

@@ -129,8 +129,7 @@ class FormulatedSession:
             self.run.report_message(NO_EXACT_POINT)
             return
         verdict = self.run.report(self.formulation.decode(point))
-        if not verdict.feasible:
-            self.run.shape.refused(self.run.instance, verdict)
+        self.run.shape.check_decoded(self.run.instance, point, verdict)
 
     def _report_bound(self, dual: float) -> None:
         """HiGHS bounds the minimisation without its constant."""

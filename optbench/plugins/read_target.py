@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from optbench.model.formats.imported import ImportReport
 
 
+Target = str | Path | Instance | ShapedInstance | Problem
+
+
 def read_target(
-    target: str | Path | Instance | ShapedInstance | Problem,
+    target: Target,
     seed: int = 0,
     format: str | None = None,
 ) -> tuple[Any, ImportReport | None]:

@@ -1,4 +1,4 @@
-"""Linear and mixed-integer programmes in rationals, slow and simple: the reference for tiny instances.
+"""Linear and mixed-integer programmes in rationals, slow and simple: a reference for tiny ones.
 
 Bland's rule on a dense tableau in fractions; integers by trying all of them. Nothing of optbench is
 used but the data.
@@ -33,7 +33,7 @@ def decimal(value: float) -> Fraction:
 
 
 def minimise(cost: Row, rows: Sequence[tuple[Row, str, Fraction]]) -> Answer:
-    """Minimise cost · x over x ≥ 0 and rows (a, relation, b), by the two phases of the simplex method."""
+    """Minimise cost · x over x ≥ 0 and rows (a, relation, b), by the two-phase simplex method."""
     n = len(cost)
     table: list[Row] = []
     kinds: list[str] = []
@@ -120,7 +120,7 @@ def _pivot(tableau: list[Row], basis: list[int], row: int, column: int) -> None:
 
 
 def linear(program: Milp, fixed: dict[int, Fraction]) -> Answer:
-    """Solve the programme with some columns fixed and no integrality; free columns are split in two."""
+    """Solve the programme with some columns fixed and no integrality; each column is split."""
     sign = 1 if program.sense == "min" else -1
     columns: list[tuple[int, int]] = []
     for j in range(program.num_columns):
@@ -165,11 +165,11 @@ def by_enumeration(program: Milp) -> Answer:
     whole = [j for j in range(program.num_columns) if program.integer[j]]
     spans = [range(math.ceil(program.lower[j]), math.floor(program.upper[j]) + 1) for j in whole]
     best: Answer | None = None
-    better = (lambda a, b: a < b) if program.sense == "min" else (lambda a, b: a > b)
+    sign = 1 if program.sense == "min" else -1
     for values in itertools.product(*spans):
         found = linear(program, {j: Fraction(v) for j, v in zip(whole, values, strict=True)})
         if found.status == "unbounded":
             return found
-        if found.status == "optimal" and (best is None or better(found.value, best.value)):
+        if found.status == "optimal" and (best is None or sign * found.value < sign * best.value):
             best = found
     return best or Answer("infeasible")

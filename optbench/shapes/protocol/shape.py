@@ -101,9 +101,9 @@ class Shape(ABC):
         """Return the formulation of an instance: a programme with ``encode`` and ``decode``."""
         raise UnsupportedError(f"a {self.name} has no formulation")
 
-    def refused(self, instance: Any, verdict: Verdict) -> None:
-        """Take note that a point of the formulation stands for a decision that is refused."""
-        del instance, verdict
+    def check_decoded(self, instance: Any, point: Any, verdict: Verdict) -> None:
+        """Compare a point of the formulation with the verdict on the decision it stands for."""
+        del instance, point, verdict
 
     # --- files ---
 

@@ -170,23 +170,36 @@ class PyomoShape(Shape):
                 f"objective is {float(value)!r} for the same decision"
             )
 
-    def refused(self, instance: ShapedInstance, verdict: Verdict) -> None:
-        """A point of the model was decoded to what ``verify`` refuses: one of the two is wrong."""
-        first = verdict.violations[0]
-        raise ContradictionError(
-            f"{instance.name}: the model allows a decision that verify refuses: {first.message} "
-            f"(constraint {first.constraint!r}); the model lacks it, or decode is wrong"
-        )
+    def check_decoded(self, instance: ShapedInstance, point: Point, verdict: Verdict) -> None:
+        """Stop where ``verify`` refuses the decision of a point, or makes it dearer than the model:
+        one of the two is wrong.
+        """
+        if not verdict.feasible:
+            first = verdict.violations[0]
+            raise ContradictionError(
+                f"{instance.name}: the model allows a decision that verify refuses: "
+                f"{first.message} (constraint {first.constraint!r}); the model lacks it, or decode "
+                "is wrong"
+            )
+        program: Milp = instance.formulation.program
+        value, reached = program.objective_at(point), Fraction(verdict.objectives[0])
+        worse = reached - value if program.sense == "min" else value - reached
+        if worse > Fraction(SAME) * max(abs(value), abs(reached)):
+            raise ContradictionError(
+                f"{instance.name}: the model allows {self.metric} = {float(value)!r} for a "
+                f"decision of which verify computes {float(reached)!r}; the model lacks a "
+                "constraint, or decode is wrong"
+            )
 
     def formulate(self, instance: ShapedInstance) -> PyomoFormulation:
-        model = self.model(instance.data)
+        metric, model = self.metric, self.model(instance.data)
         if model is None:
             raise ModelError(f"shape {self.name!r}: model returned None; return the Pyomo model")
         form = capability(STANDARD_FORM)(model)
         by_name = {each.name: each for each in model.component_data_objects(_variable_type())}
         program = program_of(form, instance.name)
         if program.sense != self.sense(instance):
-            words = f"the model's objective is to {program.sense}imise, the shape's is not"
+            words = f"the model's objective is of sense {program.sense!r}, {metric!r} is not"
             raise ModelError(f"shape {self.name!r}: {words}")
         variables = [by_name[name] for name in form.column_names]
         return PyomoFormulation(self, instance.data, model, variables, program)

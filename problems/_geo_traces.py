@@ -83,7 +83,9 @@ def local_file(file: str) -> Path:
     return data_path(file) if file.partition("/")[0] in data_sets() and not path.exists() else path
 
 
-def read_record(path: Path, record: TraceRecord, findings: ImportFindings) -> tuple[Arrivals, str, int]:
+def read_record(
+    path: Path, record: TraceRecord, findings: ImportFindings
+) -> tuple[Arrivals, str, int]:
     """Arrivals, what kind of file they are from, and how many rows it has."""
     text, where = read_text(path, table=True), shown(path)
     if looks_like_gavel(text):
@@ -107,7 +109,9 @@ def throughputs_beside(path: Path) -> object:
     return parse_json(read_text(beside if beside.is_file() else data_path(f"gavel/{THROUGHPUTS}")))
 
 
-def _of_trace(jobs: TraceJobs, record: TraceRecord, findings: ImportFindings, whose: str) -> Arrivals:
+def _of_trace(
+    jobs: TraceJobs, record: TraceRecord, findings: ImportFindings, whose: str
+) -> Arrivals:
     """Arrivals of a Gavel or Alibaba trace: training jobs, their ingresses drawn at random."""
     n = len(jobs.arrival_s)
     serves = np.array(["training" in site.laws for site in record.network.sites])
@@ -218,7 +222,12 @@ def _reasons(findings: ImportFindings) -> list[str]:
 
 
 def select_window(
-    work: Arrivals, begin_s: float, pace: float, end_s: float, most: int | None, findings: ImportFindings
+    work: Arrivals,
+    begin_s: float,
+    pace: float,
+    end_s: float,
+    most: int | None,
+    findings: ImportFindings,
 ) -> Arrivals:
     """Arrivals from ``begin_s`` on, ``pace`` times as fast, before ``end_s``, at most ``jobs``."""
     time: Floats = (work.time_s - begin_s) / pace

@@ -10,8 +10,8 @@
         def verify(self, services, placement): ...      # Findings: violations and every metric
 
 Solvers work on the model, and what they find is decoded and verified. A bound proves the model, not
-the words of ``verify``: so each verified decision is encoded again and must satisfy every row of the
-model with the same objective. Where the two disagree the run stops and names the row.
+the words of ``verify``: so each verified decision is encoded again and must satisfy every row of
+the model with the same objective. Where the two disagree the run stops and names the row.
 """
 
 from __future__ import annotations

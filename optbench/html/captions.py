@@ -26,7 +26,8 @@ def result_line(result: Result) -> str:
     facts: list[str] = [result.status]
     if result.termination != "finished":
         facts.append(result.termination.replace("_", " "))
-    objective = None if data is None else data.objective
+    # Other shapes than schedules have no objective of named metrics.
+    objective = data.objective if isinstance(data, Instance) else None
     names = [] if objective is None else _level_names(objective)
     facts += _value_facts(names, result.objective, result.bound, result.gap)
     if result.verified:

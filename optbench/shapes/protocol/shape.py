@@ -54,7 +54,7 @@ class Shape(ABC):
 
     def describe(self, instance: Any) -> str:
         """Return the size of the instance in words."""
-        return ""
+        return self.name
 
     def num_levels(self, instance: Any) -> int:
         return 1

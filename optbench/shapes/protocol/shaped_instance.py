@@ -20,6 +20,9 @@ class ShapedInstance:
     data: Any
     problem: str | None = field(default=None)
 
+    def __repr__(self) -> str:
+        return f"<Instance {self.name!r} of shape {self.shape.name!r}: {self.shape.describe(self)}>"
+
     @cached_property
     def hash(self) -> str:
         """The hash of the canonical form without the name."""

@@ -33,31 +33,38 @@ class Broken:
     amount: Fraction
 
 
-def broken(program: Milp, point: Sequence[Fraction]) -> list[Broken]:
-    """Return what the point breaks; an empty list means that it is feasible."""
-    out = []
+def broken(program: Milp, point: Sequence[Fraction], share: float = 0.0) -> list[Broken]:
+    """Return what the point breaks; an empty list means that it is feasible.
+
+    ``share`` of the sum of absolute terms is forgiven, for values that went through floats.
+    """
+    room, out = Fraction(share), []
     for j, value in enumerate(point):
-        name = program.columns[j]
-        low, high = float(program.lower[j]), float(program.upper[j])
-        if low != -math.inf and value < exact(low):
-            text = f"column {name} is {shown(value)}, below its lower side {low:g}"
-            out.append(Broken("bounds", text, exact(low) - value))
-        if high != math.inf and value > exact(high):
-            text = f"column {name} is {shown(value)}, above its upper side {high:g}"
-            out.append(Broken("bounds", text, value - exact(high)))
+        name, size = f"column {program.columns[j]}", abs(value)
+        sides = (float(program.lower[j]), float(program.upper[j]))
+        out += _outside("bounds", name, value, sides, room * size)
         if program.integer[j] and value.denominator != 1:
-            text = f"column {name} is {shown(value)}, which is not a whole number"
+            text = f"{name} is {shown(value)}, which is not a whole number"
             out.append(Broken("integrality", text, abs(value - round(value))))
     for i, name in enumerate(program.rows):
-        activity = sum((a * point[j] for j, a in program.entries(i)), Fraction(0))
-        low, high = float(program.row_lower[i]), float(program.row_upper[i])
-        if low != -math.inf and activity < exact(low):
-            text = f"row {name} is {shown(activity)}, below {low:g}"
-            out.append(Broken(name, text, exact(low) - activity))
-        if high != math.inf and activity > exact(high):
-            text = f"row {name} is {shown(activity)}, above {high:g}"
-            out.append(Broken(name, text, activity - exact(high)))
+        terms = [a * point[j] for j, a in program.entries(i)]
+        sides = (float(program.row_lower[i]), float(program.row_upper[i]))
+        size = sum(map(abs, terms), Fraction(0))
+        out += _outside(name, f"row {name}", sum(terms, Fraction(0)), sides, room * size)
     return out
+
+
+def _outside(
+    constraint: str, name: str, value: Fraction, sides: tuple[float, float], room: Fraction
+) -> list[Broken]:
+    low, high = sides
+    if low != -math.inf and value < exact(low) - room:
+        text = f"{name} is {shown(value)}, below {low:g}"
+        return [Broken(constraint, text, exact(low) - value)]
+    if high != math.inf and value > exact(high) + room:
+        text = f"{name} is {shown(value)}, above {high:g}"
+        return [Broken(constraint, text, value - exact(high))]
+    return []
 
 
 def shown(value: Fraction) -> str:

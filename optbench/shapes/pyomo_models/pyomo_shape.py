@@ -155,7 +155,7 @@ class PyomoShape(Shape):
         formulation: PyomoFormulation = instance.formulation
         program = formulation.program
         point = formulation.encode(decision)
-        wrong = broken(program, point)
+        wrong = broken(program, point, SAME)
         if wrong:
             raise ContradictionError(
                 f"{instance.name}: verify accepts a decision that the model forbids: "
@@ -195,7 +195,12 @@ class PyomoShape(Shape):
         metric, model = self.metric, self.model(instance.data)
         if model is None:
             raise ModelError(f"shape {self.name!r}: model returned None; return the Pyomo model")
-        form = capability(STANDARD_FORM)(model)
+        from pyomo.common.errors import InfeasibleConstraintException
+
+        try:
+            form = capability(STANDARD_FORM)(model)
+        except InfeasibleConstraintException:  # a row without variables that cannot hold
+            return PyomoFormulation(self, instance.data, model, [], self._infeasible(instance))
         by_name = {each.name: each for each in model.component_data_objects(_variable_type())}
         program = program_of(form, instance.name)
         if program.sense != self.sense(instance):
@@ -203,6 +208,14 @@ class PyomoShape(Shape):
             raise ModelError(f"shape {self.name!r}: {words}")
         variables = [by_name[name] for name in form.column_names]
         return PyomoFormulation(self, instance.data, model, variables, program)
+
+    def _infeasible(self, instance: ShapedInstance) -> Milp:
+        """A programme without points, for a model with a row that cannot hold."""
+        row = ((), (), ())
+        sense = self.sense(instance)
+        return milp(
+            instance.name, sense, ["x"], [0], [0], [0], [False], ["row"], [1], [math.inf], row
+        )
 
     def bounds(
         self, instance: ShapedInstance, method: str, time_limit_s: float, best: Any

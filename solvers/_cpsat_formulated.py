@@ -91,7 +91,10 @@ def _add_row(model: Any, program: Milp, row: int, columns: list[Any]) -> None:
     low, high = float(program.row_lower[row]), float(program.row_upper[row])
     least = -LARGEST * 4 if low == -math.inf else math.ceil(exact(low) * scale)
     most = LARGEST * 4 if high == math.inf else math.floor(exact(high) * scale)
-    model.add_linear_constraint(sum(a * columns[j] for j, a in terms), least, most)
+    if terms:
+        model.add_linear_constraint(sum(a * columns[j] for j, a in terms), least, most)
+    elif not least <= 0 <= most:
+        model.add_bool_or([])
 
 
 def _report(run: Run, formulation: Any, point: tuple[Fraction, ...]) -> None:

@@ -214,7 +214,7 @@ class PyomoShape(Shape):
         row = ((), (), ())
         sense = self.sense(instance)
         return milp(
-            instance.name, sense, ["x"], [0], [0], [0], [False], ["row"], [1], [math.inf], row
+            instance.name, sense, ["x"], [0], [0], [0], [True], ["row"], [1], [math.inf], row
         )
 
     def bounds(

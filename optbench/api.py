@@ -30,7 +30,7 @@ from optbench.outcome import Outcome, outcome_of
 from optbench.plugins.discovery import load_solver, names
 from optbench.plugins.protocol import Run, Solver, check_supported
 from optbench.plugins.read_target import Target, read_target
-from optbench.plugins.shape_registry import shape_of
+from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import Shape
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 

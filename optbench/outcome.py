@@ -20,7 +20,7 @@ from typing import Any
 from optbench.model.measures import Value, check_bound, gap
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict
-from optbench.plugins.shape_registry import shape_of
+from optbench.plugins.schedule_shape import shape_of
 
 
 @dataclass(frozen=True, eq=False)

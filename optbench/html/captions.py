@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from optbench.html.quantities import levels, percents, plain, span
 from optbench.model.instance import Instance
-from optbench.model.measures import Value
+from optbench.model.measures import Value, metric_unit
 from optbench.model.objective import METRICS, Objective
 from optbench.model.result import Result
-from optbench.units import metric_unit
 
 if TYPE_CHECKING:
     from optbench.model.builder import Model

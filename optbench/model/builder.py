@@ -22,8 +22,6 @@ from optbench.model.declarations import (
     PoolData,
     TariffData,
     Task,
-    kind_key,
-    tariff_series,
 )
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
@@ -318,7 +316,7 @@ class Model(RenderedInstance, kind="model"):
                     "them there"
                 )
             return kind.idx
-        key = kind_key(label, kind, modes, gpus, pools, size_gflop)
+        key = assemble.kind_key(label, kind, modes, gpus, pools, size_gflop)
         return self.kinds.setdefault(key, len(self.kinds))
 
     def _add(self, n: int, label: str, *values: Any) -> None:
@@ -368,7 +366,7 @@ class Model(RenderedInstance, kind="model"):
         place = at.idx if at is not None else 0
         if any(tariff.place == place for tariff in self.tariffs):
             raise ModelError(f"tariff: {self.place_names[place]!r} has one already")
-        series = tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
+        series = assemble.tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
         self.tariffs.append(TariffData(place, *series))
 
     def minimize(self, **weights: float) -> None:

@@ -37,6 +37,14 @@ OPTIMAL_GAP = 1e-6
 CANCELLED = 2.0**-48
 _PRICED = ("cost_usd", "carbon_g")
 _TIMES = (*MAKESPANS, "flow_time_s", "tardiness_s")
+UNIT_SUFFIXES = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
+
+
+def metric_unit(name: str) -> str:
+    """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time
+    unit.
+    """
+    return UNIT_SUFFIXES.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:

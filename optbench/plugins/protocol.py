@@ -19,7 +19,7 @@ from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
-from optbench.plugins.shape_registry import shape_of
+from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import Shape
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from optbench.model.result import Result
 from optbench.model.schedule import Schedule
 from optbench.plugins import discovery, specs
 from optbench.plugins.protocol import Solver, check_supported
-from optbench.shapes.schedules.schedule_shape import SCHEDULES
+from optbench.plugins.schedule_shape import SCHEDULES
 from optbench.testing.cases import CASES, INFEASIBLE, Case, crowd
 from optbench.testing.documented import check_documented
 

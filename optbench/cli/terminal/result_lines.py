@@ -16,9 +16,9 @@ from optbench.cli.terminal.output import (
     show,
     table,
 )
-from optbench.plugins.shape_registry import shape_of
+from optbench.model.measures import metric_unit
+from optbench.plugins.schedule_shape import shape_of
 from optbench.typed_values import is_number
-from optbench.units import metric_unit
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation

@@ -41,7 +41,7 @@ def read(target: str, format: str | None, seed: int) -> tuple[Instance, ImportRe
 
 def require_schedules(instance: Any, what: str) -> None:
     """Refuse what only schedules have."""
-    from optbench.plugins.shape_registry import shape_of
+    from optbench.plugins.schedule_shape import shape_of
 
     shape = shape_of(instance)
     if shape.name != "schedule":

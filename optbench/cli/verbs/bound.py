@@ -88,7 +88,7 @@ def _bound(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
     from optbench.outcome import best_by_level
-    from optbench.plugins.shape_registry import shape_of
+    from optbench.plugins.schedule_shape import shape_of
 
     instance = instance_of(args.target, args.format, args.seed)
 

@@ -30,7 +30,8 @@ from optbench.cli.terminal.parser import (
     settings_of,
 )
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
-from optbench.units import DAY_S, metric_unit
+from optbench.model.measures import metric_unit
+from optbench.units import DAY_S
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance

@@ -104,7 +104,7 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
     from optbench.plugins.discovery import load_solver
-    from optbench.plugins.shape_registry import read_decision, shape_of
+    from optbench.plugins.schedule_shape import read_decision, shape_of
     from optbench.workspace import bank_file
 
     shape = shape_of(instance)
@@ -132,7 +132,7 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
     if not args.output or result.schedule is None:
         return result
     from optbench.model.files.strict_json import render
-    from optbench.plugins.shape_registry import shape_of
+    from optbench.plugins.schedule_shape import shape_of
 
     text = render(shape_of(instance).write_decision(instance, result.schedule))
     return replace(result, schedule_file=outputs.save(text, args.output))

@@ -30,7 +30,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.plugins.shape_registry import read_decision, shape_of
+    from optbench.plugins.schedule_shape import read_decision, shape_of
     from optbench.shapes.protocol.shape import Accepted
 
     instance = instance_of(args.instance, args.format, args.seed)

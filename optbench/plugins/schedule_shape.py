@@ -1,28 +1,29 @@
-"""Schedules of tasks on pools: the first shape, whose data, verifier and files are ``model``."""
+"""Schedules of tasks on pools, the first shape, with data, verifier and files of ``model``; and the
+shape of any instance.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from optbench.bounds.auto import bound_kernels, lower_bounds
+from optbench.bounds.proving import labelled, prove
+from optbench.errors import FileFormatError
 from optbench.model.checks import CONSTRAINTS
 from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
-from optbench.model.files.schedule_json import schedule_from_dict, schedule_to_dict
+from optbench.model.files.json_fields import read_text, shown
+from optbench.model.files.schedule_json import read_schedule, schedule_from_dict, schedule_to_dict
+from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.model.measures import is_closed
 from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict, verify
-from optbench.shapes.protocol.shape import Accepted, Shape, capability
-
-LOWER_BOUNDS = "optbench.bounds.auto:lower_bounds"
-BOUND_KERNELS = "optbench.bounds.auto:bound_kernels"
-LABELLED = "optbench.bounds.proving:labelled"
-PROVE = "optbench.bounds.proving:prove"
-CERTIFY_INFEASIBLE = "optbench.bounds.infeasible:certify_infeasible"
-PATH_METRICS = "optbench.bounds.streams.stream_bound:path_metrics"
+from optbench.shapes.protocol.shape import Accepted, Sense, Shape
 
 
 class ScheduleShape(Shape):
@@ -40,6 +41,9 @@ class ScheduleShape(Shape):
 
     def label(self, instance: Instance, level: int = 0) -> str:
         return instance.objective.level(level).label
+
+    def sense(self, instance: Instance) -> Sense:
+        return "min"
 
     def at_level(self, instance: Instance, level: int, reached: Sequence[float]) -> Instance:
         for k in range(level):
@@ -84,29 +88,30 @@ class ScheduleShape(Shape):
         return schedule_from_dict(data, instance)
 
     def kernels(self, instance: Instance, method: str = "auto") -> frozenset[str]:
-        return frozenset(capability(BOUND_KERNELS)(instance, method))
+        return bound_kernels(instance, method)
 
     def bounds(
         self, instance: Instance, method: str, time_limit_s: float, best: Schedule | None
     ) -> list[Bound]:
         upper = math.inf if best is None else float(best.end.max(initial=0))
-        found: list[Bound] = capability(LOWER_BOUNDS)(instance, method, time_limit_s, upper)
-        return found
+        return lower_bounds(instance, method, time_limit_s, upper)
 
     def bounding_s(self, instance: Instance, usual_s: float, most_s: float) -> float:
         return min(most_s, usual_s * max(1.0, instance.num_tasks / 1000))
 
     def labelled(self, instance: Instance, bound: Bound) -> Bound:
-        found: Bound = capability(LABELLED)(instance, bound)
-        return found
+        return labelled(instance, bound)
 
     def prove(self, instance: Instance, certificate: str) -> Bound:
-        found: Bound = capability(PROVE)(instance, certificate)
-        return found
+        return prove(instance, certificate)
 
     def certify_infeasible(self, instance: Instance, time_limit_s: float) -> Infeasibility | None:
-        found: Infeasibility | None = capability(CERTIFY_INFEASIBLE)(instance, time_limit_s)
-        return found
+        from optbench.bounds.infeasible import certify_infeasible
+
+        return certify_infeasible(instance, time_limit_s)
+
+    def is_better(self, instance: Instance, value: float, other: float) -> bool:
+        return value < other
 
     def smallest_value(self, instance: Instance) -> float:
         """No metric of a feasible schedule is negative, and weights are positive."""
@@ -118,8 +123,33 @@ class ScheduleShape(Shape):
     def more_metrics(self, instance: Instance, metrics: Mapping[str, float]) -> dict[str, float]:
         if instance.stream is None:
             return {}
-        found: dict[str, float] = capability(PATH_METRICS)(instance, metrics)
-        return found
+        from optbench.bounds.streams.stream_bound import path_metrics
+
+        return path_metrics(instance, metrics)
 
 
 SCHEDULES = ScheduleShape()
+
+
+def shape_of(instance: Any) -> Shape:
+    """Return the shape of an instance; those of ``ob.Model`` are schedules."""
+    if isinstance(instance, Instance):
+        return SCHEDULES
+    shape: Shape = instance.shape
+    return shape
+
+
+def read_decision(path: str | Path, instance: Any) -> Any:
+    """Read a decision of this instance from a file; an error names file and field."""
+    shape = shape_of(instance)
+    if shape is SCHEDULES:
+        return read_schedule(path, instance)
+    try:
+        data = parse_json(read_text(Path(path)))
+        if not isinstance(data, dict):
+            raise FileFormatError("not a JSON object")
+        return shape.read_decision(instance, data)
+    except FileFormatError as error:
+        words = str(error)
+        named = words if words.startswith(shown(Path(path))) else f"{shown(Path(path))}: {words}"
+        raise FileFormatError(named) from None

@@ -1,1 +1,0 @@
-"""Schedules of tasks on pools as a shape."""

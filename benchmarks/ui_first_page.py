@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,6 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.ui_screenshots import chromium  # noqa: E402
 from optbench.evaluate.rows import Row, table  # noqa: E402
-from optbench.html.report_facts import machine_line  # noqa: E402
 from optbench.store.run_store import Store  # noqa: E402
 from optbench.store.snapshots import load_plan  # noqa: E402
 
@@ -35,6 +36,7 @@ PATIENCE_MS, SETTLE_MS = 60_000, 4_000
 COMMAND = (sys.executable, "-m", "optbench.cli.main")
 TABLE, CHARTS = "mlflow_first_page.png", "mlflow_charts.png"
 COLUMNS = ("study_gap", "gap")
+NAME = "attributes.`Run Name`"
 # Cells of the grid by row: a pinned part has the names, the other one the metrics.
 READ = """() => {
   const rows = {};
@@ -99,7 +101,7 @@ def compare(shown: list[dict[str, str]], rows: list[Row]) -> list[str]:
     by_name = {row.cell.title: row for row in rows}
     wrong = [] if shown else ["no runs are shown"]
     for place, cells in enumerate(shown):
-        name = cells.get(NAME, "")
+        name = cells.get(NAME, "").rpartition("\n")[2]
         row = by_name.get(name)
         if row is None:
             wrong.append(f"row {place + 1}: {name!r} is no solve of the study")
@@ -113,9 +115,6 @@ def compare(shown: list[dict[str, str]], rows: list[Row]) -> list[str]:
     if known != sorted(known):
         wrong.append("the rows are not sorted by study gap")
     return wrong
-
-
-NAME = "tags.`mlflow.runName`"
 
 
 def _number(said: str | None) -> float | None:
@@ -133,7 +132,8 @@ def written(shown: list[dict[str, str]], rows: list[Row], wrong: list[str]) -> s
         "first visit of a browser.",
         "",
         "Command: `python benchmarks/ui_first_page.py`  ",
-        machine_line(),
+        f"Machine: {platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
+        f"MLflow {version('mlflow')}",
         "",
         f"![the runs of quickstart, sorted by study gap](../images/{TABLE})",
         "",
@@ -141,7 +141,7 @@ def written(shown: list[dict[str, str]], rows: list[Row], wrong: list[str]) -> s
         "",
         f"![charts of quickstart's runs](../images/{CHARTS})",
         "",
-        f"{len(shown)} of {len(rows)} runs are in the visible part of the table; "
+        f"{len(shown)} of {len(rows)} runs are in the table; "
         + ("each gap in it is that of the store." if not wrong else "differences:"),
         *(f"- {each}" for each in wrong),
         "",
@@ -149,7 +149,7 @@ def written(shown: list[dict[str, str]], rows: list[Row], wrong: list[str]) -> s
         "| --- | ---: | ---: |",
     ]
     for cells in shown[:20]:
-        name = cells.get(NAME, "").replace("|", "\\|")
+        name = cells.get(NAME, "").rpartition("\n")[2].replace("|", "\\|")
         gaps = " | ".join(cells.get(f"metrics.`{column}`", "") for column in COLUMNS)
         lines.append(f"| {name} | {gaps} |")
     return "\n".join(lines) + "\n"

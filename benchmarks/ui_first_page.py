@@ -132,8 +132,8 @@ def written(shown: list[dict[str, str]], rows: list[Row], wrong: list[str]) -> s
         "first visit of a browser.",
         "",
         "Command: `python benchmarks/ui_first_page.py`  ",
-        f"Machine: {platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
-        f"MLflow {version('mlflow')}",
+        f"Machine: {platform.platform()}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, MLflow {version('mlflow')}",
         "",
         f"![the runs of quickstart, sorted by study gap](../images/{TABLE})",
         "",

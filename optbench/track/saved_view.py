@@ -1,8 +1,8 @@
 """The page of a study in MLflow: its runs sorted by gap, with columns and charts, saved as a view.
 
 MLflow keeps a saved view as a tag of the experiment, ``mlflow.sharedViewState.<key>``; the address
-``#/experiments/<id>/runs?viewStateShareKey=<key>`` opens it. The tag is an envelope of a name, times
-and the state of the page: the search and the order of the runs, the columns and the charts.
+``#/experiments/<id>/runs?viewStateShareKey=<key>`` opens it. The tag is an envelope of a name,
+times and the state of the page: the search and the order of the runs, the columns and the charts.
 """
 
 from __future__ import annotations

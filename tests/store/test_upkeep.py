@@ -15,7 +15,7 @@ from optbench.study.planning import Plan
 from tests.track.runs_by_hand import INSTANCE, PLAN, STUDY, bounding, cell, keep, record
 
 OTHER = "other"
-FILES = {name: b"{}" for name in ("schedule.json", "trajectory.json")}
+FILES = dict.fromkeys(("schedule.json", "trajectory.json"), b"{}")
 
 
 @pytest.fixture
@@ -61,9 +61,7 @@ def test_sizes_by_study_and_what_belongs_to_none(store: Store) -> None:
     # Shared files count once in the sum.
     shared = found.size_b(other, "schedules") + found.size_b(other, "instances")
     parts = ("records", "schedules", "trajectories", "instances", "plans", "charts")
-    apart = sum(
-        found.size_b(kept, part) for kept in (hand, other, found.rest) for part in parts
-    )
+    apart = sum(found.size_b(kept, part) for kept in (hand, other, found.rest) for part in parts)
     twice = shared + found.size_b(other, "trajectories") + found.size_b(other, "records")
     assert found.total_b == apart - twice
 
@@ -156,8 +154,10 @@ def test_a_crash_in_the_middle_loses_nothing_else(
 
 
 def test_nothing_is_freed_while_a_runner_is_at_work(store: Store) -> None:
-    with store.work_folder(), pytest.raises(RunnerAtWorkError, match="is running"), no_runner(
-        store
+    with (
+        store.work_folder(),
+        pytest.raises(RunnerAtWorkError, match="is running"),
+        no_runner(store),
     ):
         raise AssertionError("the store is held by the runner")
     with no_runner(store):

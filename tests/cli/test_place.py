@@ -28,6 +28,15 @@ def test_a_run_outside_of_a_workspace_says_where_it_writes(cli: Cli, tmp_path: P
     assert (tmp_path / ".optbench" / "results.jsonl").is_file()
 
 
+def test_the_database_of_mlflow_is_named_where_it_is_written(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(STUDY)
+    assert cli("run", "tiny.toml", "--no-track", "--json").code == 0
+    local = cli("sync").err.splitlines()[0]
+    assert NOTICE in local and f"{tmp_path / '.optbench'} and {tmp_path / 'mlflow'};" in local
+    elsewhere = cli("sync", MLFLOW_TRACKING_URI="http://127.0.0.1:9").err.splitlines()[0]
+    assert f"{tmp_path / '.optbench'};" in elsewhere and "mlflow" not in elsewhere
+
+
 def test_it_is_said_before_anything_is_written(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "tiny.toml").write_text(STUDY)
     (tmp_path / ".optbench").write_text("a file where the store would be")

@@ -84,7 +84,7 @@ class Account:
             return exits.CELLS_FAILED
         return exits.DONE if self.holds else exits.NOT_HELD
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, tracking: str | None) -> dict[str, Any]:
         """``run --json``."""
         run = self.run
         return {
@@ -110,6 +110,7 @@ class Account:
             "overruns": [
                 {"title": each.cell.title, "overrun_s": each.overrun_s} for each in self.overruns()
             ],
+            "tracking": tracking,
             "wall_s": round(run.wall_s, 3),
             "compile_s": round(run.compile_s, 3),
         }

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     from optbench.compiling.kernel_table import prepare
 
     if not args.no_track:
-        announce_store()
+        announce_store(True)
     compile_s = prepare(solver.needs_in_training or solver.needs)
     settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))
     with TrainingProgress(name, quiet=args.quiet or args.json) as progress:

@@ -59,7 +59,7 @@ def _search(args: argparse.Namespace) -> TuneRun:
     from optbench.tune.search import run_tune
 
     study = load_study(args.study)
-    announce_store()
+    announce_store(not args.no_track)
     settings = {"trials": args.trials, "jobs": args.jobs, "storage": args.storage}
     with SearchProgress(study.name, quiet=args.quiet or args.json) as progress:
         search = partial(run_tune, study, track=not args.no_track, on_progress=progress, **settings)

@@ -34,7 +34,7 @@ def test_the_database_of_mlflow_is_named_where_it_is_written(cli: Cli, tmp_path:
     local = cli("sync").err.splitlines()[0]
     assert NOTICE in local and f"{tmp_path / '.optbench'} and {tmp_path / 'mlflow'};" in local
     elsewhere = cli("sync", MLFLOW_TRACKING_URI="http://127.0.0.1:9").err.splitlines()[0]
-    assert f"{tmp_path / '.optbench'};" in elsewhere and "mlflow" not in elsewhere
+    assert f"{tmp_path / '.optbench'};" in elsewhere and str(tmp_path / "mlflow") not in elsewhere
 
 
 def test_it_is_said_before_anything_is_written(cli: Cli, tmp_path: Path) -> None:

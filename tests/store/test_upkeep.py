@@ -10,7 +10,7 @@ import pytest
 
 from optbench.store.run_store import Store
 from optbench.store.snapshots import load_plan
-from optbench.store.upkeep import Inventory, RunnerAtWorkError, free, no_runner
+from optbench.store.upkeep import Inventory, Part, RunnerAtWorkError, free, no_runner
 from optbench.study.planning import Plan
 from tests.track.runs_by_hand import INSTANCE, PLAN, STUDY, bounding, cell, keep, record
 
@@ -60,7 +60,7 @@ def test_sizes_by_study_and_what_belongs_to_none(store: Store) -> None:
     assert found.size_b(hand, "charts") >= 10_000 and found.size_b(other, "charts") == 0
     # Shared files count once in the sum.
     shared = found.size_b(other, "schedules") + found.size_b(other, "instances")
-    parts = ("records", "schedules", "trajectories", "instances", "plans", "charts")
+    parts: list[Part] = [*ALL, "instances", "charts"]
     apart = sum(found.size_b(kept, part) for kept in (hand, other, found.rest) for part in parts)
     twice = shared + found.size_b(other, "trajectories") + found.size_b(other, "records")
     assert found.total_b == apart - twice
@@ -102,9 +102,8 @@ def test_caches_can_be_made_again(store: Store) -> None:
 def test_records_of_a_study_go_without_those_of_another(store: Store) -> None:
     reader = store.records()
     assert len(reader) == 4
-    parts = ["records", "plans", "trajectories", "schedules"]
     with no_runner(store):
-        free(store, *inventory(store).of(parts, ["hand"]))  # type: ignore[arg-type]
+        free(store, *inventory(store).of(ALL, ["hand"]))
     assert set(Store(store.folder).records()) == {key("fcfs"), key("heft")}
     assert set(store.records()) == {key("fcfs"), key("heft")}
     assert not store.cell(key("bounds")).exists() and store.cell(key("fcfs")).is_dir()
@@ -116,9 +115,8 @@ def test_records_of_a_study_go_without_those_of_another(store: Store) -> None:
 def test_a_replaced_file_that_has_grown_again_is_read_anew(store: Store) -> None:
     reader = Store(store.folder)
     assert len(reader.records()) == 4
-    parts = ["records", "plans", "trajectories", "schedules"]
     with no_runner(store):
-        free(store, *inventory(store).of(parts, ["hand"]))  # type: ignore[arg-type]
+        free(store, *inventory(store).of(ALL, ["hand"]))
     long = record("random_rules:k=8", 10.0, metrics={f"m{k}": 1.0 for k in range(1000)})
     store.add(long, {})
     store.add(bounding(8.0), {})
@@ -130,7 +128,6 @@ def test_a_replaced_file_that_has_grown_again_is_read_anew(store: Store) -> None
 def test_a_crash_in_the_middle_loses_nothing_else(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = ["records", "plans", "trajectories", "schedules"]
     unlink, seen = Path.unlink, []
 
     def crash(path: Path, missing_ok: bool = False) -> None:
@@ -142,7 +139,7 @@ def test_a_crash_in_the_middle_loses_nothing_else(
 
     monkeypatch.setattr(Path, "unlink", crash)
     with pytest.raises(KeyboardInterrupt), no_runner(store):
-        free(store, *inventory(store).of(parts, ["hand"]))  # type: ignore[arg-type]
+        free(store, *inventory(store).of(ALL, ["hand"]))
     monkeypatch.undo()
     again = Store(store.folder).make()
     assert set(again.records()) == {key("fcfs"), key("heft")}

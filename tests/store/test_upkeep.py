@@ -15,6 +15,7 @@ from optbench.study.planning import Plan
 from tests.track.runs_by_hand import INSTANCE, PLAN, STUDY, bounding, cell, keep, record
 
 OTHER = "other"
+ALL: list[Part] = ["records", "plans", "trajectories", "schedules"]
 FILES = dict.fromkeys(("schedule.json", "trajectory.json"), b"{}")
 
 

@@ -8,7 +8,7 @@ replacing the file of records whole; a crash in between leaves some files that t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -62,12 +62,19 @@ class Freed:
 
 
 class Inventory:
-    """The content of a store. ``folders`` gives further folders: by part, and there by study."""
+    """The content of a store. ``folders`` gives further folders: by part, and there by study;
+    ``searched`` gives the keys of cells that a study's search has run.
+    """
 
     def __init__(
-        self, store: Store, folders: Mapping[Part, Path], shared: Mapping[Part, Path] | None = None
+        self,
+        store: Store,
+        folders: Mapping[Part, Path],
+        shared: Mapping[Part, Path] | None = None,
+        searched: Callable[[str], set[str]] = lambda name: set(),
     ) -> None:
         self.store, self.folders, self.shared = store, folders, shared or {}
+        self.searched = searched
         self.line_b = dict(store.records().sizes())
         self.studies = {name: self._study(name) for name in self._names()}
 
@@ -86,6 +93,7 @@ class Inventory:
                 for cell in read_plan(path).cells:
                     kept.keys.add(cell.key)
                     instances.add(self.store.instance_file(cell.instance_hash))
+        kept.keys |= self.searched(name)
         kept.keys &= self.line_b.keys()
         for key in kept.keys:
             self._add_cell(kept, self.store.cell(key))

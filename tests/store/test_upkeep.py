@@ -12,6 +12,8 @@ from optbench.store.run_store import Store
 from optbench.store.snapshots import load_plan
 from optbench.store.upkeep import Inventory, Part, RunnerAtWorkError, free, no_runner
 from optbench.study.planning import Plan
+from optbench.tune.storage import folder_of
+from optbench.tune.trials import cells_of_search
 from tests.track.runs_by_hand import INSTANCE, PLAN, STUDY, bounding, cell, keep, record
 
 OTHER = "other"
@@ -160,3 +162,23 @@ def test_nothing_is_freed_while_a_runner_is_at_work(store: Store) -> None:
         raise AssertionError("the store is held by the runner")
     with no_runner(store):
         pass
+
+
+def test_cells_of_a_search_count_to_its_study(store: Store) -> None:
+    folder = folder_of(store.folder, "hand")
+    folder.mkdir(parents=True)
+    lines = [
+        {"op_code": 4, "study_id": 0},
+        {"op_code": 8, "trial_id": 0, "user_attr": {"optbench.cells": [key("heft"), "gone"]}},
+    ]
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (folder / "trials.journal").write_text(text + '{"user_attr": {"optbench.cells": ["cut')
+    found = Inventory(
+        store,
+        {"searches": folder.parent},
+        searched=lambda name: cells_of_search(folder_of(store.folder, name)),
+    )
+    assert key("heft") in found.studies["hand"].keys and found.rest.keys == set()
+    assert found.size_b(found.studies["hand"], "searches") > 0
+    files, _ = found.of(["schedules"], ["hand"])
+    assert store.cell(key("heft")) / "schedule.json" in files

@@ -106,10 +106,15 @@ def take_inventory(store: Store) -> Inventory:
     from optbench.store.upkeep import Inventory
     from optbench.track.tracking_address import ARTIFACTS, FOLDER
     from optbench.tune.storage import FOLDER as SEARCHES
+    from optbench.tune.storage import folder_of
+    from optbench.tune.trials import cells_of_search
 
     files = store.folder.parent / FOLDER / ARTIFACTS / "optbench"
     folders: dict[Part, Path] = {"searches": store.folder / SEARCHES, "charts": files}
-    return Inventory(store, folders, {"compiled": store.folder / COMPILED})
+    shared: dict[Part, Path] = {"compiled": store.folder / COMPILED}
+    return Inventory(
+        store, folders, shared, lambda name: cells_of_search(folder_of(store.folder, name))
+    )
 
 
 def _confirmed(found: Inventory, wanted: list[str], studies: list[str]) -> bool:

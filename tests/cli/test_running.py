@@ -18,6 +18,7 @@ import optbench as ob
 from optbench.cli.main import VERBS
 from tests.cli.conftest import COMMAND, Cli, environment
 from tests.sample_files.sample_records import sacct_text
+from tests.shapes.milp.test_milp_texts import MPS
 
 HEAVY = {
     "numpy",
@@ -163,7 +164,8 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
     (tmp_path / "studies").mkdir()
     for study, text in SHORT_STUDIES.items():
         (tmp_path / "studies" / f"{study}.toml").write_text(text)
-    # What a reader brings along: a log, a profile and a bank of bounds.
+    # What a reader brings along: a programme, a log, a profile and a bank of bounds.
+    (tmp_path / "model.mps").write_text(MPS)
     (tmp_path / "march.sacct").write_text(sacct_text())
     (tmp_path / "mine.json").write_bytes(
         (resources.files("optbench.power") / "data" / "L4.json").read_bytes()

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 import optbench as ob
-import optbench.api
+import optbench.plugins.schedule_shape as shapes
 import optbench.run.judge as judge
 from optbench.model.verify import verify
 
@@ -38,7 +38,7 @@ def believe(instance, schedule):
     return replace(true, violations=(), objectives=(0.001,) * instance.objective.num_levels)
 
 
-judge.verify = optbench.api.verify = believe
+judge.verify = shapes.verify = believe
 store = Path({root!r}) / ".optbench" / "results.jsonl"
 with contextlib.suppress(OSError):
     if not store.read_text():
@@ -118,7 +118,7 @@ def test_json_comes_back_as_the_study(tmp_path: Path) -> None:
     """Keys and configuration are those of a study read here, or a resumed study would begin
     anew.
     """
-    source = FORGES.replace("judge.verify = optbench.api.verify = believe\n", "")
+    source = FORGES.replace("judge.verify = shapes.verify = believe\n", "")
     start(tmp_path, source.replace("{root!r}", repr(str(tmp_path / "nowhere"))))
     program = (
         "import json, sys\nfrom optbench.study.study_file import load_study\n"

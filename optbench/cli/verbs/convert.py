@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     from optbench.errors import nearest
     from optbench.model.formats.format_registry import FORMATS
 
-    if is_file(args.input) and _programme_format(args) is not None:
+    if _programme_format(args) is not None:
         return _convert_programme(args)
     writers = {name: entry.write for name, entry in FORMATS.items() if entry.write is not None}
     write = writers.get(args.to)

@@ -100,8 +100,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     import optbench.api as api
+    from optbench.cli.terminal.live_line import SolveProgress
     from optbench.cli.terminal.place import announce_store
-    from optbench.cli.terminal.progress import SolveProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
     from optbench.plugins.discovery import load_solver

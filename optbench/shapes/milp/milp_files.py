@@ -53,7 +53,7 @@ def format_of(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             head = file.read(HEAD)
-    except OSError:  # the reader of instances says what is wrong with it
+    except (OSError, ValueError):  # the reader of instances says what is wrong with it
         return None
     return "milp" if head.lstrip().startswith(b"{") and FORMAT.encode() in head else None
 

@@ -83,7 +83,11 @@ def _spoil_results(**values: Any) -> None:
 
 def _believe_everything() -> None:
     """Inside this process the verifier finds nothing."""
-    for name in ("optbench.api", "optbench.model.verify", "optbench.model.repair"):
+    for name in (
+        "optbench.plugins.schedule_shape",
+        "optbench.model.verify",
+        "optbench.model.repair",
+    ):
         module: Any = import_module(name)
         module.verify = _approves(module.verify)
 
@@ -96,7 +100,9 @@ def _certify_everything() -> None:
     """Inside this process every bound is certified, with a certificate."""
     proving: Any = import_module("optbench.bounds.proving")
     certified = {"proof": "exact-lp", "certificate": '{"method": "fluid_lp", "keep_edges": true}'}
-    proving.labelled = lambda instance, bound: replace(bound, **certified)
+    shapes: Any = import_module("optbench.plugins.schedule_shape")
+    for module in (proving, shapes):
+        module.labelled = lambda instance, bound: replace(bound, **certified)
 
 
 def _never_compare() -> None:

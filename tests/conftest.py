@@ -16,6 +16,11 @@ settings.load_profile("optbench")
 os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="optbench-tests-")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest tests in front; the order of the others stays."""
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The public data set named by $OPTBENCH_DATA. Without it tests are skipped, but never under

@@ -147,6 +147,7 @@ SHORT_STUDIES = {
 ALONE = ("quickstart", "ui")
 
 
+@pytest.mark.first
 def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
     """Run as they stand, one after the other in one folder, as a reader would."""
     binary = tmp_path / "bin" / "optbench"

@@ -29,8 +29,8 @@ ALONE = """
 from optbench.compiling import second_process
 from optbench.compiling.kernel_table import are_compiled, prepare
 second_process.COMMAND = "raise SystemExit(1)"
-prepare(["end_of_run", "going_on"])
-print(are_compiled(["end_of_run", "going_on"]))
+prepare(["end_of_run", "site_decisions"])
+print(are_compiled(["end_of_run", "site_decisions"]))
 """
 # The first process ends at once, while the second one compiles for many seconds.
 ORPHAN = """

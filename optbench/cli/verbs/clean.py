@@ -25,9 +25,9 @@ DESCRIPTION = (
 )
 EXAMPLES = (
     "optbench clean",
-    "optbench clean --free caches",
+    "optbench clean --free caches --yes",
     "optbench clean quickstart --free schedules --free charts --yes",
-    "optbench clean quickstart --free records",
+    "optbench clean quickstart --free records --yes",
 )
 # Of each choice of --free: the parts of the store, and what it costs to be without them.
 PARTS: dict[str, tuple[Part, ...]] = {

@@ -148,8 +148,19 @@ ALONE = ("quickstart", "ui")
 
 
 @pytest.mark.first
+def test_the_first_example_of_each_help_works(tmp_path: Path, data_dir: Path) -> None:
+    assert failed_examples(tmp_path, data_dir, most=1) == {}
+
+
+@pytest.mark.slow
 def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
-    """Run as they stand, one after the other in one folder, as a reader would."""
+    assert failed_examples(tmp_path, data_dir, most=None) == {}
+
+
+def failed_examples(tmp_path: Path, data_dir: Path, most: int | None) -> dict[str, str]:
+    """Run the examples of each verb as they stand, one after the other in one folder, as a reader
+    would; return those that fail.
+    """
     binary = tmp_path / "bin" / "optbench"
     binary.parent.mkdir()
     binary.write_text(f'#!/bin/sh\nexec "{COMMAND[0]}" -m {COMMAND[2]} "$@"\n')
@@ -177,7 +188,7 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
     )
     failed = {}
     for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", *ALONE))):
-        for example in VERBS[name].module.EXAMPLES:
+        for example in VERBS[name].module.EXAMPLES[:most]:
             done = subprocess.run(
                 ["bash", "-c", example],
                 cwd=tmp_path,
@@ -189,4 +200,4 @@ def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
             )
             if done.returncode != 0:
                 failed[example] = done.stderr
-    assert failed == {}
+    return failed

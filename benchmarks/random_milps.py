@@ -33,7 +33,7 @@ from optbench.shapes import Findings, PyomoShape  # noqa: E402
 from optbench.shapes.milp.milp_shape import MILPS  # noqa: E402
 from optbench.shapes.milp.mps_format import read_mps, write_mps  # noqa: E402
 from optbench.shapes.milp.program import Milp, milp  # noqa: E402
-from optbench.shapes.milp.relaxation_proof import highs_model  # noqa: E402
+from optbench.shapes.milp.relaxation import highs_model  # noqa: E402
 from tests.reference.random_milps import random_milp  # noqa: E402
 from tests.reference.rational_lp import Answer, by_enumeration, decimal  # noqa: E402
 

@@ -92,7 +92,12 @@ class RenderedInstance(Rendered):
 
 def renderer(kind: str, purpose: str) -> Any:
     """The function of a kind of object for a purpose."""
-    module, _, name = RENDERERS[kind][purpose].partition(":")
+    return resolve(RENDERERS[kind][purpose])
+
+
+def resolve(reference: str) -> Any:
+    """The object that ``"package.module:name"`` names; its module may stand in a higher room."""
+    module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
 
 

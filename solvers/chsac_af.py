@@ -51,8 +51,8 @@ class ChsacAf(SitePolicy, Trainable):
     follows each job's error, so that the budget is kept under other loads than that of the training
     (0: the stored price, fixed); ``price_w``, where it is given, is that price itself, fixed.
     ``checkpoint`` is a file of ``optbench train``; ``greedy`` takes the best option instead of
-    drawing one; ``network=no`` takes the option of least energy + price · time, which the network
-    is told, at the same prices and the same dual, which shows what the inputs achieve without the
+    drawing one; ``network=no`` takes the option of least energy + price · time, an input of the
+    network, at the same prices and the same dual, which shows what the inputs achieve without the
     network. ``inf_priority`` serves waiting inference work before any other, as in the simulator of
     the paper's authors.
     """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import OptbenchError, ParameterError, UnsupportedError
+from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.features import FEATURES
 from optbench.model.instance import Floats, Instance
 from optbench.plugins.protocol import Run, Solver
@@ -27,7 +27,7 @@ from optbench.views.milp import (
 from ._first_schedules import KERNELS, first_schedules
 from ._highs_formulated import solve_formulated
 from ._highs_scaling import Matrix, Scaled, column_units, pass_model
-from ._highs_statuses import SOLVED, STOPPED, WRONG_PRESOLVE
+from ._highs_session import HighsSession
 
 # Share of the time for a first schedule.
 FIRST_SHARE = 0.1
@@ -151,25 +151,19 @@ def known_end(instance: Instance, objective: float | None) -> float | None:
 
 
 @dataclass
-class Session:
+class Session(HighsSession):
     """One solve by HiGHS. Column c of ``model`` is column ``order[c]`` of the formulation."""
 
-    run: Run
     formulation: Formulation
     model: Matrix
     order: Any
-    error: BaseException | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        import highspy
-
-        self.api = highspy
         self.units = column_units(self.formulation)
         self.model = Scaled.of(self.model, self.units[self.order])
         largest = float(np.abs(self.model.cost).max(initial=0.0))
         # A power of two scales without rounding.
         self.scale = 2.0 ** math.floor(math.log2(LARGEST_COST / largest)) if largest > 0 else 1.0
-        self.bounding = True
         self.slack = dual_slack(self.formulation, self.scale)
         self.grain = grain_of(self.formulation)
 
@@ -177,108 +171,28 @@ class Session:
         highs = self._prepared()
         pass_model(highs, self.model, self.scale)
         if point is not None:
-            solution = self.api.HighsSolution()
-            solution.col_value = (point / self.units)[self.order].tolist()
-            highs.setSolution(solution)
-        highs.cbMipImprovingSolution += self._on_solution
-        highs.cbMipInterrupt += self._on_interrupt
-        highs.cbSimplexInterrupt += self._on_interrupt
-        highs.run()
-        if self.error is not None:
-            raise self.error
-        self._settle(highs)
+            self.start_from(highs, (point / self.units)[self.order])
+        self.run_to_end(highs)
 
     def _prepared(self) -> Any:
-        # HiGHS keeps one pool of threads per process and refuses another number of them later:
-        # start afresh.
-        self.api.Highs.resetGlobalScheduler(True)
-        highs = self.api.Highs()
-        options: dict[str, Any] = {
-            "output_flag": False,
-            "threads": self.run.threads,
-            "random_seed": self.run.seed % 2**31,
-            "mip_rel_gap": 0.0,
-            "mip_abs_gap": ABS_GAP,
-            "mip_feasibility_tolerance": FEASIBILITY,
-        }
-        if highs.version() in WRONG_PRESOLVE:
-            options["presolve"] = "off"
-        if len(self.model.matrix[2]) > MOST_JUMP_NONZEROS:
-            options["mip_heuristic_run_feasibility_jump"] = False
-        if math.isfinite(self.run.time_left()):
-            options["time_limit"] = self.run.time_left()
-        if self.run.work_limit is not None:
-            options["mip_max_nodes"] = max(0, min(int(self.run.work_limit), 2**31 - 1))
-        for name, value in options.items():
-            highs.setOptionValue(name, value)
-        return highs
+        jumps = len(self.model.matrix[2]) <= MOST_JUMP_NONZEROS
+        return self.prepared(
+            mip_abs_gap=ABS_GAP,
+            mip_feasibility_tolerance=FEASIBILITY,
+            mip_heuristic_run_feasibility_jump=jumps,
+        )
 
-    def _settle(self, highs: Any) -> None:
-        """Translate the model status: solution, bound, proof or reason for stopping."""
-        run, info = self.run, highs.getInfo()
-        status = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-        if status == "kUnboundedOrInfeasible":
-            # Solved again without an objective, whose bounds must not be reported.
-            highs.disableCallbacks()
-            self.bounding = False
-            highs.changeColsCost(
-                len(self.order),
-                np.arange(len(self.order), dtype=np.int32),
-                np.zeros(len(self.order)),
-            )
-            highs.run()
-            again = str(highs.getModelStatus()).rsplit(".", 1)[-1]
-            status = {"kInfeasible": "kInfeasible", "kOptimal": "kUnbounded"}.get(
-                again, again if again in STOPPED else status
-            )
-        run.info |= {"highs_status": status, "nodes": max(0, int(info.mip_node_count))}
-        found = info.primal_solution_status == int(self.api.SolutionStatus.kSolutionStatusFeasible)
-        if found and status not in ("kUnbounded", "kInfeasible"):
-            self._report(np.asarray(highs.getSolution().col_value))
-        if status in SOLVED:
-            self._report_bound(info.mip_dual_bound if len(self.order) else 0.0)
-        elif status == "kInfeasible":  # if there is a verified schedule, the core raises an error
-            run.report_infeasible("highs")
-        elif status == "kUnbounded":
-            run.report_unbounded()
-        elif status in STOPPED:
-            self._report_bound(info.mip_dual_bound)
-            # A spent budget and a stop request end with either.
-            ours = STOPPED[status] in ("time_limit", "interrupted")
-            run.report_termination(
-                ("interrupted" if run.stop_requested.is_set() else "time_limit")
-                if ours
-                else STOPPED[status]
-            )
-        else:  # an error of HiGHS: the status is in run.info
-            run.report_termination("crashed")
+    def last_dual(self, info: Any) -> float:
+        return super().last_dual(info) if len(self.order) else 0.0
 
-    def _report(self, values: Floats) -> None:
+    def report_values(self, values: Floats) -> None:
         out = np.zeros(self.formulation.arrays.num_columns)
         out[self.order] = values * self.units[self.order]
         self.run.report(self.formulation.schedule_from(out))
 
-    def _report_bound(self, dual: float) -> None:
-        if self.bounding and math.isfinite(dual):
-            dual /= self.scale
-            value = safe_bound(dual, self.slack, self.grain)
-            self.run.report_bound(value + self.formulation.arrays.constant, "highs", "solver")
-
-    def _guarded(self, event: Any, act: Any) -> None:
-        """An exception must not cross HiGHS: keep it, stop HiGHS, raise it afterwards."""
-        try:
-            act()
-        except (OptbenchError, KeyboardInterrupt) as error:
-            self.error = error
-        event.data_in.user_interrupt = self.error is not None or self.run.time_left() <= 0
-
-    def _on_solution(self, event: Any) -> None:
-        values = np.asarray(event.data_out.mip_solution, dtype=float).copy()
-        self._guarded(event, lambda: self._report(values))
-
-    def _on_interrupt(self, event: Any) -> None:
-        # No bound is read here: it can wait, and in these events HiGHS may be between two nodes.
-        self._guarded(event, lambda: None)
+    def report_dual(self, dual: float) -> None:
+        value = safe_bound(dual / self.scale, self.slack, self.grain)
+        self.run.report_bound(value + self.formulation.arrays.constant, "highs", "solver")
 
 
 def dual_slack(formulation: Formulation, scale: float) -> float:

@@ -132,7 +132,7 @@ class Audit:
 
 
 def nothing(_: str) -> None:
-    """Tells nobody."""
+    """No-op progress callback."""
 
 
 def audit(

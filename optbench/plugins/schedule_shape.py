@@ -12,7 +12,6 @@ from typing import Any
 from optbench.bounds.auto import bound_kernels, lower_bounds
 from optbench.bounds.proving import labelled, prove
 from optbench.errors import FileFormatError
-from optbench.model.checks import CONSTRAINTS
 from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.schedule_json import read_schedule, schedule_from_dict, schedule_to_dict
@@ -31,7 +30,6 @@ class ScheduleShape(Shape):
 
     name = "schedule"
     decision = "schedule"
-    constraints = dict.fromkeys(CONSTRAINTS, "")
 
     def describe(self, instance: Instance) -> str:
         return f"{instance.num_tasks:,} tasks"

@@ -20,7 +20,7 @@ ROW, TOP, HEIGHT = 34.0, 8.0, 340.0
 # Dots drawn of one solver; of more, an evenly spaced selection in order of size, which keeps their
 # shape.
 MOST_DOTS = 150
-# Lines of a profile and names in a plot that can be told apart.
+# Lines of a profile and names in a plot that a reader can distinguish.
 MOST_LINES = 10
 
 

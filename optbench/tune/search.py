@@ -229,7 +229,7 @@ def _start(context: Any, orders: WorkerOrders) -> tuple[BaseProcess, Connection]
 
 
 def _end(workers: list[tuple[BaseProcess, Connection]]) -> None:
-    """Close the pipes, which tells the workers to stop, and wait for them."""
+    """Close the pipes, on which the workers stop, and wait for them."""
     for _, pipe in workers:
         pipe.close()
     deadline = time.monotonic() + LEAVE_S

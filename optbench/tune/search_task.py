@@ -136,9 +136,7 @@ def section_of(study: Study) -> TuneSection:
 
 
 def _defaults(section: TuneSection, entry: SolverEntry, targets: tuple[str, ...]) -> dict[str, Any]:
-    """What the parameters are where nobody tunes them: as the study writes the solver and the first
-    problem.
-    """
+    """The parameters without tuning: those of the solver and of the first problem in the study."""
     out: dict[str, Any] = {}
     for axis in section.space:
         out[axis.name] = (

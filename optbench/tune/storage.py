@@ -130,6 +130,6 @@ class KernelLock:
         self._held = None
 
     def _mend(self) -> None:
-        """Cut off a last line that has no end: nobody was told of it."""
+        """Cut off a last line that has no end: its writer was stopped before it reported it."""
         with self.journal.open("r+b") as file:
             file.truncate(end_of_whole_lines(file))

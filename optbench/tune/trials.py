@@ -1,11 +1,11 @@
 """Who works on which trial: claims that end with their worker, so that no trial is lost and none is
 done twice.
 
-A worker holds a kernel lock on a file of its trial's own. A trial that is RUNNING while nobody
-holds its lock was left by a worker that died; it is adopted with the parameters it had, and what it
-had finished is in the store. Claims are made one at a time, under a lock of the search. A worker
-elsewhere (another machine, another workspace on one database) cannot be seen by locks: its trials
-carry the time of its last sign of life, and are adopted when that is ABANDONED_S old.
+A worker holds a kernel lock on a file of its trial's own. A trial that is RUNNING while no
+process holds its lock was left by a worker that died; it is adopted with the parameters it had, and
+what it had finished is in the store. Claims are made one at a time, under a lock of the search. A
+worker elsewhere (another machine, another workspace on one database) cannot be seen by locks: its
+trials carry the time of its last sign of life, and are adopted when that is ABANDONED_S old.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REFERENCE = "optbench.reference"
 
 @dataclass
 class TrialClaim:
-    """A trial that this process works on; nobody else does while ``lock`` is held."""
+    """A trial that this process works on, and no other while ``lock`` is held."""
 
     trial: Trial
     number: int
@@ -93,8 +93,8 @@ class Trials:
         return [trial for trial in self.all() if trial.state.is_finished() and trial.number < total]
 
     def reference(self) -> Mapping[str, Mapping[str, float | None]] | None:
-        """What the defaults came to, by goal and instance, as the first worker found it; None when
-        nobody has yet.
+        """The results of the defaults, by goal and instance, from the first worker that had them;
+        None before that.
         """
         found: Mapping[str, Mapping[str, float | None]] | None = self.study.user_attrs.get(
             REFERENCE
@@ -182,8 +182,8 @@ class Trials:
         trial.set_user_attr(ALIVE, round(time.time(), 3))
 
     def _is_abandoned(self, trial: FrozenTrial) -> bool:
-        """Whether nobody can be at work on it; of a trial of this place that is for its lock to
-        say.
+        """Whether no process can be at work on it, for a trial of another place; locks decide for
+        those of this place.
         """
         place, alive = trial.user_attrs.get(PLACE), trial.user_attrs.get(ALIVE)
         if place == self.place:

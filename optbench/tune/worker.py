@@ -28,8 +28,8 @@ WAIT_S = 0.5
 
 @dataclass(frozen=True)
 class WorkerOrders:
-    """What a worker is told: it shares nothing with whoever started it but files and a pipe, whose
-    end means: stop.
+    """The task of a worker. It shares only files and a pipe with the process that started it; the
+    end of the pipe means that the worker must stop.
     """
 
     task: SearchTask

@@ -116,3 +116,13 @@ def test_a_damaged_file_is_named_with_its_line(cli: Cli, knapsack: Path) -> None
     (knapsack / "bad.lp").write_text(KNAPSACK.replace("<= 7.3", "<= 7.3 3"))
     done = cli("solve", str(knapsack / "bad.lp"))
     assert done.code == 2 and "bad.lp: line 5: 'logic'; expected" in done.err
+
+
+@pytest.mark.parametrize("value", ["1e999999999", "9" * 20_000, "nan", "0x10", "1/0", True, None])
+def test_a_value_that_is_no_number_is_refused_at_once(
+    cli: Cli, knapsack: Path, value: object
+) -> None:
+    point = knapsack / "point.json"
+    point.write_text(json.dumps({"format": "optbench-decision", "values": {"x": value}}))
+    done = cli("verify", str(knapsack / "knapsack.lp"), str(point))
+    assert done.code == 2 and "point.json: values: 'x'" in done.err

@@ -14,7 +14,8 @@ from optbench.errors import ContradictionError
 from optbench.model.instance import Instance
 from optbench.plugins.protocol import Run
 from optbench.plugins.solvers import highs as module
-from optbench.plugins.solvers.highs import STOPPED, Highs, Session, safe_bound
+from optbench.plugins.solvers._highs_session import STOPPED
+from optbench.plugins.solvers.highs import Highs, Session, safe_bound
 from optbench.views.milp import formulate
 from tests.solvers.highs_shops import serial, shop
 

@@ -17,13 +17,13 @@ from optbench.cli.terminal.output import (
     table,
 )
 from optbench.html.quantities import duration
+from optbench.model.instance import Instance
 from optbench.model.measures import metric_unit
 from optbench.plugins.schedule_shape import shape_of
 from optbench.typed_values import is_number
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
-    from optbench.model.instance import Instance
     from optbench.model.result import Result
 
 # Metrics in the order shown; those that are zero and not part of the objective are left out.
@@ -155,8 +155,10 @@ def objective_table(instance: Instance, result: Result) -> Any:
 
 def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:
     """The table of metrics with their units."""
-    if shape_of(instance).name != "schedule":
-        plain = [(name, figure(value), metric_unit(name)) for name, value in metrics.items()]
+    if not isinstance(instance, Instance):
+        shown = shape_of(instance).metrics
+        units = {name: shown[name].unit if name in shown else metric_unit(name) for name in metrics}
+        plain = [(name, figure(value), units[name]) for name, value in metrics.items()]
         return table(("metric", "value", "unit"), plain, right=("value",))
     asked = instance.objective.metrics | set(instance.limits.metric_max)
     physical = "makespan" not in asked

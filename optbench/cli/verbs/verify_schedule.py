@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 
 from optbench.cli.terminal import exits
-from optbench.cli.terminal.output import BAD, GOOD, emit_json, escape, figure, show
+from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, figure, show
 from optbench.cli.terminal.parser import Parser, add_seed
 from optbench.cli.terminal.targets import add_target, instance_of
 
@@ -76,4 +76,6 @@ def run(args: argparse.Namespace) -> int:
                 f"  [bold]{escape(violation.constraint)}[/] ({violation.count}×): "
                 f"{escape(violation.message)}"
             )
+            if words := shape.constraints.get(violation.constraint):
+                show(f"    [{DIM}]{escape(words)}[/]")
     return exits.DONE if verdict.feasible else exits.NOT_VERIFIED

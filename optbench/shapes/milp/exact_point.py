@@ -11,13 +11,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from optbench.shapes.milp.program import Floats, Milp, exact
+from optbench.shapes.milp.rational_equations import solve_exactly
+from optbench.shapes.milp.relaxation import Place, relax
 
 Point = tuple[Fraction, ...]
 # Rounding integers that are further from whole numbers than this makes another decision of them.
@@ -72,7 +74,7 @@ def shown(value: Fraction) -> str:
     return str(value) if value.denominator <= 1000 else f"{float(value):.15g}"
 
 
-def within_tolerance(program: Milp, point: Sequence[float]) -> dict[str, Any]:
+def within_tolerance(program: Milp, point: Floats) -> dict[str, Any]:
     """Describe a float point by its objective and its largest violation."""
     fractions = tuple(Fraction(float(value)) for value in point)
     worst = max(broken(program, fractions), key=lambda each: each.amount, default=None)
@@ -83,7 +85,7 @@ def within_tolerance(program: Milp, point: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def exact_point(program: Milp, point: Sequence[float], deadline: float = math.inf) -> Point | None:
+def exact_point(program: Milp, point: Floats, deadline: float = math.inf) -> Point | None:
     """Return a feasible point with the rounded integers of this one; None where there is none or
     the time (``time.perf_counter``) is over.
     """
@@ -101,165 +103,41 @@ def exact_point(program: Milp, point: Sequence[float], deadline: float = math.in
 
 def _with_continuous(program: Milp, fixed: dict[int, Fraction], deadline: float) -> Point | None:
     """Solve for the continuous columns: their vertex by HiGHS, its numbers in rationals."""
-    free = [j for j in range(program.num_columns) if j not in fixed]
-    number = {j: k for k, j in enumerate(free)}
-    rows, sides = _left_rows(program, fixed, number)
-    vertex = _vertex(program, free, rows, sides, deadline)
-    if vertex is None:
-        return None
-    at, tight = vertex
-    values: dict[int, Fraction] = dict(at)
-    basic = [k for k in range(len(free)) if k not in values]
+    lower, upper = program.lower.copy(), program.upper.copy()
+    for j, value in fixed.items():
+        lower[j] = upper[j] = float(value)
+    pinned = replace(program, lower=lower, upper=upper, integer=np.zeros_like(program.integer))
+    solved = relax(pinned, deadline - time.perf_counter())
+    values: dict[int, Fraction] = {}
+    unknown: list[int] = []
+    for j, place in enumerate(solved.columns):
+        if j in fixed:
+            values[j] = fixed[j]
+        elif place == "basic":
+            unknown.append(j)
+        else:
+            values[j] = _side(float(lower[j]), float(upper[j]), place)
     equations = []
-    for i, side in tight:
-        entries = rows[i]
-        known = sum((a * values[k] for k, a in entries.items() if k in values), Fraction(0))
-        equations.append(({k: a for k, a in entries.items() if k not in values}, side - known))
-    solved = solve_exactly(equations, basic, deadline)
-    if solved is None:
+    for i, place in enumerate(solved.rows):
+        if place != "basic":
+            entries = dict(pinned.entries(i))
+            known = sum((a * values[j] for j, a in entries.items() if j in values), Fraction(0))
+            side = _side(float(program.row_lower[i]), float(program.row_upper[i]), place)
+            equations.append(({j: a for j, a in entries.items() if j not in values}, side - known))
+    found = solve_exactly(equations, unknown, deadline) if solved.columns else None
+    if found is None:
         return None
-    values |= solved
-    return tuple(fixed[j] if j in fixed else values[number[j]] for j in range(program.num_columns))
+    values |= found
+    return tuple(values[j] for j in range(program.num_columns))
 
 
-def _left_rows(
-    program: Milp, fixed: dict[int, Fraction], number: dict[int, int]
-) -> tuple[list[dict[int, Fraction]], list[tuple[Fraction | None, Fraction | None]]]:
-    """Return rows over the continuous columns, and their sides less what the integers take."""
-    rows, sides = [], []
-    for i in range(program.num_rows):
-        taken, left = Fraction(0), {}
-        for j, a in program.entries(i):
-            if j in fixed:
-                taken += a * fixed[j]
-            else:
-                left[number[j]] = a
-        if not left:
-            continue  # ``broken`` checks it
-        low, high = float(program.row_lower[i]), float(program.row_upper[i])
-        rows.append(left)
-        sides.append(
-            (
-                None if low == -math.inf else exact(low) - taken,
-                None if high == math.inf else exact(high) - taken,
-            )
-        )
-    return rows, sides
-
-
-Vertex = tuple[dict[int, Fraction], list[tuple[int, Fraction]]]
-
-
-def _vertex(
-    program: Milp,
-    free: list[int],
-    rows: list[dict[int, Fraction]],
-    sides: list[tuple[Fraction | None, Fraction | None]],
-    deadline: float,
-) -> Vertex | None:
-    """Return the optimal basis of the continuous part: nonbasic columns at their values, and the
-    rows that are tight there with their sides.
-    """
-    import highspy
-
-    model = highspy.Highs()
-    model.silent()
-    left_s = deadline - time.perf_counter()
-    if left_s <= 0:
-        return None
-    if left_s != math.inf:
-        model.setOptionValue("time_limit", left_s)
-    model.setOptionValue("solver", "simplex")
-    sign = 1.0 if program.sense == "min" else -1.0
-    lower, upper = program.lower[free], program.upper[free]
-    model.addVars(len(free), lower, upper)
-    model.changeColsCost(len(free), np.arange(len(free)), sign * program.cost[free])
-    for entries, (low, high) in zip(rows, sides, strict=True):
-        model.addRow(
-            -highspy.kHighsInf if low is None else float(low),
-            highspy.kHighsInf if high is None else float(high),
-            len(entries),
-            np.array(list(entries), dtype=np.int32),
-            np.array([float(a) for a in entries.values()]),
-        )
-    model.run()
-    basis = model.getBasis()
-    if not basis.valid:
-        return None
-    status = highspy.HighsBasisStatus
-    at: dict[int, Fraction] = {}
-    for k, state in enumerate(basis.col_status):
-        if state == status.kBasic:
-            continue
-        value = _nonbasic_value(float(lower[k]), float(upper[k]), state == status.kUpper)
-        at[k] = value
-    tight = []
-    for i, state in enumerate(basis.row_status):
-        if state != status.kBasic:
-            low, high = sides[i]
-            side = high if (state == status.kUpper and high is not None) or low is None else low
-            tight.append((i, Fraction(0) if side is None else side))
-    return at, tight
-
-
-def _nonbasic_value(lower: float, upper: float, is_upper: bool) -> Fraction:
-    if is_upper and upper != math.inf:
+def _side(lower: float, upper: float, place: Place) -> Fraction:
+    """Return the side at which something is nonbasic; a free column is at 0."""
+    if place == "upper" and upper != math.inf:
         return exact(upper)
     if lower != -math.inf:
         return exact(lower)
     return exact(upper) if upper != math.inf else Fraction(0)
-
-
-def solve_exactly(
-    equations: list[tuple[dict[int, Fraction], Fraction]],
-    unknowns: list[int],
-    deadline: float = math.inf,
-) -> dict[int, Fraction] | None:
-    """Solve square sparse linear equations by elimination in fractions; None where they are
-    singular or the time is over.
-    """
-    rows = [(dict(entries), right) for entries, right in equations]
-    if len(rows) < len(unknowns):
-        return None
-    order: list[tuple[int, dict[int, Fraction], Fraction]] = []
-    left = set(range(len(rows)))
-    using: dict[int, set[int]] = {k: set() for k in unknowns}
-    for i, (entries, _) in enumerate(rows):
-        for k in entries:
-            using[k].add(i)
-    for _ in range(len(unknowns)):
-        if time.perf_counter() > deadline:
-            return None
-        # The shortest row, and in it the unknown of fewest rows, fills in least.
-        pivot = min((i for i in left if rows[i][0]), key=lambda i: len(rows[i][0]), default=None)
-        if pivot is None:
-            return None
-        entries, right = rows[pivot]
-        unknown = min(entries, key=lambda k: len(using[k]))
-        left.remove(pivot)
-        for k in entries:
-            using[k].discard(pivot)
-        for i in list(using[unknown]):
-            target, other = rows[i]
-            factor = target.pop(unknown) / entries[unknown]
-            using[unknown].discard(i)
-            for k, a in entries.items():
-                if k == unknown:
-                    continue
-                value = target.get(k, Fraction(0)) - factor * a
-                if value:
-                    target[k] = value
-                    using[k].add(i)
-                elif k in target:
-                    del target[k]
-                    using[k].discard(i)
-            rows[i] = (target, other - factor * right)
-        order.append((unknown, entries, right))
-    solved: dict[int, Fraction] = {}
-    for unknown, entries, right in reversed(order):
-        rest = sum((a * solved[k] for k, a in entries.items() if k != unknown), Fraction(0))
-        solved[unknown] = (right - rest) / entries[unknown]
-    return solved
 
 
 def as_floats(point: Sequence[Fraction]) -> Floats:

@@ -1,4 +1,4 @@
-"""Files of programmes: MPS, LP and JSON, told apart by suffix or header."""
+"""Files of programmes: MPS, LP and JSON, recognised by suffix or header."""
 
 from __future__ import annotations
 

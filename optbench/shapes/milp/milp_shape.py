@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 DECISION = "optbench-decision"
 SOURCE, METHOD = "lp_relaxation", "milp_relaxation"
+RATIONAL = re.compile(r"-?\d+(?:/\d+|(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)")
 # Digits of a dual, of which there is one per row; none that optbench computes has more.
 MOST_DIGITS = 4000
 
@@ -168,7 +170,7 @@ def certificate_of(duals: Sequence[Fraction]) -> str:
 
 
 def duals_of(certificate: str, num_rows: int) -> tuple[Fraction, ...]:
-    """Read duals from a text that nobody has to trust."""
+    """Read duals from an untrusted text."""
     try:
         data = json.loads(certificate)
         unpack = zlib.decompressobj()
@@ -177,7 +179,7 @@ def duals_of(certificate: str, num_rows: int) -> tuple[Fraction, ...]:
         words = text.decode("ascii").split(",") if text else []
         if data["method"] != METHOD or len(words) != num_rows or len(text) == most:
             raise ValueError(f"{len(words)} duals for {num_rows} rows")
-        return tuple(Fraction(word) for word in words)
+        return tuple(_rational(word) for word in words)
     except (ValueError, KeyError, TypeError, ZeroDivisionError, zlib.error) as error:
         raise OptbenchError(f"the certificate cannot be read ({error})") from None
 
@@ -190,9 +192,17 @@ def plain_number(value: Fraction) -> int | float | str:
 
 
 def number_of(value: Any) -> Fraction:
+    """Return a number of a file: a JSON number, or a text such as ``1/3`` or ``0.1``."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise TypeError(f"{value!r:.40} is not a number")
-    return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+    return _rational(repr(value) if isinstance(value, float) else str(value))
+
+
+def _rational(text: str) -> Fraction:
+    """Read a rational or a decimal; an exponent is bounded, since it is written out in digits."""
+    if len(text) > 2 * MOST_DIGITS or RATIONAL.fullmatch(text) is None:
+        raise ValueError(f"{text[:40]!r} is not a number")
+    return Fraction(text)
 
 
 MILPS = MilpShape()

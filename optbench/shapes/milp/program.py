@@ -61,19 +61,9 @@ class Milp:
     def num_rows(self) -> int:
         return len(self.rows)
 
-    @property
-    def num_entries(self) -> int:
-        return len(self.value)
-
     @cached_property
     def column_numbers(self) -> dict[str, int]:
         return {name: k for k, name in enumerate(self.columns)}
-
-    @property
-    def is_pure_integer(self) -> bool:
-        """Whether every column is whole and bounded on both sides."""
-        bounded = np.isfinite(self.lower) & np.isfinite(self.upper)
-        return bool(np.all(self.integer & bounded))
 
     def entries(self, row: int) -> Iterator[tuple[int, Fraction]]:
         """Yield (column, exact coefficient) of a row."""
@@ -164,10 +154,10 @@ def validate(program: Milp) -> None:
     if program.num_columns == 0:
         raise ModelError("there are no columns")
     _check_finite("objective coefficient of column", program.columns, program.cost)
-    names = [
-        program.rows[k] for k in np.repeat(np.arange(program.num_rows), np.diff(program.row_ptr))
-    ]
-    _check_finite("coefficient in row", names, program.value)
+    largest = np.zeros(program.num_rows)
+    row = np.repeat(np.arange(program.num_rows), np.diff(program.row_ptr))
+    np.maximum.at(largest, row, np.abs(program.value))
+    _check_finite("largest coefficient of row", program.rows, largest)
     if not abs(program.constant) <= LARGEST:
         raise ModelError(f"the objective's constant is {program.constant!r}; it must be finite")
     _check_sides("column", program.columns, program.lower, program.upper)

@@ -18,27 +18,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from optbench.shapes.milp.exact_point import solve_exactly
 from optbench.shapes.milp.program import Milp, exact
+from optbench.shapes.milp.rational_equations import solve_exactly
+from optbench.shapes.milp.relaxation import SolvedRelaxation, relax
 
 # Float duals keep this many decimals below the largest one.
 DIGITS = 12
-
-
-@dataclass(frozen=True)
-class SolvedRelaxation:
-    """What HiGHS says of the relaxation: its status, duals (for a minimisation) and basis."""
-
-    status: str
-    duals: tuple[float, ...]
-    basic_columns: tuple[int, ...]
-    nonbasic_rows: tuple[int, ...]
 
 
 def signed_costs(program: Milp) -> list[Fraction]:
@@ -110,60 +99,15 @@ def _exact_duals(
 ) -> tuple[Fraction, ...] | None:
     """Solve Bᵀ y = c_B over the rows that are tight; the other rows have no dual."""
     cost = signed_costs(program)
-    tight = set(solved.nonbasic_rows)
-    equations: dict[int, dict[int, Fraction]] = {j: {} for j in solved.basic_columns}
-    for i in solved.nonbasic_rows:
+    tight = [i for i, place in enumerate(solved.rows) if place != "basic"]
+    basic = [j for j, place in enumerate(solved.columns) if place == "basic"]
+    equations: dict[int, dict[int, Fraction]] = {j: {} for j in basic}
+    for i in tight:
         for j, a in program.entries(i):
             if j in equations:
                 equations[j][i] = a
     rows = [(entries, cost[j]) for j, entries in equations.items()]
-    found = solve_exactly(rows, sorted(tight), deadline)
+    found = solve_exactly(rows, tight, deadline)
     if found is None:
         return None
     return tuple(found.get(i, Fraction(0)) for i in range(program.num_rows))
-
-
-def relax(program: Milp, time_limit_s: float = math.inf, whole: bool = False) -> SolvedRelaxation:
-    """Solve the linear relaxation as a minimisation."""
-    import highspy
-
-    model = highspy.Highs()
-    model.silent()
-    if time_limit_s != math.inf:
-        model.setOptionValue("time_limit", float(time_limit_s))
-    model.passModel(highs_model(program, whole))
-    model.run()
-    status, basis = model.getModelStatus(), model.getBasis()
-    words = {
-        highspy.HighsModelStatus.kOptimal: "optimal",
-        highspy.HighsModelStatus.kInfeasible: "infeasible",
-        highspy.HighsModelStatus.kUnbounded: "unbounded",
-    }
-    basic = highspy.HighsBasisStatus.kBasic
-    return SolvedRelaxation(
-        words.get(status, "unknown"),
-        tuple(model.getSolution().row_dual),
-        tuple(j for j, state in enumerate(basis.col_status) if state == basic),
-        tuple(i for i, state in enumerate(basis.row_status) if state != basic),
-    )
-
-
-def highs_model(program: Milp, whole: bool) -> Any:
-    """Return the minimisation as HiGHS takes it; with ``whole`` integers stay integers."""
-    import highspy
-
-    lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = program.num_columns, program.num_rows
-    lp.col_cost_ = program.cost if program.sense == "min" else -program.cost
-    lp.col_lower_, lp.col_upper_ = program.lower, program.upper
-    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = program.row_ptr
-    lp.a_matrix_.index_ = program.index
-    lp.a_matrix_.value_ = program.value
-    if whole and program.integer.any():
-        kinds = highspy.HighsVarType
-        lp.integrality_ = [
-            kinds.kInteger if each else kinds.kContinuous for each in program.integer
-        ]
-    return lp

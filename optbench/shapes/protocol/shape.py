@@ -1,13 +1,11 @@
 """What the core needs of a kind of instance and of its decisions, and no more.
 
-A shape has no state; its methods take the instance. What stands above this room (views, bounds,
-pictures) is named by strings such as ``"optbench.bounds.auto:lower_bounds"`` and imported when it
-is asked for: ``capability`` is the only place that resolves them.
+A shape has no state; its methods take the instance. What stands above this room is named by a
+string such as ``"optbench.views.milp:standard_form"`` and resolved when it is needed.
 """
 
 from __future__ import annotations
 
-import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -163,9 +161,3 @@ class Shape(ABC):
     def more_metrics(self, instance: Any, metrics: Mapping[str, float]) -> dict[str, float]:
         """Return metrics that need bounds, such as floors of arriving work."""
         return {}
-
-
-def capability(reference: str) -> Any:
-    """Return the object that ``"package.module:name"`` names."""
-    module, _, name = reference.partition(":")
-    return getattr(importlib.import_module(module), name)

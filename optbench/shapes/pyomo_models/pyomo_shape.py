@@ -29,11 +29,12 @@ from optbench.errors import ContradictionError, FileFormatError, ModelError
 from optbench.model.checks import Violation
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict
+from optbench.rendering import resolve
 from optbench.shapes.milp.exact_point import Point, broken
 from optbench.shapes.milp.milp_shape import MILPS
 from optbench.shapes.milp.program import Milp, exact, milp
 from optbench.shapes.protocol.plain_data import from_plain, to_plain
-from optbench.shapes.protocol.shape import Accepted, Sense, Shape, capability
+from optbench.shapes.protocol.shape import Accepted, Sense, Shape
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 STANDARD_FORM = "optbench.views.milp:standard_form"
@@ -198,7 +199,7 @@ class PyomoShape(Shape):
         from pyomo.common.errors import InfeasibleConstraintException
 
         try:
-            form = capability(STANDARD_FORM)(model)
+            form = resolve(STANDARD_FORM)(model)
         except InfeasibleConstraintException:  # a row without variables that cannot hold
             return PyomoFormulation(self, instance.data, model, [], self._infeasible(instance))
         by_name = {each.name: each for each in model.component_data_objects(_variable_type())}

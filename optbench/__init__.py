@@ -6,6 +6,7 @@ Names are imported when they are first used, so that ``import optbench`` costs n
 from __future__ import annotations
 
 from importlib import import_module
+from sys import modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'optbench' has no attribute {name!r}")
+        raise AttributeError(
+            f"module 'optbench' has no attribute {name!r}", name=name, obj=modules[__name__]
+        )
     value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value

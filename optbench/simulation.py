@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from optbench.api import load_compiled_code, load_target, peak_memory_mb
+from optbench.arguments import known_keywords
 from optbench.bounds.auto import lower_bounds
 from optbench.compiling.kernel_table import prepare
-from optbench.errors import ParameterError, UnsupportedError
+from optbench.errors import ParameterError, PluginCrashError, UnsupportedError
 from optbench.model.instance import Floats, Instance
 from optbench.model.measures import Value
 from optbench.model.result import Bound
@@ -25,6 +26,8 @@ from optbench.model.task_progress import progress
 from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import outcome_of
+from optbench.plugins.author_errors import author_code, refuse_incomplete, refuse_result
+from optbench.plugins.budget import check_limit, check_whole
 from optbench.plugins.discovery import load_problem, load_solver, problem_named_by
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
@@ -104,6 +107,7 @@ class Simulation(ShortRepr, kind="simulation"):
     compile_s: float = 0.0
 
 
+@known_keywords("ob.simulate")
 def simulate(
     target: Target,
     policy: str | Policy | Callable[[Moment], Decision] = "fcfs",
@@ -124,10 +128,9 @@ def simulate(
     ``horizon_s`` the run ends when all tasks have ended, and for an open instance at its horizon,
     which ``horizon_s`` replaces.
     """
-    if seed < 0 or threads < 1:
-        raise ParameterError(
-            f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1"
-        )
+    check_whole("seed", seed, 0)
+    check_whole("threads", threads, 1)
+    check_limit("horizon_s", horizon_s, "a number of seconds, such as 3600")
     instance = load_target(target, seed)
     if horizon_s is not None and instance.is_open:
         instance, horizon_s = watched_until(instance, horizon_s), None
@@ -136,7 +139,10 @@ def simulate(
     until = math.inf if horizon_s is None else _in_ticks(instance, horizon_s)
     compile_s = load_compiled_code(player, instance, bound) + prepare({"end_of_run"})
     began = time.perf_counter()
-    trace = player.play(instance, np.random.default_rng(seed), faults, until)
+    with author_code(getattr(player, "author", None) or player, player.deciding, PluginCrashError):
+        trace = player.play(instance, np.random.default_rng(seed), faults, until)
+    if not isinstance(trace, Trace):
+        raise refuse_result(player, "play", trace, "return the trace of run_rule(instance, ...)")
     wall_s = time.perf_counter() - began
     if not isinstance(trace, TimedTrace):
         end_run(addresses(trace.plant), addresses(trace.state), until)
@@ -191,7 +197,13 @@ def policy_of(
             "not with an object or a function"
         )
     if isinstance(policy, Policy):
+        refuse_incomplete(type(policy))
         return type(policy).__name__, policy
+    if isinstance(policy, type) or not callable(policy):
+        remedy = (
+            "a policy's name, an object of a subclass of ob.PythonPolicy, or a function of a moment"
+        )
+        raise ParameterError(f"the policy is {policy!r}; it must be {remedy}")
     return getattr(policy, "__name__", type(policy).__name__), DecideFunction(policy)
 
 

@@ -94,6 +94,8 @@ def test_a_worker_that_is_spawned_sees_the_workspace(tmp_path: Path) -> None:
         "class Mine(ob.Solver):\n"
         "    '''Nothing at all.'''\n"
         "    k: int = 3\n"
+        "    def solve(self, instance, run):\n"
+        "        return None\n"
     )
     script = tmp_path / "script.py"
     script.write_text(

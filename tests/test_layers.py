@@ -37,13 +37,13 @@ LAYERS = (
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),
-    ("optbench.data", "optbench.typed_values", "optbench.rendering"),
+    ("optbench.data", "optbench.typed_values", "optbench.rendering", "optbench.arguments"),
     ("optbench.errors", "optbench.files", "optbench.units"),
 )
 NUMPY_ONLY = (
     *("optbench.model", "optbench.power", "optbench.workspace"),
     *("optbench.errors", "optbench.files", "optbench.typed_values", "optbench.units"),
-    "optbench.rendering",
+    *("optbench.rendering", "optbench.arguments"),
 )
 
 

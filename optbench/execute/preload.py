@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from optbench.compiling.kernel_table import BOUNDING, POLICIES, kernels_used_by, prepare
-from optbench.plugins.discovery import Kind, PluginError, files_by_name, kernels_of
+from optbench.errors import PluginError
+from optbench.plugins.discovery import Kind, files_by_name, kernels_of
 from optbench.sandbox.trial_import import is_part_of_optbench
 from optbench.workspace import FOLDERS
 

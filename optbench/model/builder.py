@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from optbench.arguments import known_keywords_of_methods
 from optbench.errors import ModelError, nearest
 from optbench.model import assemble
 from optbench.model.declarations import (
@@ -22,6 +23,7 @@ from optbench.model.declarations import (
     PoolData,
     TariffData,
     Task,
+    count_of,
     kind_key,
     tariff_series,
 )
@@ -31,6 +33,7 @@ from optbench.power.profiles import Profile, profile, warn_of_overdraw
 from optbench.rendering import RenderedInstance
 
 
+@known_keywords_of_methods("m", ModelError)
 class Model(RenderedInstance, kind="model"):
     """A scheduling problem under declaration.
 
@@ -104,7 +107,7 @@ class Model(RenderedInstance, kind="model"):
         Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
         """
         shape = _profile(profile)
-        count = _count(count, f"pool {name!r}: count")
+        count = count_of(count, f"pool {name!r}: count")
         if shape is None and clocks is not None:
             raise ModelError(
                 f"pool {name!r}: clocks need a profile; without one, give each task explicit modes"
@@ -187,7 +190,7 @@ class Model(RenderedInstance, kind="model"):
         power = power_w if power_w is not None else energy_j / time_s if time_s > 0 else 0.0
         return Mode(
             tuple(
-                (p.idx, _count(n, f"mode on pool {p.name!r}: devices")) for p, n in needs.items()
+                (p.idx, count_of(n, f"mode on pool {p.name!r}: devices")) for p, n in needs.items()
             ),
             float(time_s),
             float(energy_j),
@@ -382,14 +385,6 @@ class Model(RenderedInstance, kind="model"):
     def build(self) -> Instance:
         """Make the validated instance; a ModelError names what is invalid."""
         return assemble.instance_of(self)
-
-
-def _count(value: Any, what: str) -> int:
-    """A positive whole number, of any integer type."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < 1:
-        raise ModelError(f"{what} is {value!r}; it must be a positive integer")
-    return int(value)
 
 
 def _profile(given: str | Path | Profile | None) -> Profile | None:

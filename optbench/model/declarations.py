@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +135,14 @@ def kind_key(
     counts = tuple(sorted({gpus} if isinstance(gpus, int) else set(gpus)))
     where = None if pools is None else tuple(sorted({pool.idx for pool in pools}))
     return FamilyKey(str(kind), counts, where, size_gflop)
+
+
+def count_of(value: Any, what: str) -> int:
+    """A positive whole number, of any integer type."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise ModelError(f"{what} is {value!r}; it must be a positive integer")
+    return int(value)
 
 
 Series = tuple[float, ...]

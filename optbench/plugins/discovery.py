@@ -18,8 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, get_origin
 
-from optbench.errors import OptbenchError, ParameterError, UnknownNameError
+from optbench.errors import OptbenchError, ParameterError, PluginError, UnknownNameError
 from optbench.plugins import specs
+from optbench.plugins.author_errors import incomplete
 from optbench.plugins.params import PARAMS, with_file
 from optbench.plugins.protocol import Problem, Solver
 from optbench.workspace import FOLDERS
@@ -27,10 +28,6 @@ from optbench.workspace import FOLDERS
 Kind = Literal["problem", "solver", "study"]
 KINDS: tuple[Kind, ...] = ("problem", "solver", "study")
 _BASES: dict[str, type] = {"problem": Problem, "solver": Solver}
-
-
-class PluginError(OptbenchError):
-    """A plug-in exists but cannot be used; the message names its file and line."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +215,9 @@ def _only_class(module: ModuleType, kind: Kind, path: Path) -> type:
             f"{unavailable} must define exactly one public subclass of optbench.{base.__name__}, "
             f"found {found}; prefix helpers with an underscore"
         )
+    missing = incomplete(public[0])
+    if missing:
+        raise PluginError(f"{kind} {own.rpartition('.')[2]!r} is unavailable: {missing}")
     stray = _stray_annotations(public[0])
     if stray:
         line = inspect.getsourcelines(public[0])[1]

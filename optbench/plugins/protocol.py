@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import threading
 import time
 from bisect import insort
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import ContradictionError, UnsupportedError, nearest
+from optbench.errors import ContradictionError, PluginError, UnsupportedError, nearest
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
@@ -19,6 +20,7 @@ from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
+from optbench.plugins.author_errors import author_code, calling_line, defined_at, shown
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import
@@ -31,6 +33,9 @@ class Problem:
     """A family of instances. Subclasses are dataclasses whose fields are the parameters.
 
     The defaults of the fields must give a sensible instance."""
+
+    # Methods of which a subclass defines at least one; messages name the first.
+    to_define: ClassVar[tuple[str, ...]] = ("instance",)
 
     def instance(self, seed: int = 0) -> Instance:
         """Make the instance of a seed; the same seed gives the same instance."""
@@ -46,6 +51,7 @@ class Solver:
 
     ``supports`` names entries of FEATURES."""
 
+    to_define: ClassVar[tuple[str, ...]] = ("solve",)
     supports: ClassVar[frozenset[str] | set[str]] = frozenset()
     # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break.
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset()
@@ -107,6 +113,7 @@ class Run:
         self.termination: Termination = "finished"
         self.contradiction: ContradictionError | None = None
         self.crash: Exception | None = None
+        self.crash_words: str | None = None
         self.message: str | None = None
         self.info: dict[str, Any] = {}
 
@@ -165,6 +172,12 @@ class Run:
         A schedule that is infeasible by rounding alone is repaired first (``model.repair``); the
         repaired schedule is verified and kept.
         """
+        if not isinstance(schedule, Schedule):
+            raise PluginError(
+                f"{calling_line()}: run.report() was given {shown(schedule)}; it takes an "
+                "ob.Schedule, such as "
+                "ob.Schedule.of(instance, mode, start)"
+            )
         with self._lock:
             began = time.perf_counter()
             now = began - self._began - self._paused
@@ -191,6 +204,11 @@ class Run:
         and ``report_certificate`` only.
         """
         del proof
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            raise PluginError(
+                f"{calling_line()}: run.report_bound() was given {value!r}; it takes a number, and "
+                "the name of its source"
+            )
         self._keep(Bound(value, source, "solver"))
 
     def report_certificate(self, certificate: str) -> Bound:
@@ -309,13 +327,14 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
     unknown = set(solver.supports) - set(FEATURES)
     if unknown:
         first = sorted(unknown)[0]
+        place = defined_at(type(solver))
         if unknown <= {"ticks", "seconds"}:
             raise UnsupportedError(
-                f"solver {name!r} declares support for {first!r}: time is always whole ticks; "
-                "leave it out"
+                f"{place}: solver {name!r} declares support for {first!r}: time is always whole "
+                "ticks; leave it out"
             )
         raise UnsupportedError(
-            f"solver {name!r} declares support for {first!r}, which is not a feature; "
+            f"{place}: solver {name!r} declares support for {first!r}, which is not a feature; "
             f"{nearest(first, FEATURES)}"
         )
     missing = sorted(instance.features - set(solver.supports))
@@ -325,6 +344,7 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
             f"solver {name!r} cannot run {instance.name!r} ({needs}). `optbench list` shows "
             "which solvers support what."
         )
-    reason = solver.refuse(instance)
+    with author_code(solver, "refuse"):
+        reason = solver.refuse(instance)
     if reason:
         raise UnsupportedError(f"solver {name!r} cannot run {instance.name!r}: {reason}")

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import OptbenchError
-from optbench.plugins.discovery import Kind, PluginError, files_by_name, load_class
+from optbench.errors import OptbenchError, PluginError
+from optbench.plugins.discovery import Kind, files_by_name, load_class
 from optbench.plugins.specs import name_of
 from optbench.sandbox.process_tree import exit_words
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl

@@ -82,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
 def instance_with(args: argparse.Namespace) -> Instance:
     """The instance of the target, with the given arrivals and horizon if it is a problem."""
     from optbench.plugins import discovery, specs
+    from optbench.plugins.read_target import instance_made_by
     from optbench.simulation import names_problem
     from optbench.study.grids import spec_text
 
@@ -108,10 +109,9 @@ def instance_with(args: argparse.Namespace) -> Instance:
     if not more:
         return instance_of(args.target, None, args.seed)
     made = discovery.load_problem(args.target, more)
-    found = made.imported(args.seed)
-    instance = (
-        made.instance(args.seed) if found is None else with_remarks(found.instance, found.report)
-    )
+    instance, report = instance_made_by(made, args.seed)
+    if report is not None:
+        with_remarks(instance, report)
     return replace(instance, problem=spec_text(name, {**given, **more}))
 
 

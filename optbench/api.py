@@ -34,6 +34,7 @@ from optbench.plugins.author_errors import crash_words, located, refuse_result
 from optbench.plugins.budget import Budget, check_limit
 from optbench.plugins.discovery import names
 from optbench.plugins.given_solver import solver_given
+from optbench.plugins.overtime import solve_in_time
 from optbench.plugins.protocol import Problem, Run, Solver, check_supported
 from optbench.plugins.read_target import read_target
 from optbench.units import BYTES_PER_MB, KB_PER_MB
@@ -237,7 +238,7 @@ class _Solving:
             take_banked(self.bank, run)
         try:
             with located(self.method):
-                schedule = self.method.solve(instance, run)
+                schedule = solve_in_time(self.method, instance, run)
         except KeyboardInterrupt:
             self.stop.set()
         except OptbenchError:

@@ -5,6 +5,7 @@ agent.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from optbench.api import load_compiled_code, load_target, peak_memory_mb
 from optbench.arguments import known_keywords
 from optbench.bounds.auto import lower_bounds
 from optbench.compiling.kernel_table import prepare
-from optbench.errors import ParameterError, PluginCrashError, UnsupportedError
+from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.instance import Floats, Instance
 from optbench.model.measures import Value
 from optbench.model.result import Bound
@@ -26,16 +27,15 @@ from optbench.model.task_progress import progress
 from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import outcome_of
-from optbench.plugins.author_errors import author_code, refuse_incomplete, refuse_result
+from optbench.plugins.author_errors import refuse_incomplete
 from optbench.plugins.budget import check_limit, check_whole
 from optbench.plugins.discovery import load_problem, load_solver, problem_named_by
+from optbench.plugins.play_in_time import HowEnded, play_in_time
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
 from optbench.rendering import ShortRepr
-from optbench.sim.kernel.moments import end_run
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import (
     BUSY_J,
     DONE,
@@ -53,7 +53,7 @@ from optbench.sim.rules import Trace
 from optbench.sim.sites.site_report import site_report
 
 Target = str | Path | Instance | Problem
-End = Literal["complete", "horizon", "dead_end"]
+End = Literal["complete", "horizon", "dead_end", "stopped"]
 # What only a simulation with arrivals at sites has (``SiteReport``).
 OF_SITES = ("queue_end_by_site", "queue_by_day", "routing")
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
@@ -63,10 +63,10 @@ PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 class Simulation(ShortRepr, kind="simulation"):
     """The result of a simulation.
 
-    ``end`` says why it ended: everything is done, the horizon is reached, or no remaining task can
-    start. ``objective`` is computed by the verifier, for a complete feasible schedule only. The
-    energy of a run that was cut off counts up to the horizon. ``lost_j`` is the energy, above idle
-    power, of work that faults destroyed; it is part of no metric.
+    ``end`` says why it ended: everything is done, the horizon is reached, no remaining task can
+    start, or it was stopped. ``objective`` is computed by the verifier, for a complete feasible
+    schedule only. The energy of a run that was cut off counts up to the horizon. ``lost_j`` is the
+    energy, above idle power, of work that faults destroyed; it is part of no metric.
     """
 
     instance: str
@@ -105,6 +105,7 @@ class Simulation(ShortRepr, kind="simulation"):
     decision_ms: dict[str, float] | None
     schedule: Schedule
     compile_s: float = 0.0
+    termination: HowEnded = "finished"
 
 
 @known_keywords("ob.simulate")
@@ -119,6 +120,8 @@ def simulate(
     bound: bool = True,
     bound_time_limit_s: float = 10.0,
     params: Mapping[str, Any] | None = None,
+    time_limit_s: float | None = None,
+    stop: threading.Event | None = None,
 ) -> Simulation:
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
@@ -126,8 +129,11 @@ def simulate(
     None. ``params`` are the parameters of a policy given by name. ``wall_s`` is the time of the
     simulation alone; kernels are loaded, or compiled in ``compile_s`` seconds, before it. Without
     ``horizon_s`` the run ends when all tasks have ended, and for an open instance at its horizon,
-    which ``horizon_s`` replaces.
+    which ``horizon_s`` replaces. A policy that has not ended after ``time_limit_s`` seconds, or
+    when ``stop`` is set, is stopped: ``termination`` says so, and what a policy in Python has
+    decided is reported.
     """
+    check_limit("time_limit_s", time_limit_s, "a number of seconds, such as 60")
     check_whole("seed", seed, 0)
     check_whole("threads", threads, 1)
     check_limit("horizon_s", horizon_s, "a number of seconds, such as 3600")
@@ -139,17 +145,13 @@ def simulate(
     until = math.inf if horizon_s is None else _in_ticks(instance, horizon_s)
     compile_s = load_compiled_code(player, instance, bound) + prepare({"end_of_run"})
     began = time.perf_counter()
-    with author_code(getattr(player, "author", None) or player, player.deciding, PluginCrashError):
-        trace = player.play(instance, np.random.default_rng(seed), faults, until)
-    if not isinstance(trace, Trace):
-        raise refuse_result(player, "play", trace, "return the trace of run_rule(instance, ...)")
+    trace, how = play_in_time(player, instance, seed, faults, until, time_limit_s, stop)
     wall_s = time.perf_counter() - began
-    if not isinstance(trace, TimedTrace):
-        end_run(addresses(trace.plant), addresses(trace.state), until)
     done = _report(
         instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0
     )
-    return replace(done, compile_s=round(compile_s, 3))
+    end: End = done.end if how == "finished" else "stopped"
+    return replace(done, compile_s=round(compile_s, 3), end=end, termination=how)
 
 
 def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:

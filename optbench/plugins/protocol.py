@@ -21,6 +21,7 @@ from optbench.model.result import Bound, Infeasibility, Proof, Termination, Traj
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.plugins.author_errors import author_code, calling_line, defined_at, shown
+from optbench.plugins.overtime import PluginStop
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import
@@ -116,6 +117,7 @@ class Run:
         self.crash_words: str | None = None
         self.message: str | None = None
         self.info: dict[str, Any] = {}
+        self._expelled: threading.Thread | None = None
 
     @property
     def rng(self) -> np.random.Generator:
@@ -178,6 +180,7 @@ class Run:
                 "ob.Schedule, such as "
                 "ob.Schedule.of(instance, mode, start)"
             )
+        self._refuse_expelled()
         with self._lock:
             began = time.perf_counter()
             now = began - self._began - self._paused
@@ -256,6 +259,7 @@ class Run:
         return found
 
     def _keep(self, bound: Bound) -> None:
+        self._refuse_expelled()
         if not np.isfinite(bound.value):
             return
         # No metric of a feasible schedule is negative, and weights are positive.
@@ -303,6 +307,19 @@ class Run:
     def report_message(self, message: str) -> None:
         """Report a message for a run that ends without a schedule; it should name a next step."""
         self.message = message
+
+    @property
+    def reporting(self) -> threading.RLock:
+        """The lock that is held while an incumbent or a bound is taken."""
+        return self._lock
+
+    def expel(self, thread: threading.Thread) -> None:
+        """Take no more reports of a thread whose plug-in had to be stopped."""
+        self._expelled = thread
+
+    def _refuse_expelled(self) -> None:
+        if self._expelled is not None and threading.current_thread() is self._expelled:
+            raise PluginStop
 
     def _check(self) -> None:
         if self.objective is not None and self.bounds:

@@ -60,18 +60,27 @@ def configure(parser: Parser) -> None:
     end = "end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)"
     parser.option("--horizon TIME", end, seconds)
     add_seed(parser, "of the generated instance and of the policy (default 0)")
+    limit = "stop the policy after this time: 10s, 2m (default: none)"
+    parser.option("--time-limit TIME", limit, seconds)
     parser.option("--threads N", "default 1", number(int, 1), 1)
 
 
 def run(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
+    from optbench.plugins.author_errors import is_built_in
+    from optbench.plugins.discovery import load_class
+    from optbench.plugins.specs import name_of
     from optbench.simulation import simulate
 
     instance = instance_with(args)
     settings = {"seed": args.seed, "threads": args.threads, "horizon_s": args.horizon}
+    settings["time_limit_s"] = args.time_limit
     work = partial(simulate, instance, args.policy, params=settings_of(args.param), **settings)
-    done = replace(interruptible(work, keeps=False), compile_s=round(compiled_s(), 3))
+    # A built-in policy runs in compiled code, of which nothing can be kept.
+    keeps = not is_built_in(load_class("solver", name_of(args.policy)))
+    patience = "optbench: stopping (press Ctrl-C again to leave at once)\n"
+    done = replace(interruptible(work, keeps, patience), compile_s=round(compiled_s(), 3))
     if args.json:
         emit_json(document(done))
     else:
@@ -122,26 +131,30 @@ def document(done: Simulation) -> dict[str, Any]:
     values = {
         field.name: getattr(done, field.name)
         for field in fields(done)
-        if field.name not in ("schedule", "bounds")
+        if field.name not in ("schedule", "bounds", "termination")
     }
     return {
         **values,
         "bounds": [asdict(bound) for bound in done.bounds],
         **dict.fromkeys(ELSEWHERE),
+        "termination": done.termination,
     }
 
 
 def exit_code(done: Simulation) -> int:
     """The exit code of a simulation."""
+    if done.termination == "interrupted":
+        return exits.INTERRUPTED
     if not done.verified:
         return exits.NOT_VERIFIED
-    return exits.NO_SOLUTION if done.end == "dead_end" else exits.DONE
+    return exits.NO_SOLUTION if done.end in ("dead_end", "stopped") else exits.DONE
 
 
 ENDS = {
     "complete": "everything done",
     "horizon": "stopped at the horizon",
     "dead_end": "no remaining task can ever start",
+    "stopped": "the policy was stopped",
 }
 
 

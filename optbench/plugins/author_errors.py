@@ -34,9 +34,12 @@ def is_built_in(plugin: Any) -> bool:
     """Whether the plug-in's class belongs to optbench itself: to its package or its checkout."""
     cls = plugin if isinstance(plugin, type) else type(plugin)
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
-    if file is None:
-        return False
-    path, root = Path(file).resolve(), checkout()
+    return file is not None and is_built_in_file(Path(file))
+
+
+def is_built_in_file(path: Path) -> bool:
+    """Whether a file belongs to the package of optbench or to the plug-ins of its checkout."""
+    path, root = path.resolve(), checkout()
     folders = [] if root is None else [root / folder for folder in FOLDERS.values()]
     return any(path.is_relative_to(folder) for folder in (PACKAGE, *folders))
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ from optbench.plugins.play_in_time import HowEnded, play_in_time
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
+from optbench.plugins.read_target import instance_made_by
 from optbench.rendering import ShortRepr
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.state import (
@@ -162,12 +164,18 @@ def environment(target: Target, num_envs: int | None = None, **options: Any) -> 
     """
     from optbench.views.env import FleetEnv, SchedulingEnv
 
-    source = problem_or_instance(target)
+    found = problem_or_instance(target)
+    source = partial(_made_by, found) if isinstance(found, Problem) else found
     return (
         SchedulingEnv(source, **options)
         if num_envs is None
         else FleetEnv(source, num_envs, **options)
     )
+
+
+def _made_by(problem: Problem, seed: int) -> Instance:
+    """The instance of a problem; mistakes in it are answered as everywhere."""
+    return instance_made_by(problem, seed)[0]
 
 
 def problem_or_instance(target: Target) -> Instance | Problem:
@@ -256,7 +264,8 @@ def _report(
     # A partial schedule has no objective.
     outcome = outcome_of(instance, verdict if complete else None, bounds, floors=bound_time_s > 0)
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
-    now = float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])
+    at_horizon = instance.is_open and complete
+    now = float(instance.horizon or 0.0) if at_horizon else float(state.total[NOW])
     logged = verdict.metrics if complete else {}
     return Simulation(
         **_run_of(instance, name, seed, threads),
@@ -318,9 +327,9 @@ def _decision_ms(decision_s: Floats | None) -> dict[str, float] | None:
 def _counts(instance: Instance, trace: Trace, verdict: Verdict) -> tuple[int, int, int]:
     """Numbers of tasks that have arrived, are completed, and are running.
 
-    For an open instance they are those of the verifier at the horizon."""
+    For an open instance they are those of the verifier at the horizon, unless it was stopped."""
     state, metrics = trace.state, verdict.metrics
-    if instance.is_open and metrics:
+    if instance.is_open and metrics and trace.schedule is not None:
         return int(metrics["arrivals"]), int(metrics["completed"]), int(metrics["in_progress"])
     here = np.asarray(instance.tasks.release, dtype=float) <= state.total[NOW]
     arrivals = int(state.tally[RELEASED]) if instance.stream is None else int(here.sum())

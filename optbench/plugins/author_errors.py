@@ -225,4 +225,6 @@ def shown(value: Any) -> str:
 def _is_core(filename: str) -> bool:
     path = Path(filename)
     carried = any(path.is_relative_to(folder) for folder in CARRIED)
-    return not carried and (path.is_relative_to(PACKAGE) or filename.startswith("<"))
+    return not carried and (
+        path.is_relative_to(PACKAGE) or filename.startswith(("<frozen", "<string>"))
+    )

@@ -100,6 +100,7 @@ class Watched(Generic[T]):
         self._ended = threading.Event()
         self._leaving = threading.Lock()
         self._has_left = False
+        self._over_since: float | None = None
         self._value: T | None = None
         self._error: BaseException | None = None
         context = contextvars.copy_context()
@@ -110,38 +111,36 @@ class Watched(Generic[T]):
     def wait(self) -> Returned[T] | None:
         """The result, or None if the work had to be stopped; its exceptions are raised here."""
         self.thread.start()
-        over_since: float | None = None
-        while not self._has_ended():
-            now = time.monotonic()
-            over_since = None if self.has_time() else over_since or now
-            if over_since is None or now - over_since <= GRACE_S:
-                continue
-            if self.whole.acquire(blocking=False):
-                try:
+        while not self._ended.is_set():
+            try:
+                if not self._ended.wait(LOOK_S) and self._is_left_alone():
+                    return None
+            except KeyboardInterrupt:
+                if self.stop.is_set():  # the second Ctrl-C
                     self._raise_in_thread()
-                    if now - over_since > ABANDON_S:
-                        return None
-                finally:
-                    self.whole.release()
+                    raise
+                self.stop.set()
+            except PluginStop:  # this work is itself part of work that has to stop
+                self._raise_in_thread()
+                raise
         if isinstance(self._error, PluginStop):
             return None
         if self._error is not None:
             raise self._error
         return Returned(self._value)  # type: ignore[arg-type]
 
-    def _has_ended(self) -> bool:
-        """Whether the work ends within LOOK_S; a first Ctrl-C sets ``stop``, a second is raised."""
-        try:
-            return self._ended.wait(LOOK_S)
-        except KeyboardInterrupt:
-            if self.stop.is_set():
-                self._raise_in_thread()
-                raise
-            self.stop.set()
+    def _is_left_alone(self) -> bool:
+        """Stop the work where its time is over; whether it could not be stopped for too long."""
+        now = time.monotonic()
+        self._over_since = None if self.has_time() else self._over_since or now
+        late_s = 0.0 if self._over_since is None else now - self._over_since
+        if late_s <= GRACE_S or not self.whole.acquire(blocking=False):
             return False
-        except PluginStop:  # this work is itself part of work that has to stop
+        try:
             self._raise_in_thread()
-            raise
+        finally:
+            self.whole.release()
+        return late_s > ABANDON_S
 
     def _run(self, context: contextvars.Context) -> None:
         try:

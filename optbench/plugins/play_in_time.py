@@ -19,7 +19,7 @@ from optbench.plugins.policy import Policy
 from optbench.sim.kernel.moments import end_run
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.state import new_state, schedule_of
+from optbench.sim.kernel.state import new_state
 from optbench.sim.moments import TimedTrace, runs_with_decisions
 from optbench.sim.rules import Trace
 
@@ -77,4 +77,5 @@ def _watched(
         plant = plant_of(instance, faults)
         return TimedTrace(plant, new_state(plant), None, np.zeros(0)), how
     plant, state, spent = runs[-1]
-    return TimedTrace(plant, state, schedule_of(instance, plant, state), np.asarray(spent)), how
+    # Without a schedule: an open instance would count as observed up to its horizon.
+    return TimedTrace(plant, state, None, np.asarray(spent)), how

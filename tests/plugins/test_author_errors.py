@@ -232,8 +232,9 @@ class Nothing(ob.Problem):
 def test_objects_are_held_to_the_same() -> None:
     with pytest.raises(PluginError, match=r"test_author_errors.py:\d+: Slow has no method 'solve'"):
         ob.solve(one_task(), Slow())
-    with pytest.raises(PluginError, match=r"test_author_errors.py:\d+: instance\(\) returned noth"):
-        ob.solve(Nothing())
+    for use in (ob.solve, ob.simulate, ob.environment):
+        with pytest.raises(PluginError, match=r"test_author_errors.py:\d+: instance\(\) returned"):
+            use(Nothing())
 
 
 def test_a_function_without_an_argument() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import subprocess
@@ -112,6 +113,14 @@ def test_a_stop_ends_a_solver_too(way: Callable[[], None]) -> None:
 
 
 @WAYS
+def test_ctrl_c_in_python_keeps_the_incumbent(way: Callable[[], None]) -> None:
+    """The signal arrives in the main thread, which waits for the one of the solver."""
+    threading.Timer(LIMIT_S, _thread.interrupt_main).start()
+    result = ob.solve(shop(), GoesOn(way), time_limit_s=HOUR_S)
+    assert (result.termination, result.objective) == ("interrupted", 4)
+
+
+@WAYS
 def test_a_policy_is_stopped_in_solve(way: Callable[[], None]) -> None:
     result = ob.solve(shop(), Waits(way), time_limit_s=LIMIT_S)
     assert (result.status, result.termination) == ("unknown", "time_limit")
@@ -128,6 +137,15 @@ def test_a_policy_is_stopped_in_simulate_and_its_decisions_are_kept(
     assert (done.end, done.termination) == ("stopped", "time_limit")
     assert done.completed + done.in_progress == 2 and done.arrivals == 4
     assert done.verified and done.objective is None and done.decisions == 2
+
+
+def test_a_stopped_simulation_of_arrivals_ends_where_it_is() -> None:
+    """Nothing counts up to the horizon: neither time nor energy nor the objective."""
+    whole = ob.simulate("geo_dc:days=0.002", "greedy", bound=False)
+    done = ob.simulate("geo_dc:days=0.002", Waits(sleeping), time_limit_s=LIMIT_S, bound=False)
+    assert (done.end, done.termination, done.objective) == ("stopped", "time_limit", None)
+    assert 0 < done.now_s < whole.now_s and done.energy_j < whole.energy_j
+    assert done.completed + done.in_progress == 2 < done.arrivals < whole.arrivals
 
 
 def test_a_stop_ends_a_simulation() -> None:

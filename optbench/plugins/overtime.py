@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from optbench.plugins.author_errors import is_built_in
+from optbench.plugins.author_errors import is_built_in, label
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
@@ -79,9 +79,11 @@ def solve_in_time(method: Solver, instance: Instance, run: Run) -> Any:
     interrupted = run.stop_requested.is_set()
     run.report_termination("interrupted" if interrupted else "time_limit")
     when = "the interruption" if interrupted else f"its time limit of {run.time_limit_s:g} s"
+    remedy = "look at run.time_left() in its loop, and report each schedule when it is found"
+    if hasattr(method, "play"):
+        remedy = "give it more time, or use `optbench simulate`, which shows what it has decided"
     run.report_message(
-        f"the solver went on after {when}, was stopped, and had reported no schedule; look at "
-        "run.time_left() in its loop, and give each schedule to run.report() when it is found"
+        f"{label(method)} went on after {when}, was stopped, and had reported no schedule; {remedy}"
     )
     return None
 

@@ -6,7 +6,6 @@ hold the metrics of the levels before it at their incumbents' values.
 
 from __future__ import annotations
 
-import math
 import resource
 import sys
 import threading
@@ -14,29 +13,30 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
 from optbench.arguments import keywords_of, known_keywords
-from optbench.bounds.auto import METHODS, bound_kernels, lower_bounds
+from optbench.bounds.auto import METHODS
 from optbench.compiling.compile_meter import compiled_s
 from optbench.compiling.kernel_table import prepare
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
 from optbench.model.instance import Instance
-from optbench.model.measures import is_closed
-from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Result, Status, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
-from optbench.model.verify import Verdict, verify
+from optbench.model.verify import Verdict
 from optbench.outcome import Outcome, outcome_of
-from optbench.plugins.author_errors import crash_words, located, refuse_result
+from optbench.plugins.author_errors import crash_words, located, refuse_result, shown
 from optbench.plugins.budget import Budget, check_limit
 from optbench.plugins.discovery import names
 from optbench.plugins.given_solver import solver_given
 from optbench.plugins.overtime import solve_in_time
-from optbench.plugins.protocol import Problem, Run, Solver, check_supported
-from optbench.plugins.read_target import read_target
+from optbench.plugins.protocol import Run, Solver, check_supported
+from optbench.plugins.read_target import Target, read_target
+from optbench.plugins.schedule_shape import shape_of
+from optbench.shapes.protocol.shape import Shape
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -48,14 +48,15 @@ LEAST_BOUNDING_S, MOST_BOUNDING_S, MOST_LARGE_S = 0.5, 10.0, 30.0
 FELT_S = 0.1
 
 
-def load_target(target: str | Path | Instance | Problem, seed: int = 0) -> Instance:
+def load_target(target: Target, seed: int = 0) -> Instance:
     """The instance that a target names: a file of any known format, a public data set
     (``jobshop/ft06``), a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
-    return read_target(target, seed)[0]
+    instance: Instance = read_target(target, seed)[0]
+    return instance
 
 
 def solve(
-    target: str | Path | Instance | Problem,
+    target: Target,
     solver: str | Solver = "cpsat",
     *,
     time_limit_s: float | EllipsisType | None = ...,
@@ -97,7 +98,7 @@ def solve(
 
 @known_keywords("ob.bound")
 def bound(
-    target: str | Path | Instance | Problem,
+    target: Target,
     method: str = "auto",
     *,
     time_limit_s: float = 10.0,
@@ -116,35 +117,19 @@ def bound(
     solvers = names("solver")
     if isinstance(method, str) and method in solvers:
         result = solve(instance, method, time_limit_s=time_limit_s, seed=seed, threads=threads)
-        return sorted(result.bounds, key=lambda b: (b.level, -b.value))
+        sign = 1 if shape_of(instance).sense(instance) == "min" else -1
+        return sorted(result.bounds, key=lambda b: (b.level, -sign * b.value))
     if method not in METHODS:
         raise UnknownNameError("bounding method", str(method), [*METHODS, *solvers])
     out: list[Bound] = []
-    prepare(bound_kernels(instance, method))
-    levels = instance.objective.num_levels
+    shape = shape_of(instance)
+    prepare(shape.kernels(instance, method))
+    levels = shape.num_levels(instance)
     for k in range(levels):
-        level = instance.with_objective(instance.objective.level(k))
-        out += [
-            replace(b, level=k)
-            for b in lower_bounds(level, method=method, time_limit_s=time_limit_s / levels)
-        ]
+        level = shape.alone(instance, k)
+        found = shape.bounds(level, method, time_limit_s / levels, None)
+        out += [replace(b, level=k) for b in found]
     return out
-
-
-def each_level(instance: Instance, k: int) -> Instance:
-    """The instance of each level of the objective, under limits of the levels before."""
-    level = instance.with_objective(instance.objective.level(k))
-    held = [metric for before in instance.objective.levels[:k] for metric, _ in before]
-    return level.with_limits(**dict.fromkeys(held, math.inf)) if held else level
-
-
-def every_level(instance: Instance) -> Instance:
-    """An instance with the features of all levels; those after the first are solved under
-    limits.
-    """
-    if instance.objective.num_levels == 1:
-        return instance
-    return instance.with_limits(**{metric: math.inf for metric, _ in instance.objective.levels[0]})
 
 
 def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> float:
@@ -152,9 +137,9 @@ def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> fl
     objective, compile those that are missing; return the seconds of compiling.
     """
     before = compiled_s()
-    levels = range(instance.objective.num_levels)
-    needed = [solver.kernels(each_level(instance, k)) for k in levels]
-    prepare(frozenset().union(*needed, bound_kernels(instance) if bounding else ()))
+    shape = shape_of(instance)
+    needed = [solver.kernels(level) for level in shape.may_be_levels(instance)]
+    prepare(frozenset().union(*needed, shape.kernels(instance) if bounding else ()))
     solver.warm_up(instance)
     return compiled_s() - before
 
@@ -177,34 +162,35 @@ class _Solving:
     bounding_s: float = 0.0
     compile_s: float = 0.0
 
+    @cached_property
+    def shape(self) -> Shape:
+        return shape_of(self.instance)
+
     def result(self) -> Result:
         if self.warm_start is not None:
-            if not isinstance(self.warm_start, Schedule):
+            if not isinstance(self.warm_start, self.shape.decision_type):
                 raise ParameterError(
-                    f"warm_start is {self.warm_start!r}; it must be an ob.Schedule, such as "
-                    "the schedule of a result"
+                    f"warm_start is {shown(self.warm_start)}; it must be "
+                    f"{self.shape.decision_words}, such as that of a result"
                 )
-            made = verified_or_repaired(self.instance, self.warm_start)
+            made = self.shape.accept(self.instance, self.warm_start)
             if not made.verdict.feasible:
                 raise ParameterError(
                     "the warm start is not feasible: "
                     f"{'; '.join(map(str, made.verdict.violations[:3]))}"
                 )
-            self.warm_start = made.schedule
-        check_supported(self.method, self.name, every_level(self.instance))
+            self.warm_start = made.decision
+        check_supported(self.method, self.name, self.instance)
         self.compile_s = load_compiled_code(self.method, self.instance, self.bounding)
-        level_instance, best = self.instance, self.warm_start
-        for k in range(self.instance.objective.num_levels):
-            level_instance = level_instance.with_objective(self.instance.objective.level(k))
-            run = self._level(level_instance, k, best)
+        best, reached = self.warm_start, list[float]()
+        for k in range(self.shape.num_levels(self.instance)):
+            run = self._level(self.shape.at_level(self.instance, k, reached), k, best)
             self.runs.append(run)
             self.solving_s += run.elapsed_s()
             best = run.best if run.best is not None else best
             if run.best is None or run.verdict is None or run.crash is not None:
                 break
-            level_instance = level_instance.with_limits(
-                **self.instance.objective.held(k, run.verdict.objectives[0])
-            )
+            reached.append(run.verdict.objectives[0])
         return self._assemble(best)
 
     def _run(self, instance: Instance, k: int, start: Schedule | None) -> Run:
@@ -213,7 +199,7 @@ class _Solving:
         share = budget.time_limit_s
         if share is not None:
             left_s = share - self.solving_s - self.bounding_s
-            share = max(0.1, left_s / (self.instance.objective.num_levels - k))
+            share = max(0.1, left_s / (self.shape.num_levels(self.instance) - k))
         return Run(
             instance,
             budget.seed,
@@ -229,7 +215,7 @@ class _Solving:
 
     def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
         run = self._run(instance, k, start)
-        schedule = None
+        schedule: Any = None
         if start is not None:
             run.report(start)
         if self.bank is not None:
@@ -247,8 +233,9 @@ class _Solving:
             # The only place that handles a crashed solver; its incumbents are kept.
             run.termination = "crashed"
             run.crash, run.crash_words = error, crash_words(error, self.method)
-        if schedule is not None and not isinstance(schedule, Schedule):
-            remedy = "return an ob.Schedule, or None if none was found"
+        wanted: Any = self.shape.decision_type
+        if schedule is not None and not isinstance(schedule, wanted):
+            remedy = f"return {self.shape.decision_words}, or None if none was found"
             raise refuse_result(self.method, "solve", schedule, remedy)
         if schedule is not None and schedule is not run.best:
             run.report(schedule)
@@ -275,7 +262,7 @@ class _Solving:
 
     def _assemble(self, schedule: Schedule | None) -> Result:
         runs = self.runs
-        verdict = verify(self.instance, schedule) if schedule is not None else None
+        verdict = self.shape.verdict_of(self.instance, schedule) if schedule is not None else None
         bounds = tuple(b for run in runs for b in run.labelled_bounds())
         outcome = outcome_of(self.instance, verdict, bounds, floors=self.bounding)
         rejected = next((run.rejected[-1] for run in runs if run.rejected), None)
@@ -317,12 +304,12 @@ def _add_bounds(run: Run) -> None:
     """Compute a certified bound, in what is left of the budget, where the solver gave none.
 
     ``wall_s`` counts the solver's time alone."""
-    closed = is_closed(run.instance, run.objective, run.bound)
+    closed = run.shape.is_closed(run.instance, run.objective, run.bound)
     if closed or run.stop_requested.is_set():
         return
     if any(bound.proof != "solver" for bound in run.labelled_bounds()):
         return
-    most = min(MOST_LARGE_S, MOST_BOUNDING_S * max(1.0, run.instance.num_tasks / 1000))
+    most = run.shape.bounding_s(run.instance, MOST_BOUNDING_S, MOST_LARGE_S)
     seconds = max(LEAST_BOUNDING_S, min(run.time_left(), most))
     run.prove_bounds(seconds)
 
@@ -339,7 +326,7 @@ def _status(runs: list[Run], outcome: Outcome) -> Status:
     run = runs[-1]
     if run.crash is not None:
         return "error"
-    if outcome.objectives:
+    if outcome.objectives and not run.proven_unbounded:
         return "optimal" if outcome.is_optimal else "feasible"
     if run.proven_infeasible:
         return "infeasible"

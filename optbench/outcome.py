@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from optbench.model.instance import Instance
-from optbench.model.measures import Value, check_bound, gap, is_closed
+from optbench.model.measures import Value, check_bound, gap
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict
+from optbench.plugins.schedule_shape import shape_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class Outcome:
     the floors of arriving work.
     """
 
-    instance: Instance
+    instance: Any
     objectives: tuple[float, ...]
     lows: tuple[float | None, ...]
     gaps: tuple[float | None, ...]
@@ -51,22 +52,25 @@ class Outcome:
     @cached_property
     def is_optimal(self) -> bool:
         """Whether the bounds prove every level of the objective."""
-        levels = [level_of(self.instance, k, self.objectives) for k in range(len(self.objectives))]
-        rows = zip(levels, self.objectives, self.lows, strict=True) if self.objectives else ()
-        return bool(levels) and all(
-            level is not None and is_closed(level, value, low) for level, value, low in rows
+        shape = shape_of(self.instance)
+        rows = enumerate(zip(self.objectives, self.lows, strict=True)) if self.objectives else ()
+        return bool(self.objectives) and all(
+            shape.is_closed(shape.at_level(self.instance, k, self.objectives), value, low)
+            for k, (value, low) in rows
         )
 
 
 def outcome_of(
-    instance: Instance, verdict: Verdict | None, bounds: Sequence[Bound], *, floors: bool = True
+    instance: Any, verdict: Verdict | None, bounds: Sequence[Bound], *, floors: bool = True
 ) -> Outcome:
     """The outcome of a decision with this verdict; None where there is no decision."""
-    best = best_by_level(bounds, instance.objective.num_levels)
+    shape = shape_of(instance)
+    sense = shape.sense(instance)
+    best = best_by_level(bounds, shape.num_levels(instance), sense)
     objectives = () if verdict is None else verdict.objectives
     for value, bound in zip(objectives, best, strict=bool(objectives)):
         if bound is not None:
-            check_bound(value, bound.value, bound.source, instance.name)
+            check_bound(value, bound.value, bound.source, instance.name, sense)
     lows = tuple(None if bound is None else bound.value for bound in best)
     gaps = (
         tuple(gap(value, low) for value, low in zip(objectives, lows, strict=True))
@@ -74,31 +78,27 @@ def outcome_of(
         else ()
     )
     metrics = {} if verdict is None else verdict.metrics
-    if floors and instance.stream is not None and verdict is not None and verdict.feasible:
-        from optbench.bounds.streams.stream_bound import path_metrics
-
-        metrics = metrics | path_metrics(instance, metrics)
+    if floors and verdict is not None and verdict.feasible:
+        metrics = metrics | shape.more_metrics(instance, metrics)
     return Outcome(instance, objectives, lows, gaps, metrics)
 
 
-def best_by_level(bounds: Sequence[Bound], levels: int) -> tuple[Bound | None, ...]:
-    """The highest bound of each level, the first of equal ones."""
+def best_by_level(
+    bounds: Sequence[Bound], levels: int, sense: str = "min"
+) -> tuple[Bound | None, ...]:
+    """The best bound of each level, the first of equal ones: the highest of lower bounds."""
+    sign = 1 if sense == "min" else -1
     return tuple(
-        max((b for b in bounds if b.level == k), key=lambda b: b.value, default=None)
+        max((b for b in bounds if b.level == k), key=lambda b: sign * b.value, default=None)
         for k in range(levels)
     )
 
 
-def level_of(instance: Instance, k: int, objectives: tuple[float, ...]) -> Instance | None:
+def level_of(instance: Any, k: int, objectives: tuple[float, ...]) -> Any | None:
     """The instance of one level, with the levels before it held at these objectives; None where one
     of them has none.
     """
-    if k > len(objectives):
-        return None
-    out = instance
-    for j in range(k):
-        out = out.with_limits(**instance.objective.held(j, objectives[j]))
-    return out.with_objective(instance.objective.level(k))
+    return None if k > len(objectives) else shape_of(instance).at_level(instance, k, objectives)
 
 
 def value_of(values: Sequence[float | None]) -> Value | None:

@@ -175,7 +175,8 @@ def environment(target: Target, num_envs: int | None = None, **options: Any) -> 
 
 def _made_by(problem: Problem, seed: int) -> Instance:
     """The instance of a problem; mistakes in it are answered as everywhere."""
-    return instance_made_by(problem, seed)[0]
+    made: Instance = instance_made_by(problem, seed)[0]
+    return made
 
 
 def problem_or_instance(target: Target) -> Instance | Problem:

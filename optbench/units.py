@@ -22,11 +22,3 @@ SUM_MARGIN = 1e-9
 TERM_MARGIN = 1e-12
 # Results that differ by this share are equal: the difference is rounding.
 EQUAL = 1e-9
-UNIT_SUFFIXES = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
-
-
-def metric_unit(name: str) -> str:
-    """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time
-    unit.
-    """
-    return UNIT_SUFFIXES.get(name.rpartition("_")[2], "") if "_" in name else ""

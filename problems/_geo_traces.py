@@ -17,7 +17,7 @@ from optbench.data.registry import data_path, data_sets
 from optbench.errors import FileFormatError
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.imported import Findings
+from optbench.model.formats.imported import ImportFindings
 from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.formats.traces import (
     TraceJobs,
@@ -83,7 +83,9 @@ def local_file(file: str) -> Path:
     return data_path(file) if file.partition("/")[0] in data_sets() and not path.exists() else path
 
 
-def read_record(path: Path, record: TraceRecord, findings: Findings) -> tuple[Arrivals, str, int]:
+def read_record(
+    path: Path, record: TraceRecord, findings: ImportFindings
+) -> tuple[Arrivals, str, int]:
     """Arrivals, what kind of file they are from, and how many rows it has."""
     text, where = read_text(path, table=True), shown(path)
     if looks_like_gavel(text):
@@ -107,7 +109,9 @@ def throughputs_beside(path: Path) -> object:
     return parse_json(read_text(beside if beside.is_file() else data_path(f"gavel/{THROUGHPUTS}")))
 
 
-def _of_trace(jobs: TraceJobs, record: TraceRecord, findings: Findings, whose: str) -> Arrivals:
+def _of_trace(
+    jobs: TraceJobs, record: TraceRecord, findings: ImportFindings, whose: str
+) -> Arrivals:
     """Arrivals of a Gavel or Alibaba trace: training jobs, their ingresses drawn at random."""
     n = len(jobs.arrival_s)
     serves = np.array(["training" in site.laws for site in record.network.sites])
@@ -133,7 +137,7 @@ def _of_trace(jobs: TraceJobs, record: TraceRecord, findings: Findings, whose: s
     )
 
 
-def _own(table: TextTable, record: TraceRecord, findings: Findings) -> Arrivals:
+def _own(table: TextTable, record: TraceRecord, findings: ImportFindings) -> Arrivals:
     require_columns(table, ("ingress", "arrival_s"), NEEDED)
     size = (
         "size_units"
@@ -174,7 +178,7 @@ def _own(table: TextTable, record: TraceRecord, findings: Findings) -> Arrivals:
 
 
 def _sent_to(
-    table: TextTable, record: TraceRecord, findings: Findings
+    table: TextTable, record: TraceRecord, findings: ImportFindings
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The index of the site that a row names, among the sites that are kept."""
     if "site" not in table.columns:
@@ -191,7 +195,7 @@ def _sent_to(
     return np.asarray(number[at], dtype=np.int64)
 
 
-def _names(table: TextTable, findings: Findings) -> tuple[str, ...] | None:
+def _names(table: TextTable, findings: ImportFindings) -> tuple[str, ...] | None:
     if "job" not in table.columns:
         return None
     names = tuple(table.columns["job"])
@@ -204,7 +208,7 @@ def _names(table: TextTable, findings: Findings) -> tuple[str, ...] | None:
     return None
 
 
-def _dropped(table: TextTable, which: Bools, why: str, findings: Findings) -> TextTable:
+def _dropped(table: TextTable, which: Bools, why: str, findings: ImportFindings) -> TextTable:
     findings.add_rows("dropped", why, _lines(table, which), int(which.sum()))
     return table.rows(~which) if which.any() else table
 
@@ -213,12 +217,17 @@ def _lines(table: TextTable, which: Bools) -> list[str]:
     return [f"line {line}" for line in table.line[which][:3].tolist()]
 
 
-def _reasons(findings: Findings) -> list[str]:
+def _reasons(findings: ImportFindings) -> list[str]:
     return [str(finding) for finding in findings.report("", {}).dropped]
 
 
 def select_window(
-    work: Arrivals, begin_s: float, pace: float, end_s: float, most: int | None, findings: Findings
+    work: Arrivals,
+    begin_s: float,
+    pace: float,
+    end_s: float,
+    most: int | None,
+    findings: ImportFindings,
 ) -> Arrivals:
     """Arrivals from ``begin_s`` on, ``pace`` times as fast, before ``end_s``, at most ``jobs``."""
     time: Floats = (work.time_s - begin_s) / pace

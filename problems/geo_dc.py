@@ -137,7 +137,7 @@ class GeoDc(Problem):
     def imported(self, seed: int = 0) -> Import | None:
         if self.arrivals is None:
             return None
-        from optbench.model.formats.imported import Findings, Import
+        from optbench.model.formats.imported import Import, ImportFindings
 
         from ._geo_traces import (
             TraceRecord,
@@ -148,7 +148,7 @@ class GeoDc(Problem):
             summary,
         )
 
-        (net, whole), findings = self._networks(), Findings()
+        (net, whole), findings = self._networks(), ImportFindings()
         names = tuple(site.name for site in whole.sites)
         require(
             self.reference in (None, *names),

@@ -6,7 +6,7 @@ import math
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from optbench.bounds.auto import bound_kernels
 from optbench.model.features import FEATURES
@@ -16,6 +16,7 @@ from optbench.model.measures import is_closed as proves
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
 
+from ._cpsat_formulated import solve_formulated
 from ._first_schedules import KERNELS, first_schedules
 
 if TYPE_CHECKING:
@@ -60,14 +61,20 @@ class CpSat(Solver):
         "per_unit",
     }
 
+    shapes: ClassVar[frozenset[str]] = frozenset({"schedule", "formulate"})
     needs: ClassVar[frozenset[str] | set[str]] = KERNELS | {"shop_search", "project_search"}
 
-    def kernels(self, instance: Instance) -> frozenset[str]:
+    def kernels(self, instance: Any) -> frozenset[str]:
+        if not isinstance(instance, Instance):
+            return frozenset()
         from optbench.sim.primal import search_kernels
 
         return (search_kernels(instance) or KERNELS) | bound_kernels(instance)
 
-    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+    def solve(self, instance: Any, run: Run) -> Any:
+        if not isinstance(instance, Instance):
+            solve_formulated(run)
+            return run.best
         from optbench.sim.primal import is_searchable
         from optbench.views.cpsat import build
 

@@ -12,7 +12,6 @@ import numpy as np
 from optbench.errors import OptbenchError, ParameterError, UnsupportedError
 from optbench.model.features import FEATURES
 from optbench.model.instance import Floats, Instance
-from optbench.model.result import Termination
 from optbench.plugins.protocol import Run, Solver
 from optbench.units import SUM_MARGIN
 from optbench.views.milp import (
@@ -26,7 +25,9 @@ from optbench.views.milp import (
 )
 
 from ._first_schedules import KERNELS, first_schedules
+from ._highs_formulated import solve_formulated
 from ._highs_scaling import Matrix, Scaled, column_units, pass_model
+from ._highs_statuses import SOLVED, STOPPED, WRONG_PRESOLVE
 
 # Share of the time for a first schedule.
 FIRST_SHARE = 0.1
@@ -36,10 +37,6 @@ ROUTES = ("array", "pyomo")
 # rounding, and its bound then exceeds the optimum.
 ABS_GAP = 1e-3
 FEASIBILITY = 1e-7
-# Versions of HiGHS whose MIP presolve reports a suboptimal solution as optimal: singleton columns
-# are stuffed against row activities that were computed for other columns (HiGHS issues 2957, 3043,
-# 3073, 3094; not in 1.13.1, corrected in 1.15).
-WRONG_PRESOLVE = ("1.14.0",)
 # With more coefficients than this HiGHS 1.14.0 runs without its heuristic "feasibility jump", which
 # takes a second per million of them and ignores the clock: 10 s for 11.2 million, at a limit of 4
 # s.
@@ -47,18 +44,6 @@ MOST_JUMP_NONZEROS = 1_000_000
 # The largest coefficient of the scaled objective lies between half of this and this: the tolerances
 # are then small beside it.
 LARGEST_COST = 2.0**20
-
-# The reason for every HiGHS status without optimum or proof. A status that is absent here is a
-# failure of HiGHS.
-STOPPED: dict[str, Termination] = {
-    "kTimeLimit": "time_limit",
-    "kIterationLimit": "work_limit",
-    "kSolutionLimit": "work_limit",
-    "kMemoryLimit": "memory_limit",
-    "kInterrupt": "interrupted",
-    "kHighsInterrupt": "interrupted",
-}
-SOLVED = ("kOptimal", "kObjectiveBound", "kObjectiveTarget", "kModelEmpty")
 
 
 @dataclass
@@ -79,16 +64,25 @@ class Highs(Solver):
         "open_end",
         "per_unit",
     }
+    shapes: ClassVar[frozenset[str]] = frozenset({"schedule", "formulate"})
     needs: ClassVar[frozenset[str] | set[str]] = KERNELS
 
-    def refuse(self, instance: Instance) -> str | None:
+    def kernels(self, instance: Any) -> frozenset[str] | set[str]:
+        return self.needs if isinstance(instance, Instance) else frozenset()
+
+    def refuse(self, instance: Any) -> str | None:
+        if not isinstance(instance, Instance):
+            return None
         try:
             formulate(instance, self.form)
         except UnsupportedError as error:
             return str(error)
         return None
 
-    def solve(self, instance: Instance, run: Run) -> Any:
+    def solve(self, instance: Any, run: Run) -> Any:
+        if not isinstance(instance, Instance):
+            solve_formulated(run)
+            return run.best
         if self.route not in ROUTES:
             raise ParameterError(
                 f"highs: route is {self.route!r}; it must be one of {', '.join(ROUTES)}"

@@ -34,7 +34,7 @@ LAYERS = (
     ("optbench.learn",),
     ("optbench.views", "optbench.bounds"),
     ("optbench.sim",),
-    ("optbench.compiling",),
+    ("optbench.compiling", "optbench.shapes"),
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),

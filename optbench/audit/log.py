@@ -19,7 +19,7 @@ from optbench.audit.coverage import Coverage, LeftOut, lost_of, unread_of
 from optbench.audit.window import Window, stamp, window_of
 from optbench.errors import FileFormatError, ParameterError, nearest
 from optbench.model.files.json_fields import read_text, shown
-from optbench.model.formats.imported import Findings, ImportOptions, ImportReport
+from optbench.model.formats.imported import ImportFindings, ImportOptions, ImportReport
 from optbench.model.formats.slurm.node_map import map_of_text
 from optbench.model.formats.slurm.sacct import no_runs_message
 from optbench.model.formats.slurm.sacct_fields import energy_j
@@ -148,7 +148,7 @@ def _figures(
 
 
 def log_of(text: str, name: str, options: AuditOptions) -> Log:
-    findings = Findings()
+    findings = ImportFindings()
     runs = read_runs(text, findings)
     held = with_types(held_by(runs, findings), runs, options.records, findings)
     if not len(held.rows):
@@ -218,7 +218,7 @@ def profiled(fleet: Fleet, name: str) -> tuple[str, ...]:
     return types
 
 
-def note_edges(cut: Bools, findings: Findings) -> None:
+def note_edges(cut: Bools, findings: ImportFindings) -> None:
     what = (
         "runs reach over an edge of the time that is audited and count with what lies inside, "
         "as released or ending there"
@@ -242,7 +242,11 @@ def coverage_of(
 
 
 def kept_runs(
-    held: HeldDevices, fleet: Fleet, types: tuple[str, ...], length: Floats, findings: Findings
+    held: HeldDevices,
+    fleet: Fleet,
+    types: tuple[str, ...],
+    length: Floats,
+    findings: ImportFindings,
 ) -> tuple[Ints, list[LeftOut]]:
     """Runs within the window on one type with a profile, of at most MAX_GPUS; and the others with
     their GPU-hours.
@@ -293,7 +297,7 @@ def recorded_clocks(
     types: tuple[str, ...],
     profiles: Mapping[str, Profile],
     options: AuditOptions,
-    findings: Findings,
+    findings: ImportFindings,
 ) -> Floats:
     """The clock on record of each type: one of its profile's levels."""
     given = {kind.lower(): clock for kind, clock in options.clocks.items()}

@@ -21,7 +21,7 @@ from optbench.audit.coverage import Coverage, LeftOut
 from optbench.audit.log import AuditOptions, recorded_clocks
 from optbench.errors import FileFormatError
 from optbench.model.files.json_fields import read_text, shown
-from optbench.model.formats.imported import Findings, ImportReport
+from optbench.model.formats.imported import ImportFindings, ImportReport
 from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.formats.traces import pod_rows
 from optbench.model.instance import Floats, Ints
@@ -81,7 +81,7 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
             f"{shown(path)}: pods do not say which GPUs there are; give the list of nodes with "
             "--nodes FILE"
         )
-    findings = Findings()
+    findings = ImportFindings()
     models: Counter[str] = Counter()
     widest: dict[str, int] = {}
     table = table_of(nodes)
@@ -130,7 +130,7 @@ def read_pods(path: Path, options: AuditOptions) -> Pods:
 
 
 def coverage_of(
-    groups: tuple[PodGroup, ...], left_out: dict[str, tuple[int, float]], findings: Findings
+    groups: tuple[PodGroup, ...], left_out: dict[str, tuple[int, float]], findings: ImportFindings
 ) -> Coverage:
     """GPU-hours of all pods that ran; one without an end counts as a mean pod."""
     out = [LeftOut(f"pods: {why}", pods, hours) for why, (pods, hours) in left_out.items()]
@@ -152,7 +152,7 @@ def held_by(
     path: Path,
     types: tuple[str, ...],
     widest: dict[str, int],
-    findings: Findings,
+    findings: ImportFindings,
     left_out: dict[str, tuple[int, float]],
 ) -> tuple[Held, float, float, float, float]:
     """Pods and seconds by what they held and may have run on; seconds in the system; first release,

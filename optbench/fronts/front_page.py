@@ -26,7 +26,7 @@ from optbench.html.page import (
 )
 from optbench.html.quantities import plain
 from optbench.model.files.strict_json import render
-from optbench.units import metric_unit
+from optbench.model.measures import metric_unit
 
 LEFT, RIGHT, TOP, HEIGHT = 120.0, 36.0, 16.0, 470.0
 STYLES = ("front.css",)

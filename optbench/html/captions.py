@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from optbench.html.quantities import levels, percents, plain, span
 from optbench.model.instance import Instance
-from optbench.model.measures import Value
+from optbench.model.measures import Value, metric_unit
 from optbench.model.objective import METRICS, Objective
 from optbench.model.result import Result
-from optbench.units import metric_unit
 
 if TYPE_CHECKING:
     from optbench.model.builder import Model
@@ -26,7 +25,8 @@ def result_line(result: Result) -> str:
     facts: list[str] = [result.status]
     if result.termination != "finished":
         facts.append(result.termination.replace("_", " "))
-    objective = None if data is None else data.objective
+    # Other shapes than schedules have no objective of named metrics.
+    objective = data.objective if isinstance(data, Instance) else None
     names = [] if objective is None else _level_names(objective)
     facts += _value_facts(names, result.objective, result.bound, result.gap)
     if result.verified:

@@ -50,7 +50,7 @@ def fragment(parts: Sequence[str], beside: str = "", more: Sequence[str] = ()) -
 def result_fragment(result: Result) -> str:
     """The table of objective, bound, gap and metrics, and the Gantt chart with its power."""
     instance = result.instance_data
-    if instance is None:
+    if not isinstance(instance, Instance):
         return f"<pre>{escape(result_line(result))}</pre>"
     return fragment(
         [

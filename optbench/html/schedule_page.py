@@ -71,6 +71,8 @@ def page_of(result: Result) -> str:
             f"this result of {result.instance!r} has no instance to draw: instance_data is None. "
             "dataclasses.replace(result, instance_data=instance) adds it"
         )
+    if not isinstance(result.instance_data, Instance):
+        raise ParameterError(f"{result.instance!r} is no schedule: it has no page")
     return render(result.instance_data, [result])
 
 

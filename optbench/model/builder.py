@@ -23,9 +23,6 @@ from optbench.model.declarations import (
     PoolData,
     TariffData,
     Task,
-    count_of,
-    kind_key,
-    tariff_series,
 )
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS, Objective
@@ -107,7 +104,7 @@ class Model(RenderedInstance, kind="model"):
         Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
         """
         shape = _profile(profile)
-        count = count_of(count, f"pool {name!r}: count")
+        count = _count(count, f"pool {name!r}: count")
         if shape is None and clocks is not None:
             raise ModelError(
                 f"pool {name!r}: clocks need a profile; without one, give each task explicit modes"
@@ -190,7 +187,7 @@ class Model(RenderedInstance, kind="model"):
         power = power_w if power_w is not None else energy_j / time_s if time_s > 0 else 0.0
         return Mode(
             tuple(
-                (p.idx, count_of(n, f"mode on pool {p.name!r}: devices")) for p, n in needs.items()
+                (p.idx, _count(n, f"mode on pool {p.name!r}: devices")) for p, n in needs.items()
             ),
             float(time_s),
             float(energy_j),
@@ -321,7 +318,7 @@ class Model(RenderedInstance, kind="model"):
                     "them there"
                 )
             return kind.idx
-        key = kind_key(label, kind, modes, gpus, pools, size_gflop)
+        key = assemble.kind_key(label, kind, modes, gpus, pools, size_gflop)
         return self.kinds.setdefault(key, len(self.kinds))
 
     def _add(self, n: int, label: str, *values: Any) -> None:
@@ -371,7 +368,7 @@ class Model(RenderedInstance, kind="model"):
         place = at.idx if at is not None else 0
         if any(tariff.place == place for tariff in self.tariffs):
             raise ModelError(f"tariff: {self.place_names[place]!r} has one already")
-        series = tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
+        series = assemble.tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
         self.tariffs.append(TariffData(place, *series))
 
     def minimize(self, **weights: float) -> None:
@@ -385,6 +382,14 @@ class Model(RenderedInstance, kind="model"):
     def build(self) -> Instance:
         """Make the validated instance; a ModelError names what is invalid."""
         return assemble.instance_of(self)
+
+
+def _count(value: Any, what: str) -> int:
+    """A positive whole number, of any integer type."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise ModelError(f"{what} is {value!r}; it must be a positive integer")
+    return int(value)
 
 
 def _profile(given: str | Path | Profile | None) -> Profile | None:

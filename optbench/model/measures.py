@@ -37,6 +37,14 @@ OPTIMAL_GAP = 1e-6
 CANCELLED = 2.0**-48
 _PRICED = ("cost_usd", "carbon_g")
 _TIMES = (*MAKESPANS, "flow_time_s", "tardiness_s")
+UNIT_SUFFIXES = {"s": "s", "j": "J", "usd": "USD", "g": "g", "w": "W"}
+
+
+def metric_unit(name: str) -> str:
+    """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time
+    unit.
+    """
+    return UNIT_SUFFIXES.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:
@@ -91,16 +99,22 @@ def primal_integral(
     return total + (end_s - last_t) * last_gap
 
 
-def contradicts(objective: float, bound: float) -> bool:
-    """Whether a lower bound is above a verified objective, beyond the rounding of its terms."""
-    return bound > objective + RELATIVE_TOLERANCE * abs(objective)
+def contradicts(objective: float, bound: float, sense: str = "min") -> bool:
+    """Whether a bound is on the wrong side of a verified objective, beyond the rounding of its
+    terms: a lower one above it, or an upper one below it.
+    """
+    beyond = bound - objective if sense == "min" else objective - bound
+    return beyond > RELATIVE_TOLERANCE * abs(objective)
 
 
-def check_bound(objective: float, bound: float, source: str, where: str) -> None:
+def check_bound(
+    objective: float, bound: float, source: str, where: str, sense: str = "min"
+) -> None:
     """Raise an error if a bound exceeds a verified objective: one of the two must be wrong."""
-    if contradicts(objective, bound):
+    if contradicts(objective, bound, sense):
+        exceeds = "exceeds" if sense == "min" else "is below"
         raise ContradictionError(
-            f"{where}: bound {bound!r} from {source} exceeds the verified objective {objective!r}"
+            f"{where}: bound {bound!r} from {source} {exceeds} the verified objective {objective!r}"
         )
 
 

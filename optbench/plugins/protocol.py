@@ -6,8 +6,9 @@ import numbers
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,12 +17,13 @@ from optbench.errors import ContradictionError, PluginError, UnsupportedError, n
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
-from optbench.model.repair import verified_or_repaired
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.plugins.author_errors import author_code, calling_line, defined_at, shown
 from optbench.plugins.overtime import PluginStop
+from optbench.plugins.schedule_shape import shape_of
+from optbench.shapes.protocol.shape import Shape
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import
@@ -56,6 +58,8 @@ class Solver:
     supports: ClassVar[frozenset[str] | set[str]] = frozenset()
     # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break.
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset()
+    # Shapes of instances that it takes, by name or by capability ("formulate").
+    shapes: ClassVar[frozenset[str] | set[str]] = frozenset({"schedule"})
     # Names of ``compiling.kernel_table.KERNELS``: compiled code of optbench that it runs.
     needs: ClassVar[frozenset[str] | set[str]] = frozenset()
 
@@ -119,6 +123,11 @@ class Run:
         self.info: dict[str, Any] = {}
         self._expelled: threading.Thread | None = None
 
+    @cached_property
+    def shape(self) -> Shape:
+        """The shape of the run's instance."""
+        return shape_of(self.instance)
+
     @property
     def rng(self) -> np.random.Generator:
         """A fresh generator of this run's seed."""
@@ -166,7 +175,7 @@ class Run:
     @property
     def bound(self) -> float | None:
         """Best bound so far."""
-        return max((bound.value for bound in self.bounds), default=None)
+        return self._bounds[-1].value if self._bounds else None
 
     def report(self, schedule: Schedule) -> Verdict:
         """Verify a schedule and keep it if it is the best; an infeasible one never counts.
@@ -174,26 +183,22 @@ class Run:
         A schedule that is infeasible by rounding alone is repaired first (``model.repair``); the
         repaired schedule is verified and kept.
         """
-        if not isinstance(schedule, Schedule):
+        if not isinstance(schedule, self.shape.decision_type):
             raise PluginError(
-                f"{calling_line()}: run.report() was given {shown(schedule)}; it takes an "
-                "ob.Schedule, such as "
-                "ob.Schedule.of(instance, mode, start)"
+                f"{calling_line()}: run.report() was given {shown(schedule)}; it takes "
+                f"{self.shape.decision_words}"
             )
         self._refuse_expelled()
         with self._lock:
             began = time.perf_counter()
             now = began - self._began - self._paused
-            made = verified_or_repaired(self.instance, schedule)
+            made = self.shape.accept(self.instance, schedule)
             verdict = made.verdict
             if not verdict.feasible:
                 self.rejected.append(verdict)
-            elif self.objective is None or verdict.objectives[0] < self.objective:
-                self.best, self.verdict, self.repaired = (
-                    made.schedule,
-                    verdict,
-                    made.to_dict(self.instance),
-                )
+            elif self._is_better(verdict.objectives[0]):
+                self.best, self.verdict = made.decision, verdict
+                self.repaired = made.repaired
                 self._check()
                 self._record(now)
             self._paused += time.perf_counter() - began
@@ -220,9 +225,7 @@ class Run:
         Value, source and label are those that the core computes. A certificate that it cannot
         prove raises a CertificateError.
         """
-        from optbench.bounds.proving import prove
-
-        proven = prove(self.instance, certificate)
+        proven = self.shape.prove(self.instance, certificate)
         self._keep(proven)
         return proven
 
@@ -230,30 +233,22 @@ class Run:
         """Let the core bound this run's instance, and take the best bound that it proves.
 
         With ``cheap`` this takes about a second at most."""
-        from optbench.bounds.auto import lower_bounds
-
-        best = self.best
-        upper = float("inf") if best is None else float(best.end.max(initial=0))
-        for bound in lower_bounds(self.instance, method, time_limit_s, upper)[:1]:
+        for bound in self.shape.bounds(self.instance, method, time_limit_s, self.best)[:1]:
             self._keep(bound)
 
     def take_bound(self, bound: Bound, prefix: str = "") -> None:
         """Take a bound of another origin, with a prefix to its source.
 
         It is certified if its certificate proves it; else it counts as a solver's bound."""
-        from optbench.bounds.proving import labelled
-
-        found = labelled(self.instance, bound)
+        found = self.shape.labelled(self.instance, bound)
         source = found.source if found.source.startswith(prefix) else prefix + found.source
         self._keep(replace(found, source=source))
 
     def labelled_bounds(self) -> list[Bound]:
         """The bounds so far, best first, each under the label that the core finds for it."""
-        from optbench.bounds.proving import labelled
-
         found = []
         for bound in reversed(self.bounds):
-            again = labelled(self.instance, bound)
+            again = self.shape.labelled(self.instance, bound)
             banked = bound.source.startswith(BANKED) and not again.source.startswith(BANKED)
             found.append(replace(again, source=BANKED + again.source) if banked else again)
         return found
@@ -262,8 +257,9 @@ class Run:
         self._refuse_expelled()
         if not np.isfinite(bound.value):
             return
-        # No metric of a feasible schedule is negative, and weights are positive.
-        bound = replace(bound, value=max(float(bound.value), 0.0), level=self.level)
+        value = max(float(bound.value), self.shape.smallest_value(self.instance))
+        bound = replace(bound, value=value, level=self.level)
+        sign = 1 if self.shape.sense(self.instance) == "min" else -1
         with self._lock:
             before = self.bound
             # A certified bound is kept beside a better uncertified one: other runs of a study use
@@ -271,11 +267,13 @@ class Run:
             rivals = [
                 each for each in self._bounds if bound.proof == "solver" or each.proof != "solver"
             ]
-            if any(each.value >= bound.value for each in rivals):
+            if any(sign * each.value >= sign * value for each in rivals):
                 return
-            insort(self._bounds, bound, key=lambda each: (each.value, each.proof != "solver"))
+            insort(
+                self._bounds, bound, key=lambda each: (sign * each.value, each.proof != "solver")
+            )
             self._check()
-            if before is None or bound.value > before:
+            if before is None or sign * value > sign * before:
                 self._record(self.elapsed_s())
 
     def report_infeasible(self, source: str = "solver") -> None:
@@ -286,10 +284,9 @@ class Run:
         """Let the core look for its own proof where the solver reports that no schedule exists."""
         if self.infeasibility is None:
             return
-        from optbench.bounds.infeasible import certify_infeasible
-
         claim = replace(self.infeasibility, proof="solver", certificate=None)
-        self.infeasibility = certify_infeasible(self.instance, time_limit_s) or claim
+        found = self.shape.certify_infeasible(self.instance, time_limit_s)
+        self.infeasibility = found or claim
 
     def infeasibility_words(self) -> str:
         """Source and proof of the report that no schedule exists."""
@@ -323,14 +320,18 @@ class Run:
 
     def _check(self) -> None:
         if self.objective is not None and self.bounds:
-            top = max(self.bounds, key=lambda bound: bound.value)
+            top, sense = self._bounds[-1], self.shape.sense(self.instance)
             try:
-                check_bound(self.objective, top.value, top.source, self.instance.name)
+                check_bound(self.objective, top.value, top.source, self.instance.name, sense)
             except ContradictionError as error:
                 # It may be raised in a solver's own thread, where it would be lost.
                 self.contradiction = error
                 self.stop_requested.set()
                 raise
+
+    def _is_better(self, value: float) -> bool:
+        known = self.objective
+        return known is None or self.shape.is_better(self.instance, value, known)
 
     def _record(self, t_s: float) -> None:
         point = TrajectoryPoint(round(t_s, 6), self.objective, self.bound, self.level)
@@ -339,8 +340,19 @@ class Run:
             self.on_progress(replace(point, t_s=point.t_s + self.earlier_s))
 
 
+def _listed(shapes: Iterable[str]) -> str:
+    words = {"formulate": "what has a formulation", "process": "what has a process"}
+    return " or ".join(words.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
+
+
 def check_supported(solver: Solver, name: str, instance: Instance) -> None:
     """Refuse an instance that the solver cannot express, with a remedy."""
+    shape = shape_of(instance)
+    if not solver.shapes & ({shape.name} | shape.capabilities):
+        raise UnsupportedError(
+            f"solver {name!r} cannot run {instance.name!r}: it takes {_listed(solver.shapes)}, and "
+            f"this is a {shape.name}. `optbench list` shows which solvers take what."
+        )
     unknown = set(solver.supports) - set(FEATURES)
     if unknown:
         first = sorted(unknown)[0]
@@ -354,7 +366,7 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
             f"{place}: solver {name!r} declares support for {first!r}, which is not a feature; "
             f"{nearest(first, FEATURES)}"
         )
-    missing = sorted(instance.features - set(solver.supports))
+    missing = sorted(shape.features(instance) - set(solver.supports))
     if missing:
         needs = "; ".join(f"{feature}: {FEATURES[feature]}" for feature in missing)
         raise UnsupportedError(

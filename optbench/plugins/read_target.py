@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optbench.errors import OptbenchError, ParameterError
 from optbench.model.instance import Instance
@@ -12,19 +12,25 @@ from optbench.plugins import specs
 from optbench.plugins.author_errors import author_code, refuse_incomplete, refuse_result
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.protocol import Problem
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import ImportReport
 
 
+Target = str | Path | Instance | ShapedInstance | Problem
+
+
 def read_target(
-    target: str | Path | Instance | Problem, seed: int = 0, format: str | None = None
-) -> tuple[Instance, ImportReport | None]:
+    target: Target,
+    seed: int = 0,
+    format: str | None = None,
+) -> tuple[Any, ImportReport | None]:
     """The instance that a target names, with a report of what was dropped where a problem reads a
     record.
 
     ``format`` is that of a file whose content fits more than one."""
-    if isinstance(target, Instance):
+    if isinstance(target, (Instance, ShapedInstance)):
         return target, None
     if isinstance(target, Problem):
         return instance_made_by(target, seed)
@@ -49,7 +55,7 @@ def read_target(
     return replace(instance, problem=text), report
 
 
-def instance_made_by(problem: Problem, seed: int) -> tuple[Instance, ImportReport | None]:
+def instance_made_by(problem: Problem, seed: int) -> tuple[Any, ImportReport | None]:
     """The instance of a problem, with a report where it reads a record."""
     refuse_incomplete(type(problem))
     with author_code(problem, "imported"):
@@ -58,7 +64,7 @@ def instance_made_by(problem: Problem, seed: int) -> tuple[Instance, ImportRepor
         return found.instance, found.report
     with author_code(problem, "instance"):
         made: object = problem.instance(seed)
-    if isinstance(made, Instance):
+    if isinstance(made, (Instance, ShapedInstance)):
         return made, None
     remedy = "return model.build(), an ob.Instance"
     raise refuse_result(problem, "instance", made, f"end it with {remedy}")
@@ -79,10 +85,16 @@ def _no_target(target: object) -> str:
     )
 
 
-def _in_file(path: Path, format: str | None = None) -> Instance:
+def _in_file(path: Path, format: str | None = None) -> Any:
     """Read a file; problems, which most targets are, need none of the formats."""
     from optbench.model.formats import format_registry
+    from optbench.shapes.milp import milp_files
+    from optbench.shapes.milp.milp_shape import MILPS
 
+    if format is None:
+        format = milp_files.format_of(path)
+    if format in milp_files.FORMATS:
+        return MILPS.instance(milp_files.load(path, format))
     return format_registry.load(path, format)
 
 

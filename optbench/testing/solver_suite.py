@@ -18,6 +18,7 @@ from optbench.model.schedule import Schedule
 from optbench.plugins import discovery, specs
 from optbench.plugins.overtime import killed_from_outside
 from optbench.plugins.protocol import Solver, check_supported
+from optbench.plugins.schedule_shape import SCHEDULES
 from optbench.testing.cases import CASES, INFEASIBLE, Case, crowd
 from optbench.testing.documented import check_documented
 
@@ -57,7 +58,7 @@ class SolverConformance:
     def supports(cls, instance: Instance) -> bool:
         name, solver = cls.load()
         try:
-            check_supported(solver, name, api.every_level(instance))
+            check_supported(solver, name, instance)
         except UnsupportedError:
             return False
         return True
@@ -83,7 +84,7 @@ class SolverConformance:
     def test_it_refuses_what_it_does_not_support(self) -> None:
         supports = self.load()[1].supports
         for case in CASES:
-            missing = sorted(api.every_level(case.instance).features - set(supports))
+            missing = sorted(SCHEDULES.features(case.instance) - set(supports))
             if missing:
                 with pytest.raises(UnsupportedError, match=missing[0]):
                     self.solve(case.instance)

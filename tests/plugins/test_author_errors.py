@@ -184,7 +184,10 @@ def one_task() -> ob.Instance:
         (lambda i: OB.solve(i, "fcfs", time_limit_s=True), "time_limit_s is True; it must be a nu"),
         (lambda i: OB.solve(i, "fcfs", seed="1"), "seed is '1'; it must be a whole number"),
         (lambda i: OB.solve(i, "fcfs", threads=1.5), "threads is 1.5; it must be a whole number"),
-        (lambda i: OB.solve(i, "fcfs", warm_start=[1]), "warm_start is [1]; it must be an ob.Sche"),
+        (
+            lambda i: OB.solve(i, "fcfs", warm_start=[1]),
+            "warm_start is [1], a list; it must be an",
+        ),
         (lambda i: OB.solve(i, "random_rules", kk=1), "unknown parameter of solver 'random_rules'"),
         (lambda i: OB.solve(OB.Model("m"), "fcfs"), "the target is a Model, which is still being"),
         (lambda i: OB.solve(None), "the target is None; it must be an instance, a problem"),

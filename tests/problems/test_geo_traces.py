@@ -11,7 +11,7 @@ import pytest
 
 import optbench as ob
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import Findings, Import
+from optbench.model.formats.imported import Import, ImportFindings
 from optbench.model.formats.text_tables import read_table
 from optbench.model.formats.traces import read_gavel, read_pods
 from optbench.model.validate import validate
@@ -234,7 +234,7 @@ def test_pods_that_did_not_run_on_a_gpu_are_dropped(tmp_path: Path) -> None:
     assert (
         found.instance.hash != imported(PODS, tmp_path, seed=1).instance.hash
     )  # ingresses are drawn
-    jobs = read_pods(read_table(PODS, "pods"), Findings())
+    jobs = read_pods(read_table(PODS, "pods"), ImportFindings())
     assert jobs.start_s.tolist() == [100, 10, 140] and jobs.end_s.tolist() == [1100, 410, 540]
 
 
@@ -277,7 +277,7 @@ def test_steps_over_throughput_are_run_times() -> None:
     """1,000 steps at 10 a second on one GPU, 1,600 at 16 a second on two; the others have no
     throughput or no steps.
     """
-    findings = Findings()
+    findings = ImportFindings()
     text = gavel(
         ("A", 1000, 1, 0), ("A", 1600, 2, 5), ("B", 10, 1, 6), ("C", 10, 1, 6), ("A", 0, 1, 9)
     )

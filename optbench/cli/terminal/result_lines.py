@@ -17,8 +17,9 @@ from optbench.cli.terminal.output import (
     show,
     table,
 )
+from optbench.model.measures import metric_unit
+from optbench.plugins.schedule_shape import shape_of
 from optbench.typed_values import is_number
-from optbench.units import metric_unit
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
@@ -63,7 +64,7 @@ def show_result(
     explanation: Explanation | None = None,
 ) -> None:
     """Show the outcome, objective and bounds, metrics, sources of the gap, and files written."""
-    size = f"{instance.num_tasks:,} tasks"
+    size = shape_of(instance).describe(instance)
     how = f"{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}"
     show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
     show(outcome(result))
@@ -136,15 +137,15 @@ def objective_table(instance: Instance, result: Result) -> Any:
     """One row per level of the objective."""
     from optbench.outcome import best_by_level
 
-    objective = instance.objective
-    best = best_by_level(result.bounds, objective.num_levels)
-    values = _levels(result.objective, objective.num_levels)
-    gaps = _levels(result.gap, objective.num_levels)
+    shape = shape_of(instance)
+    number = shape.num_levels(instance)
+    best = best_by_level(result.bounds, number, shape.sense(instance))
+    values, gaps = _levels(result.objective, number), _levels(result.gap, number)
     rows = []
     for k, bound in enumerate(best):
         rows.append(
             (
-                objective.level(k).label,
+                shape.label(instance, k),
                 figure(values[k]),
                 figure(bound.value if bound else None),
                 percent(gaps[k]),
@@ -158,6 +159,9 @@ def objective_table(instance: Instance, result: Result) -> Any:
 
 def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:
     """The table of metrics with their units."""
+    if shape_of(instance).name != "schedule":
+        plain = [(name, figure(value), metric_unit(name)) for name, value in metrics.items()]
+        return table(("metric", "value", "unit"), plain, right=("value",))
     asked = instance.objective.metrics | set(instance.limits.metric_max)
     physical = "makespan" not in asked
     rows = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.parser import Parser, UsageError
 
@@ -37,6 +37,15 @@ def read(target: str, format: str | None, seed: int) -> tuple[Instance, ImportRe
             "TARGET is empty; give an instance file or a problem such as jobshop:jobs=6,machines=4"
         )
     return read_target(target, seed, format)
+
+
+def require_schedules(instance: Any, what: str) -> None:
+    """Refuse what only schedules have."""
+    from optbench.plugins.schedule_shape import shape_of
+
+    shape = shape_of(instance)
+    if shape.name != "schedule":
+        raise UsageError(f"{what}: this is a {shape.name}, and only schedules have that")
 
 
 def with_remarks(instance: Instance, report: ImportReport) -> Instance:

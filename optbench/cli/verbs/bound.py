@@ -88,19 +88,21 @@ def _bound(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
     from optbench.outcome import best_by_level
+    from optbench.plugins.schedule_shape import shape_of
 
     instance = instance_of(args.target, args.format, args.seed)
 
     settings = {"time_limit_s": args.time_limit, "seed": args.seed, "threads": args.threads}
     found = interruptible(partial(api.bound, instance, args.method, **settings), keeps=False)
-    best = best_by_level(found, instance.objective.num_levels)
+    shape = shape_of(instance)
+    best = best_by_level(found, shape.num_levels(instance), shape.sense(instance))
     if args.json:
         values = [None if bound is None else bound.value for bound in best]
         emit_json(
             {
                 "instance": instance.name,
                 "instance_hash": instance.hash,
-                "objective": instance.objective.label,
+                "objective": shape.objective_label(instance),
                 "bounds": [bound.to_dict() for bound in found],
                 "best": values[0] if len(values) == 1 else values,
                 "compile_s": round(compiled_s(), 3),
@@ -109,21 +111,23 @@ def _bound(args: argparse.Namespace) -> int:
     else:
         rows = []
         for k in range(len(best)):
-            ranked = sorted((b for b in found if b.level == k), key=lambda b: -b.value)
+            sign = 1 if shape.sense(instance) == "min" else -1
+            ranked = sorted((b for b in found if b.level == k), key=lambda b: -sign * b.value)
             rows += [
                 (
-                    instance.objective.level(k).label if b is ranked[0] else "",
+                    shape.label(instance, k) if b is ranked[0] else "",
                     figure(b.value),
                     b.source,
                     b.proof,
                 )
                 for b in ranked
             ]
-        show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{instance.num_tasks:,} tasks[/]")
+        side = "below" if shape.sense(instance) == "min" else "above"
+        show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{shape.describe(instance)}[/]")
         show(
             "",
             table(
-                ("no schedule has an objective below", "value", "source", "proof"),
+                (f"no {shape.decision} has an objective {side}", "value", "source", "proof"),
                 rows,
                 right=("value",),
             ),

@@ -22,11 +22,12 @@ DESCRIPTION = (
     "Read an instance of any known format (or generate one) and write it in another; - is "
     "stdout. A Slurm log (sacct) or a WfFormat workflow also contains a recorded schedule. For "
     "these, and for problems that read a record, a report states what was read, dropped and "
-    "assumed."
+    "assumed. Mixed-integer linear programmes are converted between MPS, LP and JSON."
 )
 EXAMPLES = (
     "optbench convert jobshop:jobs=6,machines=4 instance.json",
     "optbench convert instance.json copy.json --to optbench",
+    "optbench convert model.mps model.lp --to lp",
     "optbench convert geo_dc:arrivals=gavel/max_min_fairness.trace,days=2 week.json",
     (
         "optbench convert march.sacct march.json --profile a100=A100-SXM --devices-per-node a100=4 "
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     from optbench.errors import nearest
     from optbench.model.formats.format_registry import FORMATS
 
+    if is_file(args.input) and _programme_format(args) is not None:
+        return _convert_programme(args)
     writers = {name: entry.write for name, entry in FORMATS.items() if entry.write is not None}
     write = writers.get(args.to)
     if write is None:
@@ -113,6 +116,50 @@ def run(args: argparse.Namespace) -> int:
             f"{escape(instance.name)}: recorded schedule written to "
             f"[bold]{escape(str(schedule_file))}[/]"
         )
+    return exits.DONE
+
+
+def _programme_format(args: argparse.Namespace) -> str | None:
+    """The format of IN if it is a mixed-integer linear programme."""
+    from optbench.shapes.milp import milp_files
+
+    if args.format is not None:
+        return args.format if args.format in milp_files.FORMATS else None
+    return milp_files.format_of(Path(args.input))
+
+
+def _convert_programme(args: argparse.Namespace) -> int:
+    """Convert a mixed-integer linear programme."""
+    from optbench.errors import nearest
+    from optbench.shapes.milp import milp_files
+    from optbench.shapes.milp.milp_shape import MILPS
+
+    to = "milp" if args.to == "optbench" else args.to
+    if to not in milp_files.FORMATS:
+        known = nearest(to, milp_files.FORMATS)
+        raise UsageError(f"--to {to!r} is no format of a programme; {known}")
+    if args.schedule is not None or options_of(args) is not None:
+        raise UsageError("options of recorded runs need a file of recorded runs (sacct, wfformat)")
+    if args.json and args.output == outputs.STDOUT:
+        raise UsageError("--json and OUT on stdout (-) would mix; give a path")
+    check_paths(args)
+    program = milp_files.load(Path(args.input), str(_programme_format(args)))
+    written = outputs.save(milp_files.FORMATS[to].write(program), args.output)
+    instance = MILPS.instance(program)
+    if args.json:
+        emit_json(
+            {
+                "instance": instance.name,
+                "instance_hash": instance.hash,
+                "columns": program.num_columns,
+                "rows": program.num_rows,
+                "format": to,
+                "file": written,
+            }
+        )
+    elif args.output != outputs.STDOUT:
+        size = MILPS.describe(instance)
+        show(f"{escape(instance.name)}: {size} written to [bold]{escape(written)}[/] ({to})")
     return exits.DONE
 
 

@@ -30,7 +30,8 @@ from optbench.cli.terminal.parser import (
     settings_of,
 )
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
-from optbench.units import DAY_S, metric_unit
+from optbench.model.measures import metric_unit
+from optbench.units import DAY_S
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
@@ -118,6 +119,7 @@ def instance_with(args: argparse.Namespace) -> Instance:
     if not more:
         return instance_of(args.target, None, args.seed)
     made = discovery.load_problem(args.target, more)
+    instance: Instance
     instance, report = instance_made_by(made, args.seed)
     if report is not None:
         with_remarks(instance, report)

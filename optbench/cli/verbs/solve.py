@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from optbench.cli.terminal.parser import (
     setting,
     settings_of,
 )
-from optbench.cli.terminal.targets import add_target, instance_of
+from optbench.cli.terminal.targets import add_target, instance_of, require_schedules
 
 if TYPE_CHECKING:
     from optbench.bounds.explain import Explanation
@@ -36,6 +37,8 @@ EXAMPLES = (
 )
 
 DEFAULT_TIME_S = 60.0
+# The solver of a shape where none is named.
+USUAL = defaultdict(lambda: "highs", schedule="cpsat")
 # The linear programmes that explain an instance of thousands of tasks take about this long.
 EXPLAIN_S = 30.0
 
@@ -44,8 +47,7 @@ def configure(parser: Parser) -> None:
     add_target(parser)
     parser.option(
         "-s --solver --policy SOLVER",
-        "see `optbench list solvers` (default cpsat)",
-        default="cpsat",
+        "see `optbench list solvers` (default cpsat; highs for MPS and LP files)",
     )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
     add_time_limit(parser, DEFAULT_TIME_S, "time for solving", unless="; none with --work-limit")
@@ -74,6 +76,8 @@ def run(args: argparse.Namespace) -> int:
         args.time_limit = DEFAULT_TIME_S
     seed = args.seed if args.instance_seed is None else args.instance_seed
     instance = instance_of(args.target, args.format, seed)
+    if args.html or args.explain or args.bank:
+        require_schedules(instance, "--html, --explain and --bank")
     result = _write_schedule(args, instance, _solve(args, instance))
     explanation = _explain(args, instance, result) if args.explain else None
     if args.html:
@@ -99,13 +103,14 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.cli.terminal.progress import SolveProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
-    from optbench.model.files.schedule_json import read_schedule
     from optbench.plugins.discovery import load_solver
+    from optbench.plugins.schedule_shape import read_decision, shape_of
     from optbench.workspace import bank_file
 
-    name, solver = load_solver(args.solver, settings_of(args.param))
-    start = read_schedule(args.warm_start, instance) if args.warm_start else None
-    levels = tuple(instance.objective.level(k).label for k in range(instance.objective.num_levels))
+    shape = shape_of(instance)
+    name, solver = load_solver(args.solver or USUAL[shape.name], settings_of(args.param))
+    start = read_decision(args.warm_start, instance) if args.warm_start else None
+    levels = tuple(shape.label(instance, k) for k in range(shape.num_levels(instance)))
     with SolveProgress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:
         work = partial(
             api.solve,
@@ -126,10 +131,10 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
 def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
     if not args.output or result.schedule is None:
         return result
-    from optbench.model.files.schedule_json import schedule_to_dict
     from optbench.model.files.strict_json import render
+    from optbench.plugins.schedule_shape import shape_of
 
-    text = render(schedule_to_dict(result.schedule, instance))
+    text = render(shape_of(instance).write_decision(instance, result.schedule))
     return replace(result, schedule_file=outputs.save(text, args.output))
 
 

@@ -30,16 +30,16 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.model.files.schedule_json import read_schedule
-    from optbench.model.repair import Repaired, verified_or_repaired
-    from optbench.model.verify import verify
+    from optbench.plugins.schedule_shape import read_decision, shape_of
+    from optbench.shapes.protocol.shape import Accepted
 
     instance = instance_of(args.instance, args.format, args.seed)
-    schedule = read_schedule(args.schedule, instance)
+    shape = shape_of(instance)
+    decision = read_decision(args.schedule, instance)
     made = (
-        verified_or_repaired(instance, schedule)
+        shape.accept(instance, decision)
         if args.repair
-        else Repaired(schedule, verify(instance, schedule))
+        else Accepted(decision, shape.verdict_of(instance, decision))
     )
     verdict = made.verdict
     if args.json:
@@ -52,20 +52,20 @@ def run(args: argparse.Namespace) -> int:
                 "objective": verdict.objective,
                 "metrics": verdict.metrics,
                 "violations": [asdict(violation) for violation in verdict.violations],
-                "repaired": made.to_dict(instance),
+                "repaired": made.repaired,
             }
         )
     elif verdict.feasible:
         from optbench.cli.terminal.result_lines import metrics_table
 
         show(
-            f"[{GOOD}]feasible[/]  {escape(instance.objective.label)} = "
+            f"[{GOOD}]feasible[/]  {escape(shape.objective_label(instance))} = "
             f"[bold]{figure(verdict.objective)}[/]"
         )
         show("", metrics_table(instance, verdict.metrics))
-        if made.segments_moved:
-            largest_s = made.largest_move * instance.tick_s
-            show(f"repaired: {made.segments_moved:,} segments moved, by {largest_s:.3g} s at most")
+        if made.repaired is not None:
+            moved, largest_s = made.repaired["segments"], made.repaired["largest_move_s"]
+            show(f"repaired: {moved:,} segments moved, by {largest_s:.3g} s at most")
     else:
         show(
             f"[{BAD}]not feasible[/]: {escape(args.schedule)} breaks constraints of "

@@ -42,6 +42,11 @@ def result_files(result: Result, path: Path) -> dict[Path, str]:
     if result.schedule is None:
         return {path: render(result_to_dict(replace(result, schedule_file=None)))}
     schedule = path.with_name(f"{path.name.removesuffix('.json')}.schedule.json")
-    owner = result.instance, result.instance_hash
     document = result_to_dict(replace(result, schedule_file=schedule.name))
-    return {schedule: render(schedule_document(result.schedule, *owner)), path: render(document)}
+    shape = getattr(result.instance_data, "shape", None)
+    decision = (
+        schedule_document(result.schedule, result.instance, result.instance_hash)
+        if shape is None
+        else shape.write_decision(result.instance_data, result.schedule)
+    )
+    return {schedule: render(decision), path: render(document)}

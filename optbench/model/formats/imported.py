@@ -48,7 +48,7 @@ class ImportOptions:
                         f"{name} of {kind!r} is {count!r}; it must be a positive whole number"
                     )
 
-    def loaded(self, findings: Findings) -> dict[str, Profile]:
+    def loaded(self, findings: ImportFindings) -> dict[str, Profile]:
         """The profiles by lower-case type; findings report those that exceed their board power."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BoardPowerWarning)  # The report states this.
@@ -120,7 +120,7 @@ class Import:
     report: ImportReport
 
 
-class Findings:
+class ImportFindings:
     """Findings by section and text, collected while reading."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError, nearest
-from optbench.model.formats.imported import Findings
+from optbench.model.formats.imported import ImportFindings
 from optbench.model.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.instance import Bools, Floats, Ints
 
@@ -77,7 +77,7 @@ def looks_like_pods(names: Iterable[str]) -> bool:
 
 
 def read_gavel(
-    text: str, where: str, throughputs: Any, findings: Findings, worker: str = "v100"
+    text: str, where: str, throughputs: Any, findings: ImportFindings, worker: str = "v100"
 ) -> TraceJobs:
     """A Gavel trace; jobs without a throughput on the ``worker`` are dropped."""
     width = text.partition("\n")[0].count("\t") + 1
@@ -138,7 +138,7 @@ class PodRows:
     models: tuple[str, ...]
 
 
-def pod_rows(table: TextTable, findings: Findings) -> PodRows:
+def pod_rows(table: TextTable, findings: ImportFindings) -> PodRows:
     """The pods of a list; those without GPU, never scheduled, or of zero length are dropped."""
     require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
     table = _without(table, table.numbers("num_gpu") <= 0, "asks for no GPU", findings)
@@ -165,7 +165,7 @@ def pod_rows(table: TextTable, findings: Findings) -> PodRows:
     )
 
 
-def read_pods(table: TextTable, findings: Findings) -> TraceJobs:
+def read_pods(table: TextTable, findings: ImportFindings) -> TraceJobs:
     """Read pods as arriving jobs."""
     require_columns(table, POD_COLUMNS, f"a list of pods has {', '.join(POD_COLUMNS)}")
     table.in_order("creation_time")
@@ -183,7 +183,7 @@ def read_pods(table: TextTable, findings: Findings) -> TraceJobs:
     )
 
 
-def _without(table: TextTable, which: Bools, why: str, findings: Findings) -> TextTable:
+def _without(table: TextTable, which: Bools, why: str, findings: ImportFindings) -> TextTable:
     """The table without some of its rows, which are dropped for a reason."""
     findings.add_rows("dropped", why, _names(table, which))
     return table.rows(~which)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 
-from optbench.model.formats.imported import Findings
+from optbench.model.formats.imported import ImportFindings
 from optbench.model.formats.text import shorten
 from optbench.model.formats.wf_records import BYTES_PER_GB, Workflow
 
 
-def edges_of(workflow: Workflow, findings: Findings) -> tuple[list[int], list[int], list[float]]:
+def edges_of(
+    workflow: Workflow, findings: ImportFindings
+) -> tuple[list[int], list[int], list[float]]:
     """Parent, child and the volume of the files that pass between them, in GB."""
     index: dict[str, int] = {task.name: i for i, task in reversed(list(enumerate(workflow.tasks)))}
     index |= {task.id: i for i, task in enumerate(workflow.tasks)}
@@ -55,7 +57,7 @@ def edges_of(workflow: Workflow, findings: Findings) -> tuple[list[int], list[in
     return [i for i, _ in declared], [j for _, j in declared], volumes
 
 
-def flows(workflow: Workflow, findings: Findings) -> dict[tuple[int, int], int]:
+def flows(workflow: Workflow, findings: ImportFindings) -> dict[tuple[int, int], int]:
     """Dependencies on the first task that writes a file, if the workflow declares none."""
     writer: dict[str, int] = {}
     for i, task in enumerate(workflow.tasks):

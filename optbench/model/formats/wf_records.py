@@ -16,7 +16,7 @@ from typing import Any
 
 from optbench import typed_values
 from optbench.errors import FileFormatError
-from optbench.model.formats.imported import Findings
+from optbench.model.formats.imported import ImportFindings
 from optbench.model.formats.text import shorten
 from optbench.units import J_PER_KWH
 
@@ -78,7 +78,7 @@ def is_wfformat(data: Any) -> bool:
     )
 
 
-def read_workflow(data: Any, findings: Findings) -> Workflow:
+def read_workflow(data: Any, findings: ImportFindings) -> Workflow:
     data = table(data, "the file")
     version = data.get("schemaVersion", "(none)")
     if not isinstance(version, str) or version not in VERSIONS:
@@ -95,7 +95,9 @@ def read_workflow(data: Any, findings: Findings) -> Workflow:
     return read_flat_workflow(str(version), workflow, findings)
 
 
-def read_nested_workflow(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
+def read_nested_workflow(
+    version: str, workflow: dict[str, Any], findings: ImportFindings
+) -> Workflow:
     """Specification and execution, joined by the ids of the tasks."""
     specification = table(workflow["specification"], "workflow.specification")
     tasks: dict[str, TaskRecord] = {}
@@ -151,7 +153,9 @@ def read_nested_workflow(version: str, workflow: dict[str, Any], findings: Findi
     )
 
 
-def read_flat_workflow(version: str, workflow: dict[str, Any], findings: Findings) -> Workflow:
+def read_flat_workflow(
+    version: str, workflow: dict[str, Any], findings: ImportFindings
+) -> Workflow:
     """Read a workflow of a version before 1.5: one list, ``tasks`` or ``jobs``, in which each task
     holds its execution and its files.
     """
@@ -191,7 +195,9 @@ def read_flat_workflow(version: str, workflow: dict[str, Any], findings: Finding
     )
 
 
-def read_execution(task: TaskRecord, row: dict[str, Any], where: str, findings: Findings) -> None:
+def read_execution(
+    task: TaskRecord, row: dict[str, Any], where: str, findings: ImportFindings
+) -> None:
     task.runtime_s = number(row, RUNTIME, where)
     task.cores = number(row, CORES, where)
     task.power_w = number(row, POWER_W, where)
@@ -217,7 +223,7 @@ def read_execution(task: TaskRecord, row: dict[str, Any], where: str, findings: 
             )
 
 
-def machines_of(parent: dict[str, Any], findings: Findings) -> list[MachineRecord]:
+def machines_of(parent: dict[str, Any], findings: ImportFindings) -> list[MachineRecord]:
     out: dict[str, MachineRecord] = {}
     if parent.get("machines") is None:
         return []

@@ -30,7 +30,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError
 from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.imported import Findings, Import, ImportOptions, busy_peaks
+from optbench.model.formats.imported import Import, ImportFindings, ImportOptions, busy_peaks
 from optbench.model.formats.text import MAX_POOLS, shorten
 from optbench.model.formats.wf_edges import edges_of
 from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow
@@ -85,7 +85,7 @@ def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
 def import_workflow(data: Any, name: str, options: ImportOptions | None = None) -> Import:
     """The instance, schedule and report of a parsed file."""
     options = options or ImportOptions()
-    findings = Findings()
+    findings = ImportFindings()
     workflow = read_workflow(data, findings)
     runtimes_checked(workflow, findings)
     source, target, data_gb = edges_of(workflow, findings)
@@ -129,7 +129,7 @@ def import_workflow(data: Any, name: str, options: ImportOptions | None = None) 
     )
 
 
-def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
+def runtimes_checked(workflow: Workflow, findings: ImportFindings) -> None:
     """Check the runtimes: a missing one counts as 0; a file without any cannot be scheduled."""
     missing = [shorten(task.id) for task in workflow.tasks if task.runtime_s is None]
     if len(missing) == len(workflow.tasks):
@@ -145,7 +145,7 @@ def runtimes_checked(workflow: Workflow, findings: Findings) -> None:
 
 
 def drop_implausible_starts(
-    workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: Findings
+    workflow: Workflow, source: Sequence[int], target: Sequence[int], findings: ImportFindings
 ) -> bool:
     """Drop the start times if most dependencies contradict them.
 
@@ -169,7 +169,9 @@ def drop_implausible_starts(
     return False
 
 
-def machines_of(workflow: Workflow, options: ImportOptions, findings: Findings) -> list[Machine]:
+def machines_of(
+    workflow: Workflow, options: ImportOptions, findings: ImportFindings
+) -> list[Machine]:
     """Machines listed or named by tasks, with their cores as given, as used, or DEFAULT_CORES."""
     records = {machine.name: machine for machine in workflow.machines}
     for task in workflow.tasks:
@@ -236,7 +238,7 @@ def cores_needed(task: TaskRecord) -> int:
 
 
 def kind_of(
-    task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], findings: Findings
+    task: TaskRecord, machines: Sequence[Machine], at: dict[str, int], findings: ImportFindings
 ) -> RecordedKind:
     """The kind of a task; one that needs more cores than its machine has gets all of them."""
     home = at[task.machine] if task.machine is not None else (0 if len(machines) == 1 else -1)
@@ -334,7 +336,7 @@ def schedule_of(
     kind: Sequence[int],
     at_record: dict[tuple[int, int], int],
     at: dict[str, int],
-    findings: Findings,
+    findings: ImportFindings,
 ) -> Schedule | None:
     """The recorded schedule, if the file gives start and machine of every task."""
     tasks = workflow.tasks

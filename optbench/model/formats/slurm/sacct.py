@@ -28,7 +28,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings, Import, ImportOptions
+from optbench.model.formats.imported import Import, ImportFindings, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import energy_j
 from optbench.model.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
 from optbench.model.formats.slurm.sacct_layout import (
@@ -65,7 +65,7 @@ Point = tuple[float, float, float, float]
 def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
     """Read the instance, schedule and report of a log."""
     options = options or ImportOptions()
-    findings = Findings()
+    findings = ImportFindings()
     runs = read_runs(text, findings)
     held = with_types(held_by(runs, findings), runs, options, findings)
     if not len(held.rows):
@@ -94,7 +94,7 @@ def read(text: str, name: str, options: ImportOptions | None = None) -> Import:
     )
 
 
-def no_runs_message(runs: Runs, findings: Findings) -> str:
+def no_runs_message(runs: Runs, findings: ImportFindings) -> str:
     dropped = "; ".join(str(finding) for finding in findings.report("sacct", {}).dropped[:4])
     return (
         f"no run is left of {runs.rows:,} rows of jobs and {runs.steps:,} of steps: "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings, ImportOptions, busy_peaks
+from optbench.model.formats.imported import ImportFindings, ImportOptions, busy_peaks
 from optbench.model.formats.slurm.sacct_fields import cores_of, gpus_of, is_nothing, nodes_of
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten
@@ -58,7 +58,7 @@ class Fleet:
 
 
 def fleet_of(
-    held: HeldDevices, start: Floats, end: Floats, options: ImportOptions, findings: Findings
+    held: HeldDevices, start: Floats, end: Floats, options: ImportOptions, findings: ImportFindings
 ) -> Fleet:
     types = tuple(sorted({kind for shape in set(held.shapes) for kind, _ in shape}))
     if len(types) > MAX_POOLS:
@@ -72,7 +72,7 @@ def fleet_of(
     return fleet
 
 
-def held_by(runs: Runs, findings: Findings) -> HeldDevices:
+def held_by(runs: Runs, findings: ImportFindings) -> HeldDevices:
     """GPUs by run, or cores where no run holds a GPU."""
     cache: dict[str, Shape] = {text: gpus_of(text) for text in set(runs.resources)}
     cores = not any(cache.values())
@@ -128,7 +128,7 @@ def core_shape(tres: str, column: str) -> Shape:
 
 
 def profiles_of(
-    types: Sequence[str], options: ImportOptions, findings: Findings
+    types: Sequence[str], options: ImportOptions, findings: ImportFindings
 ) -> dict[str, Profile]:
     """The profile of each type: as given, else a shipped one of exactly the type's name, else none.
 
@@ -168,7 +168,7 @@ def count_devices(
     start: Floats,
     end: Floats,
     options: ImportOptions,
-    findings: Findings,
+    findings: ImportFindings,
 ) -> None:
     """Compute the number of devices of each type, in all and on each node."""
     given = {kind.lower(): count for kind, count in options.counts.items()}
@@ -215,7 +215,7 @@ def on_nodes_of(
     peaks: Ints,
     per_node: int | None,
     options: ImportOptions,
-    findings: Findings,
+    findings: ImportFindings,
 ) -> Ints:
     """Devices of a type on each node: by the node map, else by node, else the most busy at once."""
     listed = set(options.node_map.listed(kind))
@@ -247,7 +247,7 @@ def spread_devices(
     nodes: Sequence[tuple[str, ...]],
     index: dict[str, int],
     kind: str,
-    findings: Findings,
+    findings: ImportFindings,
 ) -> Shares:
     """Distribute a run's devices evenly over its nodes; the first nodes take the remainder."""
     size = np.asarray([len(nodes[k]) for k in mine], dtype=np.int64)

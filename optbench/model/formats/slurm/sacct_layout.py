@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings
+from optbench.model.formats.imported import ImportFindings
 from optbench.model.formats.slurm.sacct_fleet import Fleet, HeldDevices, Shape
 from optbench.model.formats.slurm.sacct_runs import Runs
 from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten
@@ -42,7 +42,7 @@ class ClusterLayout:
     which: Ints
 
 
-def by_type(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
+def by_type(held: HeldDevices, fleet: Fleet, runs: Runs, findings: ImportFindings) -> ClusterLayout:
     small = {
         shape
         for shape in set(held.shapes)
@@ -95,7 +95,7 @@ def _fits(part: Parts, fleet: Fleet) -> bool:
     return all(c <= fleet.on_node[kind][n] for n, row in part.items() for kind, c in row)
 
 
-def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: Findings) -> ClusterLayout:
+def by_node(held: HeldDevices, fleet: Fleet, runs: Runs, findings: ImportFindings) -> ClusterLayout:
     pools = _pools_by_node(fleet)
     if fleet.given:
         words = f"counts of {', '.join(fleet.given)} are not used by node; give devices_per_node"
@@ -167,7 +167,7 @@ def total_shape(pattern: Pattern) -> Shape:
     return tuple(sorted(total.items()))
 
 
-def drop(what: str, rows: Ints, held: HeldDevices, runs: Runs, findings: Findings) -> None:
+def drop(what: str, rows: Ints, held: HeldDevices, runs: Runs, findings: ImportFindings) -> None:
     where = (
         (
             f"line {runs.line[held.rows[k]]}, job {shorten(runs.job[held.rows[k]])}: "

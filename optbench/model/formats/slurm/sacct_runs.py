@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from optbench.model.formats.imported import Findings
+from optbench.model.formats.imported import ImportFindings
 from optbench.model.formats.slurm.sacct_fields import duration_s, is_nothing, time_s
 from optbench.model.formats.text import MisfitError, shorten
 
@@ -127,7 +127,7 @@ def layout_of(line: int, names: Sequence[str]) -> ColumnLayout:
     )
 
 
-def read_runs(text: str, findings: Findings) -> Runs:
+def read_runs(text: str, findings: ImportFindings) -> Runs:
     """Read the runs of a log; findings report what is left out."""
     rows = table_rows(text)
     line, names = next(rows, (1, []))
@@ -199,7 +199,7 @@ def add_run(
     row: Sequence[str],
     seen: set[tuple[str, str, str]],
     times: Counter[str],
-    findings: Findings,
+    findings: ImportFindings,
 ) -> None:
     """Keep one row of a job, or add the reason to the findings."""
     runs.rows += 1
@@ -245,7 +245,7 @@ def note_edges(runs: Runs, layout: ColumnLayout, row: Sequence[str]) -> None:
 
 
 def span_of(
-    layout: ColumnLayout, row: Sequence[str], where: str, findings: Findings
+    layout: ColumnLayout, row: Sequence[str], where: str, findings: ImportFindings
 ) -> tuple[int | None, int | None, bool]:
     """Start, end, and whether the times could be read; a finding states why there is no end."""
     if not row[layout.job].strip():
@@ -289,7 +289,7 @@ def span_of(
 
 
 def release_of(
-    layout: ColumnLayout, row: Sequence[str], begin: int, where: str, findings: Findings
+    layout: ColumnLayout, row: Sequence[str], begin: int, where: str, findings: ImportFindings
 ) -> int:
     """The release: Eligible, else Submit, else the start; never after the start."""
     known = [value for value in (time_s(row[at]) for at in layout.release) if value is not None]

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from optbench.model.formats.imported import Findings, ImportOptions
+from optbench.model.formats.imported import ImportFindings, ImportOptions
 from optbench.model.formats.slurm.sacct_fields import UNNAMED
 from optbench.model.formats.slurm.sacct_fleet import CORES, HeldDevices, Shape
 from optbench.model.formats.slurm.sacct_runs import Runs
@@ -25,7 +25,7 @@ ADVICE = "give it with --node-type NODES=TYPE (*=TYPE for runs without a node) o
 
 
 def with_types(
-    held: HeldDevices, runs: Runs, options: ImportOptions, findings: Findings
+    held: HeldDevices, runs: Runs, options: ImportOptions, findings: ImportFindings
 ) -> HeldDevices:
     """Give runs the types of their nodes; runs that remain without a type are in ``lost``."""
     untyped = [
@@ -112,7 +112,7 @@ def name_untyped(shape: Shape, kind: str) -> Shape:
     return tuple(sorted(total.items()))
 
 
-def check_map(seen: dict[str, set[str]], options: ImportOptions, findings: Findings) -> None:
+def check_map(seen: dict[str, set[str]], options: ImportOptions, findings: ImportFindings) -> None:
     """Add findings for nodes whose runs name another type than the map."""
     for node, kinds in sorted(seen.items()):
         said = options.node_map.types(node)

@@ -1,0 +1,1 @@
+"""Mixed-integer linear programmes as instances: data, file formats, exact verification, proofs."""

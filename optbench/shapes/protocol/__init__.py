@@ -1,0 +1,1 @@
+"""What the core asks of a shape, and instances of one."""

@@ -1,0 +1,179 @@
+"""What the core needs of a kind of instance and of its decisions, and no more.
+
+A shape has no state; its methods take the instance. What stands above this room (views, bounds,
+pictures) is named by strings such as ``"optbench.bounds.auto:lower_bounds"`` and imported when it
+is asked for: ``capability`` is the only place that resolves them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from optbench.errors import UnsupportedError
+from optbench.model.measures import OPTIMAL_GAP, gap
+from optbench.model.result import Bound, Infeasibility
+from optbench.model.verify import Verdict
+
+Sense = Literal["min", "max"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Unit and meaning of a metric."""
+
+    unit: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A decision with its verdict; ``repaired`` says what was moved before it was verified."""
+
+    decision: Any
+    verdict: Verdict
+    repaired: dict[str, float] | None = None
+
+
+class Shape(ABC):
+    """A kind of instance; subclasses are named in files and in messages by ``name``."""
+
+    name: ClassVar[str]
+    # What a decision is called.
+    decision: ClassVar[str] = "decision"
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    constraints: ClassVar[Mapping[str, str]] = {}
+    # Capabilities that solvers may ask for beside the name: "formulate", "process".
+    capabilities: ClassVar[frozenset[str]] = frozenset()
+
+    # What a decision is, for messages to whoever gives something else.
+    decision_words: ClassVar[str] = "a decision of the instance's shape"
+
+    @property
+    def decision_type(self) -> type:
+        """The class of decisions; ``object`` where any will do."""
+        return object
+
+    # --- the instance ---
+
+    def describe(self, instance: Any) -> str:
+        """Return the size of the instance in words."""
+        return self.name
+
+    def num_levels(self, instance: Any) -> int:
+        return 1
+
+    def label(self, instance: Any, level: int = 0) -> str:
+        """Return the objective of a level in words."""
+        return "objective"
+
+    def objective_label(self, instance: Any) -> str:
+        """Return the whole objective in words."""
+        levels = range(self.num_levels(instance))
+        return " then ".join(self.label(instance, k) for k in levels)
+
+    def sense(self, instance: Any) -> Sense:
+        """Whether the first level is minimised or maximised."""
+        return "min"
+
+    def at_level(self, instance: Any, level: int, reached: Sequence[float]) -> Any:
+        """Return the instance of one level, with those before it held at the values reached."""
+        return instance
+
+    def alone(self, instance: Any, level: int) -> Any:
+        """Return the instance of one level, whatever those before it reach."""
+        return instance
+
+    def may_be_levels(self, instance: Any) -> list[Any]:
+        """Return instances with the features of each level, as solvers will meet them."""
+        return [instance]
+
+    def features(self, instance: Any) -> frozenset[str]:
+        return frozenset()
+
+    # --- decisions ---
+
+    @abstractmethod
+    def verdict_of(self, instance: Any, decision: Any) -> Verdict:
+        """Check every constraint and compute every metric, from the data alone."""
+
+    def accept(self, instance: Any, decision: Any) -> Accepted:
+        """Verify a decision; shapes whose decisions may be off by rounding repair them first."""
+        return Accepted(decision, self.verdict_of(instance, decision))
+
+    def formulate(self, instance: Any) -> Any:
+        """Return the formulation of an instance: a programme with ``encode`` and ``decode``."""
+        raise UnsupportedError(f"a {self.name} has no formulation")
+
+    def check_decoded(self, instance: Any, point: Any, verdict: Verdict) -> None:
+        """Compare a point of the formulation with the verdict on the decision it stands for."""
+        del instance, point, verdict
+
+    # --- files ---
+
+    @abstractmethod
+    def write(self, instance: Any) -> dict[str, Any]:
+        """Return the canonical form, from which the hash is computed."""
+
+    @abstractmethod
+    def read(self, data: Mapping[str, Any]) -> Any:
+        """Return the instance of a canonical form; a FileFormatError names the field."""
+
+    @abstractmethod
+    def write_decision(self, instance: Any, decision: Any) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def read_decision(self, instance: Any, data: Mapping[str, Any]) -> Any: ...
+
+    # --- bounds ---
+
+    def kernels(self, instance: Any, method: str = "auto") -> frozenset[str]:
+        """Return the compiled code that bounds need."""
+        return frozenset()
+
+    def bounds(self, instance: Any, method: str, time_limit_s: float, best: Any) -> list[Bound]:
+        """Return certified bounds on the first level, best first."""
+        return []
+
+    def bounding_s(self, instance: Any, usual_s: float, most_s: float) -> float:
+        """Return the seconds that bounding may take beyond a budget that is spent."""
+        return usual_s
+
+    def labelled(self, instance: Any, bound: Bound) -> Bound:
+        """Return a bound with the label that its certificate justifies."""
+        return Bound(bound.value, bound.source, "solver", bound.level)
+
+    def prove(self, instance: Any, certificate: str) -> Bound:
+        """Return what a certificate proves."""
+        raise UnsupportedError(f"shape {self.name!r} has no certificates")
+
+    def certify_infeasible(self, instance: Any, time_limit_s: float) -> Infeasibility | None:
+        """Return the core's own proof that no decision exists, if it finds one."""
+        return None
+
+    def smallest_value(self, instance: Any) -> float:
+        """Return a value that no objective is below: lower bounds are raised to it."""
+        return -math.inf
+
+    def is_closed(self, instance: Any, objective: float | None, bound: float | None) -> bool:
+        """Whether a bound proves the first level's objective."""
+        reached = gap(objective, bound)
+        return reached is not None and reached <= OPTIMAL_GAP
+
+    def is_better(self, instance: Any, value: float, other: float) -> bool:
+        """Whether an objective is better than another; of bounds, whether it is weaker."""
+        return value < other if self.sense(instance) == "min" else value > other
+
+    def more_metrics(self, instance: Any, metrics: Mapping[str, float]) -> dict[str, float]:
+        """Return metrics that need bounds, such as floors of arriving work."""
+        return {}
+
+
+def capability(reference: str) -> Any:
+    """Return the object that ``"package.module:name"`` names."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)

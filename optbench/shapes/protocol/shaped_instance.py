@@ -1,0 +1,40 @@
+"""An instance of any shape but the schedules': data of the shape's own, with a name and a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from optbench.shapes.protocol.shape import Shape
+
+
+@dataclass(frozen=True, eq=False)
+class ShapedInstance:
+    """``data`` belongs to the shape and is not changed; ``problem`` is the spec that made it."""
+
+    shape: Shape
+    name: str
+    data: Any
+    problem: str | None = field(default=None)
+
+    def __repr__(self) -> str:
+        return f"<Instance {self.name!r} of shape {self.shape.name!r}: {self.shape.describe(self)}>"
+
+    @cached_property
+    def hash(self) -> str:
+        """The hash of the canonical form without the name."""
+        document = {**self.shape.write(self), "name": ""}
+        text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @cached_property
+    def formulation(self) -> Any:
+        """The formulation, made once."""
+        return self.shape.formulate(self)
+
+    @property
+    def features(self) -> frozenset[str]:
+        return self.shape.features(self)

@@ -1,0 +1,1 @@
+"""Shapes declared as a Pyomo model."""

@@ -1,0 +1,118 @@
+"""Commands on a shape of the workspace's own, and on MPS and LP files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Cli
+from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
+
+KNAPSACK = """Maximize
+ profit: 5 x + 4.5 y + 3 z + 0.1 w
+Subject To
+ weight: 2 x + 3.1 y + z + w <= 7.3
+ logic: x - y >= -1
+Bounds
+ x <= 3
+ y <= 2
+ w <= 2.5
+General
+ x y z
+End
+"""
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    for folder, name, text in (
+        ("problems", "packing", PACKING),
+        ("solvers", "first_fit", FIRST_FIT),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"{name}.py").write_text(text)
+    (tmp_path / "optbench.toml").touch()
+    return tmp_path
+
+
+def test_a_solver_of_ten_lines_and_two_built_in_ones(cli: Cli, workspace: Path) -> None:
+    costs = {}
+    for solver in ("highs", "cpsat", "first_fit"):
+        done = cli(
+            "solve", "packing:services=4", "-s", solver, "--time-limit", "20s", "--json", "-q"
+        )
+        assert done.code == 0 and done.json["verified"] and done.json["metrics"]["gpus"] >= 1
+        costs[solver] = done.json["objective"]
+    assert costs["highs"] == costs["cpsat"] <= costs["first_fit"]
+
+
+def test_bound_and_verify_from_the_command_line(cli: Cli, workspace: Path) -> None:
+    found = cli("bound", "packing:services=4", "--json").json
+    assert [row["proof"] for row in found["bounds"]] == ["exact-lp"]
+    file = workspace / "placement.json"
+    best = cli("solve", "packing:services=4", "-q", "--json", "-o", str(file)).json["objective"]
+    assert found["best"] <= best
+    assert cli("verify", "packing:services=4", str(file)).code == 0
+    document = json.loads(file.read_text())
+    document["decision"]["gpu"] = [0] * 4
+    file.write_text(json.dumps(document))
+    broken = cli("verify", "packing:services=4", str(file))
+    assert broken.code == 4 and "memory" in broken.out and "GPU 0 holds" in broken.out
+
+
+def test_other_solvers_are_refused(cli: Cli, workspace: Path) -> None:
+    done = cli("solve", "packing:services=4", "-s", "fcfs")
+    assert done.code == 2 and "takes a schedule" in done.err and "packing" in done.err
+
+
+@pytest.fixture
+def knapsack(tmp_path: Path) -> Path:
+    (tmp_path / "knapsack.lp").write_text(KNAPSACK)
+    return tmp_path
+
+
+def test_an_lp_file_is_solved_exactly_and_converted(cli: Cli, knapsack: Path) -> None:
+    lp, mps, point = (str(knapsack / f"knapsack{end}") for end in (".lp", ".mps", ".json"))
+    assert cli("convert", lp, mps, "--to", "mps").code == 0
+    done = cli("solve", mps, "-q", "--json", "-o", point)
+    # Seven of z weigh 7 and pay 21; 0.3 of w pay 0.03: three tenths exactly, not beside it.
+    assert done.code == 0 and done.json["objective"] == 21.03 and done.json["status"] == "optimal"
+    assert json.loads(Path(point).read_text())["values"] == {"z": 7, "w": 0.3}
+    assert cli("verify", lp, point).code == 0
+    bound = cli("bound", lp, "--json").json
+    assert bound["bounds"][0]["proof"] == "exact-lp" and bound["best"] >= 21.03
+
+
+def test_a_broken_point_is_refused_by_row(cli: Cli, knapsack: Path) -> None:
+    point = knapsack / "point.json"
+    point.write_text(
+        json.dumps({"format": "optbench-decision", "values": {"x": 3, "y": "1/2", "w": 1}})
+    )
+    done = cli("verify", str(knapsack / "knapsack.lp"), str(point))
+    assert done.code == 4
+    assert "weight" in done.out and "column y is 1/2, which is not a whole number" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("solve", "FILE", "-s", "cpsat"), "column 'z' is not bounded on both sides; use -s highs"),
+        (("solve", "FILE", "--html", "x.html"), "this is a milp, and only schedules have that"),
+        (
+            ("convert", "FILE", "x.out", "--to", "psplib"),
+            "--to 'psplib' is no format of a programme",
+        ),
+        (("verify", "FILE", "FILE"), "not JSON"),
+    ],
+)
+def test_what_is_refused(cli: Cli, knapsack: Path, words: tuple[str, ...], message: str) -> None:
+    done = cli(*(str(knapsack / "knapsack.lp") if word == "FILE" else word for word in words))
+    assert done.code == 2 and message in done.err
+
+
+def test_a_damaged_file_is_named_with_its_line(cli: Cli, knapsack: Path) -> None:
+    (knapsack / "bad.lp").write_text(KNAPSACK.replace("<= 7.3", "<= 7.3 3"))
+    done = cli("solve", str(knapsack / "bad.lp"))
+    assert done.code == 2 and "bad.lp: line 5: 'logic'; expected" in done.err

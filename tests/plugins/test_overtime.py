@@ -46,11 +46,12 @@ def looping() -> None:
 
 
 def deaf() -> None:
-    """Swallows every exception."""
+    """Swallows every exception, for 3 s: nothing ends it before."""
     end = time.monotonic() + 3.0
     while time.monotonic() < end:
         try:
-            looping()
+            while time.monotonic() < end:
+                pass
         except BaseException:
             continue
 

@@ -72,7 +72,7 @@ def test_a_result_is_one_line(result: ob.Result) -> None:
 def test_a_result_states_status_reason_and_gap(result: ob.Result) -> None:
     stopped = replace(result, status="feasible", termination="time_limit", wall_s=12.34)
     shown = repr(replace(stopped, bound=750.0, gap=0.25))
-    assert "by fcfs: feasible, time limit, energy_j = 1,000 J, bound 750 J, gap 25 %" in shown
+    assert "by fcfs: feasible, time limit, energy_j = 1,000 J, bound 750 J, gap 25.0 %" in shown
     assert shown.endswith("verified, 12.3 s>")
 
 

@@ -57,6 +57,7 @@ VERBS: dict[str, Verb] = {
     "claims": Verb(
         "claims", "the ledger of claims: the paper's figure, ours, the bound, the verdict"
     ),
+    "clean": Verb("clean", "what studies keep on disk, and freeing a part of it"),
     "convert": Verb("convert", "write an instance in another format"),
     "list": Verb(
         "catalogue", "problems, solvers and studies with their parameters, profiles of devices"

@@ -47,6 +47,11 @@ class JobOutcome:
 class Executor(Protocol):
     """Runs jobs. It is a context manager: on exit, every process that it started has ended."""
 
+    @property
+    def compile_s(self) -> float:
+        """Seconds of compiling before the first job."""
+        ...
+
     def run(self, jobs: Iterable[Job], stop: Callable[[], bool] = ...) -> Iterator[JobOutcome]:
         """Yield outcomes as jobs end; after ``stop()`` running jobs are killed and yield none."""
         ...

@@ -86,11 +86,10 @@ class LocalExecutor:
         jobs: int = 1,
         solvers: Iterable[str] = (),
         problems: Iterable[str] = (),
-        on_loaded: Callable[[PreloadReport], None] | None = None,
         landlock: bool = True,
         sharing: int | None = None,
     ) -> None:
-        self.jobs, self.on_loaded = jobs, on_loaded
+        self.jobs = jobs
         self.solvers, self.problems = sorted({*solvers}), sorted({*problems})
         self.landlock, self.sharing = landlock, max(jobs, sharing or 1)
         self.loaded: PreloadReport | None = None
@@ -105,6 +104,10 @@ class LocalExecutor:
         """Create an executor that loads what the plug-ins of a study need."""
         solvers = {entry.name for entry in study.solvers}
         return cls(jobs, solvers, set(map(name_of, study.problems)), **options)
+
+    @property
+    def compile_s(self) -> float:
+        return 0.0 if self.loaded is None else self.loaded.compile_s
 
     def __enter__(self) -> LocalExecutor:
         return self
@@ -266,8 +269,6 @@ class LocalExecutor:
         for message in messages:
             if "ready" in message:
                 self.ready, self.loaded = True, PreloadReport(**message["ready"])
-                if self.on_loaded is not None:
-                    self.on_loaded(self.loaded)
             elif "said" in message:
                 announce(str(message["said"]))
             elif "slot" in message:

@@ -24,7 +24,7 @@ from optbench.html.page import (
     section,
     table,
 )
-from optbench.html.quantities import plain
+from optbench.html.quantities import percent, plain
 from optbench.model.files.strict_json import render
 from optbench.model.measures import metric_unit
 
@@ -201,7 +201,7 @@ def _table(front: Front) -> str:
 
 
 def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.3g} %"
+    return "-" if value is None else percent(value)
 
 
 def _provenance(front: Front) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from optbench.html.quantities import levels, percents, plain, span
+from optbench.html.quantities import duration, levels, percents, plain
 from optbench.model.instance import Instance
 from optbench.model.measures import Value, metric_unit
 from optbench.model.objective import METRICS, Objective
@@ -33,7 +33,7 @@ def result_line(result: Result) -> str:
         facts.append("verified")
     elif result.violations:
         facts.append(f"refused by the verifier ({counted(len(result.violations), 'violation')})")
-    facts.append(span(result.wall_s))
+    facts.append(duration(result.wall_s))
     return f"<Result {result.instance!r} by {result.solver}: {', '.join(facts)}>"
 
 

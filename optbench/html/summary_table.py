@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from optbench.html.page import gap_bar, row, table
-from optbench.html.quantities import amount, clock, levels, percents, plain, span
+from optbench.html.quantities import amount, clock, duration, levels, percents, plain
 from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Bound, Result
 
@@ -65,7 +65,7 @@ def _row(result: Result, metrics: Sequence[tuple[str, str]]) -> str:
         _gap(result),
         ", ".join(sources) or "-",
         *[_metric(result, metric, unit) for metric, unit in metrics],
-        span(result.wall_s),
+        duration(result.wall_s),
         str(result.threads),
     ]
     head = f"{escape(result.solver)}<small>{escape(_state(result))}</small>"

@@ -7,38 +7,29 @@ from html import escape
 from typing import Any
 
 from optbench.evaluate.stats import Estimate
-from optbench.html.quantities import plain
+from optbench.html import quantities
+from optbench.html.quantities import hundredths, plain
 from optbench.model.measures import Value
-from optbench.model.result import OPTIMAL_GAP
 from optbench.run.best_known import levels_of
 
 NONE = "–"
 
 
 def percent(value: float | None) -> str:
-    """One decimal, below 1 % two digits: ``0 %``, ``0.0042 %``, ``1.4 %``, ``32.9 %``."""
-    return NONE if value is None else f"{_hundred(value)} %"
-
-
-def _hundred(value: float) -> str:
-    share = 100 * value
-    if abs(value) <= OPTIMAL_GAP:
-        return "0"
-    size = abs(share)
-    text = f"{size:,.0f}" if size >= 99.95 else f"{size:.1f}" if size >= 1 else f"{size:.2g}"
-    return f"−{text}" if share < 0 else text
+    """A gap or a share; a dash where there is none."""
+    return NONE if value is None else quantities.percent(value)
 
 
 def interval(estimate: Estimate | None) -> str:
     """``0 to 2.6 %``; nothing where the spread is unknown."""
     if estimate is None or not estimate.known:
         return ""
-    return f"{_hundred(estimate.low)} to {_hundred(estimate.high)} %"
+    return f"{hundredths(estimate.low)} to {hundredths(estimate.high)} %"
 
 
 def with_interval(estimate: Estimate | None) -> str:
     """``1.4 % (0 to 2.6 %)``."""
-    return _written(estimate, _hundred, " %", " %")
+    return _written(estimate, hundredths, " %", " %")
 
 
 def figures(estimate: Estimate | None) -> str:
@@ -48,7 +39,7 @@ def figures(estimate: Estimate | None) -> str:
 
 def points(estimate: Estimate | None) -> str:
     """A difference of percentages: ``20.6 points (11.6 to 31.5)``."""
-    return _written(estimate, _hundred, " points")
+    return _written(estimate, hundredths, " points")
 
 
 def _written(
@@ -77,11 +68,8 @@ def infeasible_words(claim: Mapping[str, Any]) -> str:
 
 
 def seconds(value: float | None) -> str:
-    if value is None:
-        return NONE
-    if value < 1:
-        return f"{1000 * value:.0f} ms" if value >= 0.01 else f"{1000 * value:.2g} ms"
-    return f"{value:.1f} s" if value < 100 else f"{value:,.0f} s"
+    """A duration; a dash where there is none."""
+    return NONE if value is None else quantities.duration(value)
 
 
 def counted(count: int, what: str) -> str:

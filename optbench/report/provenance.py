@@ -87,7 +87,7 @@ def provenance(report: StudyReport) -> str:
         ("run again", f"optbench run {report.target}"),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
-    budgets = map(_budget, study.solvers)
+    budgets = [_budget(entry) for entry in study.solvers]
     heads = ("solver", "parameters", *LIMITS)
     solvers = text_table(heads, budgets, "report-table budgets", words=(0, 1))
     solvers = f"<h3>Solvers and budgets</h3>{solvers}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -35,7 +36,7 @@ def gaps(report: StudyReport) -> str:
 
 def _gap_row(report: StudyReport, summary: Summary, x: Axis, y: float) -> str:
     rows, k = report.rows[summary.label], report.number[summary.label]
-    found = instance_means(rows, lambda row: row.counted_study_gap)[0]
+    found = instance_means(rows, attrgetter("counted_study_gap"))[0]
     empty = {row.cell.instance_hash for row in rows if row.study_gap is None}
     names = {row.cell.instance_hash: row.cell.instance for row in rows}
     dots = []

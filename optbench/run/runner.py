@@ -103,10 +103,8 @@ def run_study(
     """
     store, stop = (store or Store()).make(), stop or threading.Event()
     tell = on_progress or (lambda _: None)
-    began, compile_s = time.monotonic(), list[float]()
-    executor = executor or LocalExecutor.for_study(
-        study, jobs, on_loaded=lambda report: compile_s.append(report.compile_s)
-    )
+    began = time.monotonic()
+    executor = executor or LocalExecutor.for_study(study, jobs)
     with store.study_lock(study.name), store.work_folder() as folder, executor as workers:
         made = make_instances(study, store, workers, folder, stop, _instance_reporter(tell))
         planned = plan(study, tuple(made))
@@ -130,7 +128,7 @@ def run_study(
     found = {cell.key: record for cell in wanted if (record := records.get(cell.key)) is not None}
     ran = done - (len(wanted) - len(missing)) - len(elsewhere)
     wall_s = time.monotonic() - began
-    return StudyRun(planned, wanted, found, ran, stop.is_set(), records, wall_s, sum(compile_s))
+    return StudyRun(planned, wanted, found, ran, stop.is_set(), records, wall_s, executor.compile_s)
 
 
 def run_cells(

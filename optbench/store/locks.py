@@ -75,13 +75,21 @@ def work_folder(parent: Path, guard: Path) -> Iterator[Path]:
 def remove_dead_folders(parent: Path) -> None:
     """Remove the folders whose runner no longer runs."""
     for folder in parent.iterdir():
-        try:
-            with (folder / LOCK).open("a") as lock:
-                dead = _try(lock)
-        except (FileNotFoundError, NotADirectoryError):
-            dead = True
-        if dead:
+        if not _is_live(folder):
             remove_folder(folder)
+
+
+def has_live_folder(parent: Path) -> bool:
+    """Whether a runner that still runs has a folder in ``parent``."""
+    return parent.is_dir() and any(map(_is_live, parent.iterdir()))
+
+
+def _is_live(folder: Path) -> bool:
+    try:
+        with (folder / LOCK).open("a") as lock:
+            return not _try(lock)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _try(lock: IO[str]) -> bool:

@@ -33,19 +33,21 @@ class Records(Mapping[str, Record]):
         self._forget()
 
     def _forget(self) -> None:
-        self._read_to = 0
+        self._read_to = self._file_number = 0
         self._places: dict[str, list[tuple[int, int]]] = {}
         self._parsed: dict[str, Record] = {}
 
     def refresh(self) -> None:
-        """Index appended lines; a file that has become shorter is indexed again."""
+        """Index appended lines; a file that was replaced or has become shorter is indexed again."""
         with self._mutex:
             self._refresh()
 
     def _refresh(self) -> None:
-        size = self.file.stat().st_size if self.file.exists() else 0
-        if size < self._read_to:
+        found = self.file.stat() if self.file.exists() else None
+        size, number = (found.st_size, found.st_ino) if found is not None else (0, 0)
+        if size < self._read_to or number != self._file_number:
             self._forget()
+            self._file_number = number
         if size == self._read_to:
             return
         with self.file.open("rb") as file:
@@ -97,6 +99,14 @@ class Records(Mapping[str, Record]):
     def __len__(self) -> int:
         """Every record is parsed to count those that can be read."""
         return sum(1 for _ in self)
+
+    def places(self) -> dict[str, list[tuple[int, int]]]:
+        """Return the offset and the bytes of every line of each key."""
+        return {key: list(places) for key, places in self._places.items()}
+
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of all lines of each key."""
+        return {key: sum(size for _, size in places) for key, places in self._places.items()}
 
     def _warn(self, line: bytes, offset: int, error: Exception) -> None:
         with self.file.open("rb") as file:

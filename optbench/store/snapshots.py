@@ -54,6 +54,15 @@ def studies_run(store: Store) -> list[str]:
     return sorted(path.parent.name for path in (store.folder / STUDIES).glob(f"*/{LATEST}"))
 
 
+def last_study(store: Store) -> str | None:
+    """Return the name of the study that was run last; None where none was."""
+    ran = {
+        path.parent.name: path.stat().st_mtime_ns
+        for path in (store.folder / STUDIES).glob(f"*/{LATEST}")
+    }
+    return max(ran, key=lambda name: (ran[name], name)) if ran else None
+
+
 def load_plans(store: Store) -> Iterator[Plan]:
     """Yield the latest plan of every study of the store."""
     return (load_plan(name, store) for name in studies_run(store))

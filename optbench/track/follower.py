@@ -21,6 +21,7 @@ from optbench.errors import OptbenchError
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.track.runs import TrackedRun, TrackingError
+from optbench.track.saved_view import view_of
 from optbench.track.study_runs import StudyRuns
 from optbench.track.study_sync import Snapshot
 from optbench.track.tracking import OnSent, Tracking
@@ -103,7 +104,8 @@ class Follower:
         parent, children = self._described(runs, records, last)
         heard = self._counting(children)
         self.tracking = self.tracking or Tracking(workspace=self.store.folder.parent, attempts=1)
-        self.tracking.sync(runs.experiment, parent, children, on_sent=heard)
+        view = view_of(runs.plan, parent, children)
+        self.tracking.sync(runs.experiment, parent, children, on_sent=heard, view=view)
         self.sent = (fingerprint, last)
         if last:
             self.snapshot.note_sent(fingerprint)

@@ -16,6 +16,7 @@ from optbench.store.run_store import STUDIES, Store
 from optbench.store.snapshots import HASH_DIGITS, LATEST, load_plan, read_plan
 from optbench.study.planning import Plan
 from optbench.track.runs import SyncReport
+from optbench.track.saved_view import view_of
 from optbench.track.study_runs import StudyRuns
 from optbench.track.tracking import OnSent, Tracking
 from optbench.track.tracking_address import TrackingAddress
@@ -112,7 +113,10 @@ def push(
     running = snapshot.running
     runs = StudyRuns(plan, store)
     parent, children = runs.runs(records, running)
-    report = tracking.sync(runs.experiment, parent, children, restore=restore, on_sent=on_sent)
+    view = view_of(plan, parent, children)
+    report = tracking.sync(
+        runs.experiment, parent, children, restore=restore, on_sent=on_sent, view=view
+    )
     if not running:
         snapshot.note_sent(fingerprint)
     return report

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from optbench.track.known_runs import KnownRun
 from optbench.track.run_sync import RunSender
 from optbench.track.runs import SyncReport, TrackedRun, TrackingError
+from optbench.track.saved_view import SavedView
 from optbench.track.tracking_address import VARIABLE, TrackingAddress, prepare, stamp
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Tracking:
         self.attempts = attempts
         self._client: MlflowClient | None = None
         self._experiments: dict[str, str] = {}
+        self._tags: dict[str, dict[str, str]] = {}
         self._known: dict[tuple[str, str], dict[str, KnownRun]] = {}
         self._mark = ""
 
@@ -79,11 +81,12 @@ class Tracking:
         *,
         restore: bool = False,
         on_sent: OnSent | None = None,
+        view: SavedView | None = None,
     ) -> SyncReport:
         """Make the store hold exactly one run for each of these; ``restore`` also restores what was
         deleted in MLflow.
 
-        ``on_sent(done, total)`` counts the children.
+        ``on_sent(done, total)`` counts the children; ``view`` is the page that shows them.
         """
         runs = list(children)
         with self.place.locked() as lock, as_tracking_errors(self.place.uri):
@@ -95,10 +98,12 @@ class Tracking:
                 report = self._sync(
                     experiment, parent, runs, restore, on_sent or (lambda done, total: None)
                 )
+                self._hold_tags(report.experiment_id, view)
             finally:
                 if report is None:  # the store has to be queried again
                     self._known.clear()
                     self._experiments.clear()
+                    self._tags.clear()
             return report
 
     def _sync(
@@ -137,6 +142,7 @@ class Tracking:
                 self._experiments[name] = self.client.create_experiment(
                     name, artifact_location=location, tags=EXPERIMENT_TAGS
                 )
+                self._tags[self._experiments[name]] = dict(EXPERIMENT_TAGS)
                 return self._experiments[name]
             if found.lifecycle_stage != "active":
                 if not restore:
@@ -146,7 +152,33 @@ class Tracking:
                     )
                 self.client.restore_experiment(found.experiment_id)
             self._experiments[name] = found.experiment_id
+            self._tags[found.experiment_id] = dict(found.tags)
         return self._experiments[name]
+
+    def active_experiment(self, name: str) -> str | None:
+        """Return the id of an experiment that was not deleted; None where there is none."""
+        with as_tracking_errors(self.place.uri):
+            found = self.client.get_experiment_by_name(name)
+        if found is None or found.lifecycle_stage != "active":
+            return None
+        self._tags[found.experiment_id] = dict(found.tags)
+        return str(found.experiment_id)
+
+    def hold_view(self, experiment_id: str, view: SavedView) -> None:
+        """Make an experiment hold a view; ``active_experiment`` has found it."""
+        with self.place.locked(), as_tracking_errors(self.place.uri):
+            self._hold_tags(experiment_id, view)
+
+    def _hold_tags(self, experiment_id: str, view: SavedView | None) -> None:
+        """Make the experiment hold the view, and a kind unless it has one."""
+        held = self._tags[experiment_id]
+        wanted = {key: value for key, value in EXPERIMENT_TAGS.items() if key not in held}
+        if view is not None:
+            wanted[view.tag] = view.value
+        for key, value in wanted.items():
+            if held.get(key) != value:
+                self.client.set_experiment_tag(experiment_id, key, value)
+                held[key] = value
 
 
 @contextmanager

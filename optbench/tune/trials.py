@@ -11,6 +11,7 @@ carry the time of its last sign of life, and are adopted when that is ABANDONED_
 from __future__ import annotations
 
 import fcntl
+import json
 import platform
 import time
 import warnings
@@ -22,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 from optbench.store.locks import exclusive_lock
 from optbench.tune.samplers import distribution_of, pruner_of, sampler_of, within
 from optbench.tune.search_task import SearchTask
-from optbench.tune.storage import open_storage
+from optbench.tune.storage import SUFFIX, open_storage
 
 if TYPE_CHECKING:
     from optuna.study import Study
@@ -219,3 +220,16 @@ def quiet() -> None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+
+def cells_of_search(folder: Path) -> set[str]:
+    """Keys of the cells of all trials in the journal in a search's own folder."""
+    journal, found = folder / f"trials{SUFFIX}", set[str]()
+    if journal.is_file():
+        for line in journal.read_text(encoding="utf-8").splitlines():
+            if f'"{CELLS}"' in line:
+                try:
+                    found.update(json.loads(line)["user_attr"][CELLS])
+                except (ValueError, KeyError, TypeError):  # truncated by a crash
+                    continue
+    return found

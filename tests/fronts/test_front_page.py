@@ -39,7 +39,7 @@ def test_proven_and_open_points_are_told_apart(front: Front) -> None:
     assert [path.get("class") for path in chart(render_front(opened)).iter("path")].count(
         "whisker"
     ) == 1
-    assert "2 of 3 points are proven optimal" in render_front(opened) and "25 %" in render_front(
+    assert "2 of 3 points are proven optimal" in render_front(opened) and "25.0 %" in render_front(
         opened
     )
 

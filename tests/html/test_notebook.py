@@ -39,7 +39,7 @@ def test_the_fragment_of_a_result_has_its_figures_and_its_chart(result: ob.Resul
     shown = half._repr_html_()
     parsed = outline(shown)
     assert parsed.tags.count("svg") == 1 and "script" not in parsed.tags
-    for part in ("two jobs", "1,000", "750", "25 %", "peak power", "Gantt chart of", "power"):
+    for part in ("two jobs", "1,000", "750", "25.0 %", "peak power", "Gantt chart of", "power"):
         assert part in shown
     assert "<b>mine" not in shown and "&lt;b&gt;mine" in shown
     # Bars keep the tooltips that the script of a page would replace.

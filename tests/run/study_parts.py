@@ -44,6 +44,8 @@ class Inline:
     ``seen`` are the keys that ran.
     """
 
+    compile_s = 0.0
+
     def __init__(self, spoil: Callable[[JobOutcome], JobOutcome] = lambda outcome: outcome) -> None:
         self.spoil = spoil
         self.seen: list[str] = []

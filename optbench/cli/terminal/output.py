@@ -9,13 +9,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from optbench.html import quantities
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 T = TypeVar("T")
-# Below this a gap is rounding (OPTIMAL_GAP of model/measures.py, not imported to keep `--help`
-# fast).
-NO_GAP = 1e-6
 GOOD, BAD, DIM = "green", "bold red", "dim"
 
 
@@ -118,11 +117,7 @@ def figure(value: Any) -> str:
     number = float(value)
     if not math.isfinite(number):
         return "-" if math.isnan(number) else "∞" if number > 0 else "-∞"
-    if number == int(number) and abs(number) < 1e15:
-        return f"{int(number):,}"
-    digits = max(0, 5 - math.floor(math.log10(abs(number)))) if number else 0
-    text = f"{number:,.{min(digits, 9)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return quantities.plain(number)
 
 
 def percent(value: Any) -> str:
@@ -131,21 +126,13 @@ def percent(value: Any) -> str:
         return "-"
     if isinstance(value, (tuple, list)):
         return " , ".join(percent(item) for item in value)
-    return (
-        "0 %"
-        if value <= NO_GAP
-        else f"{100 * value:.2g} %"
-        if value < 0.1
-        else f"{100 * value:.1f} %"
-    )
+    return quantities.percent(value)
 
 
 def length(value_s: float) -> str:
-    """Format a duration."""
+    """Format the clock of work in progress, or a limit: two decimals, so that it moves."""
     if value_s < 10:
         return f"{value_s:.2f} s"
-    if value_s < 600:
+    if value_s < quantities.MINUTES_FROM_S:
         return f"{value_s:.1f} s"
-    minutes, seconds = divmod(round(value_s), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"
+    return quantities.duration(value_s)

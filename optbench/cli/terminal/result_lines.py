@@ -17,6 +17,7 @@ from optbench.cli.terminal.output import (
     show,
     table,
 )
+from optbench.html.quantities import duration
 from optbench.model.measures import metric_unit
 from optbench.plugins.schedule_shape import shape_of
 from optbench.typed_values import is_number
@@ -119,9 +120,9 @@ def outcome(result: Result) -> str:
         "error": f"[{BAD}]the solver failed[/]",
     }[result.status]
     first_s = result.time_to_first_s
-    first = "" if first_s is None else f" (first schedule after {length(first_s)})"
+    first = "" if first_s is None else f" (first schedule after {duration(first_s)})"
     message = f"\n{escape(result.message)}" if result.message else ""
-    return f"{words}, {REASONS[result.termination]} after {length(result.wall_s)}{first}{message}"
+    return f"{words}, {REASONS[result.termination]} after {duration(result.wall_s)}{first}{message}"
 
 
 def infeasible_words(result: Result) -> str:

@@ -20,6 +20,7 @@ from optbench.cli.terminal.output import (
     show,
     table_of,
 )
+from optbench.html.quantities import duration
 
 if TYPE_CHECKING:
     from optbench.evaluate.rows import Row, Table
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 LEGEND = (
     "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's "
-    "own, the median"
+    "own, the shifted geometric mean"
 )
 # Verdicts on gates and claims whose cells have not been run.
 UNDECIDED = ("unknown", "no data")
@@ -83,7 +84,7 @@ class Account:
             return exits.CELLS_FAILED
         return exits.DONE if self.holds else exits.NOT_HELD
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self, tracking: str | None) -> dict[str, Any]:
         """``run --json``."""
         run = self.run
         return {
@@ -109,6 +110,7 @@ class Account:
             "overruns": [
                 {"title": each.cell.title, "overrun_s": each.overrun_s} for each in self.overruns()
             ],
+            "tracking": tracking,
             "wall_s": round(run.wall_s, 3),
             "compile_s": round(run.compile_s, 3),
         }
@@ -254,7 +256,7 @@ def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
         "no gap": lambda row: str(row["missing_gaps"] or "-"),
         "study gap": lambda row: percent(row["mean_study_gap"]),
         "optimal": lambda row: str(row["optimal"] or "-"),
-        "time": lambda row: "-" if row["median_wall_s"] is None else length(row["median_wall_s"]),
+        "time": lambda row: "-" if row.get("time_s") is None else duration(row["time_s"]),
     }
     if not rank:
         del columns[rank]
@@ -280,6 +282,7 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
         "mean_gap": None if summary.gap is None else summary.gap.value,
         "optimal": summary.optimal,
         "median_wall_s": statistics.median(times) if times else None,
+        "time_s": summary.time_s,
     }
 
 

@@ -18,7 +18,6 @@ from optbench.cli.terminal.output import (
     emit_json,
     escape,
     figure,
-    length,
     percent,
     show,
     table_of,
@@ -34,6 +33,7 @@ from optbench.cli.terminal.parser import (
     settings_of,
 )
 from optbench.cli.terminal.targets import add_target, instance_of
+from optbench.html.quantities import duration
 
 if TYPE_CHECKING:
     from optbench.fronts.points import Front, FrontPoint, FrontProgress
@@ -190,7 +190,7 @@ def show_front(front: Front, written: list[str]) -> None:
         "gap": lambda point: f"[{GOOD}]proven[/]" if point.proven else percent(point.gap),
         "above constant": lambda point: percent(0.0 if point.proven else point.gap_above),
         "bound from": lambda point: escape(point.bound_source or "-"),
-        "time": lambda point: length(point.wall_s),
+        "time": lambda point: duration(point.wall_s),
     }
     show("", table_of(front.points, columns, left=("bound from",)), "")
     show(escape(verdict(front)))

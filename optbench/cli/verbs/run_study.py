@@ -43,6 +43,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from optbench.cli.terminal.place import announce_store
     from optbench.cli.terminal.study_summary import Account
     from optbench.cli.terminal.studying import Sending
     from optbench.run.read_in_subprocess import load_study_in_subprocess
@@ -51,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     study, account = load_study_in_subprocess(args.study), None
     quiet = args.quiet or args.json
+    announce_store(not args.no_track)
     try:
         with following(
             study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             raise
     warning = None if done.interrupted else sending.warning
     if args.json:
-        emit_json(account.to_dict() | {"tracking": warning})
+        emit_json(account.to_dict(warning))
     if warning is not None:
         sys.stderr.write(f"optbench: {warning}\n")
     return account.exit_code

@@ -30,6 +30,7 @@ from optbench.cli.terminal.parser import (
     settings_of,
 )
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
+from optbench.html.quantities import duration
 from optbench.model.measures import metric_unit
 from optbench.units import DAY_S
 
@@ -171,7 +172,8 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
             f"{escape(done.policy)}, "
             f"seed {done.seed}[/]"
         ),
-        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in {length(done.wall_s)}{compiled}",
+        f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in "
+        f"{duration(done.wall_s)}{compiled}",
     )
     for violation in done.violations:
         show(f"[{BAD}]violates[/] {escape(violation)}")

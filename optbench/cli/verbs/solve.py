@@ -100,6 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     import optbench.api as api
+    from optbench.cli.terminal.place import announce_store
     from optbench.cli.terminal.progress import SolveProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
@@ -109,6 +110,8 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
 
     shape = shape_of(instance)
     name, solver = load_solver(args.solver or USUAL[shape.name], settings_of(args.param))
+    if args.bank:
+        announce_store()
     start = read_decision(args.warm_start, instance) if args.warm_start else None
     levels = tuple(shape.label(instance, k) for k in range(shape.num_levels(instance)))
     with SolveProgress(name, args.time_limit, levels, quiet=args.quiet or args.json) as progress:

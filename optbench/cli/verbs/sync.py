@@ -30,11 +30,14 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from optbench.cli.terminal.place import announce_store
     from optbench.store.run_store import Store
     from optbench.store.snapshots import load_plan, studies_run
 
     store = Store()
     studies = [load_plan(args.study, store).study.name] if args.study else studies_run(store)
+    if studies:
+        announce_store(True)
     done = _send(studies, store, args)
     if args.json:
         emit_json({"uri": done["uri"], "studies": done["studies"]})

@@ -64,6 +64,7 @@ class TrainingProgress(LiveLine):
 
 
 def run(args: argparse.Namespace) -> int:
+    from optbench.cli.terminal.place import announce_store
     from optbench.cli.terminal.work import interruptible
     from optbench.plugins import specs
     from optbench.plugins.discovery import load_problem
@@ -81,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
         )
     from optbench.compiling.kernel_table import prepare
 
+    if not args.no_track:
+        announce_store(True)
     compile_s = prepare(solver.needs_in_training or solver.needs)
     settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))
     with TrainingProgress(name, quiet=args.quiet or args.json) as progress:

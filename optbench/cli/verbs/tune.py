@@ -52,12 +52,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _search(args: argparse.Namespace) -> TuneRun:
+    from optbench.cli.terminal.place import announce_store
     from optbench.cli.terminal.tuning import SearchProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.study.study_file import load_study
     from optbench.tune.search import run_tune
 
     study = load_study(args.study)
+    announce_store(not args.no_track)
     settings = {"trials": args.trials, "jobs": args.jobs, "storage": args.storage}
     with SearchProgress(study.name, quiet=args.quiet or args.json) as progress:
         search = partial(run_tune, study, track=not args.no_track, on_progress=progress, **settings)

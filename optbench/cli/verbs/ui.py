@@ -16,15 +16,24 @@ from optbench.cli.terminal.parser import Parser, UsageError, number
 if TYPE_CHECKING:
     from optbench.track.tracking_address import TrackingAddress
 
-DESCRIPTION = "Start MLflow's server on the workspace's store and show its address. Ctrl-C ends it."
-EXAMPLES = ("optbench ui", "optbench ui --port 5001 --no-browser", "optbench ui --optuna")
+DESCRIPTION = (
+    "Start MLflow's server on the workspace's store and open the runs of a study: sorted by study "
+    "gap, with the columns and charts of a study. Without STUDY it is the one that was run last. "
+    "Ctrl-C ends the server."
+)
+EXAMPLES = (
+    "optbench ui",
+    "optbench ui quickstart --charts",
+    "optbench ui --port 5001 --no-browser",
+    "optbench ui --optuna",
+)
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-# The list of experiments; MLflow's own first page is about language models.
-EXPERIMENTS = "/#/experiments"
 LOCALHOST, ANYWHERE = "127.0.0.1", ("0.0.0.0", "::")
 
 
 def configure(parser: Parser) -> None:
+    parser.positional("study", "name of a study, or its file (default: the one run last)", "?")
+    parser.flag("--charts", "open the charts of the study's runs instead of their table")
     parser.option("--port N", "default: the first free one from 5000 on", number(int, 1))
     parser.option("--host HOST", "address to listen on (default 127.0.0.1)", default=LOCALHOST)
     search = "the search of `optbench tune STUDY`, in optuna-dashboard"
@@ -37,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
     from optbench.track.tracking_address import TrackingAddress
 
     if args.optuna is not None:
-        journal = _journal(args.optuna)
+        journal = _journal(args.optuna or args.study or "")
         port = free_port(args.host, args.port)
         words = dashboard_words(journal, args.host, port)
-        return _serve(words, args, port, "/", f"search {journal.parent.name}")
+        return _serve(words, args, port, "", "/", f"search {journal.parent.name}")
     place = TrackingAddress.of()
     if place.uri.startswith(("http://", "https://")):
         return _elsewhere(args, place)
@@ -51,7 +60,17 @@ def run(args: argparse.Namespace) -> int:
         )
     port = free_port(args.host, args.port)
     words = server_words(place, args.host, port)
-    return _serve(words, args, port, "/health", place.uri, server_environment())
+    page = _first_page(args)
+    return _serve(words, args, port, page, "/health", place.uri, server_environment())
+
+
+def _first_page(args: argparse.Namespace) -> str:
+    from optbench.store.run_store import Store
+    from optbench.track.first_page import first_page
+    from optbench.track.tracking import Tracking
+
+    store = Store()
+    return first_page(Tracking(workspace=store.folder.parent), store, args.study, args.charts)
 
 
 def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
@@ -62,7 +81,8 @@ def _elsewhere(args: argparse.Namespace, place: TrackingAddress) -> int:
     if not is_responding(place.uri):
         remedy = "start it, or unset the variable to see this workspace's own runs"
         raise UsageError(f"no MLflow server answers at {place.uri} (${VARIABLE}); {remedy}")
-    _announce(args, f"{place.uri}{EXPERIMENTS}", f"runs are tracked by the server of ${VARIABLE}")
+    page = f"{place.uri.rstrip('/')}{_first_page(args)}"
+    _announce(args, page, f"runs are tracked by the server of ${VARIABLE}")
     return exits.DONE
 
 
@@ -70,11 +90,12 @@ def _serve(
     words: list[str],
     args: argparse.Namespace,
     port: int,
+    page: str,
     health: str,
     what: str,
     environment: dict[str, str] | None = None,
 ) -> int:
-    """Run a server until Ctrl-C."""
+    """Run a server until Ctrl-C; ``page`` and ``health`` are parts of addresses after its own."""
     from optbench.track.server import serving
     from optbench.workspace import store
 
@@ -90,8 +111,7 @@ def _serve(
     handlers = {each: signal.signal(each, leave) for each in SIGNALS}
     try:
         with serving(words, f"{url}{health}", log, environment) as child:
-            page = url if args.optuna is not None else f"{url}{EXPERIMENTS}"
-            _announce(args, page, f"{what}; Ctrl-C ends it")
+            _announce(args, f"{url}{page}", f"{what}; Ctrl-C ends it")
             child.wait()
             raise UsageError(f"the server ended with exit code {child.returncode}; {log} says why")
     except KeyboardInterrupt:

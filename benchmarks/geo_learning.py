@@ -208,8 +208,8 @@ def page(
         "",
         f"*{INPUTS}* takes the option of least energy + price · time, an input of the network",
         "for every option, at the shipped prices and with the same dual (`-p network=no`): what",
-        "the network has to beat. lp_guided solves its programme again and again for the traffic seen",
-        "so far. Random weights stand in the same file with the same prices.",
+        "the network has to beat. lp_guided solves its programme again and again for the traffic",
+        "seen so far. Random weights stand in the same file with the same prices.",
         "",
     ]
 

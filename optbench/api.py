@@ -18,6 +18,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
+from optbench.arguments import keywords_of, known_keywords
 from optbench.bounds.auto import METHODS
 from optbench.compiling.compile_meter import compiled_s
 from optbench.compiling.kernel_table import prepare
@@ -27,7 +28,11 @@ from optbench.model.result import Bound, Result, Status, Termination, Trajectory
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.outcome import Outcome, outcome_of
-from optbench.plugins.discovery import load_solver, names
+from optbench.plugins.author_errors import crash_words, located, refuse_result, shown
+from optbench.plugins.budget import Budget, check_limit
+from optbench.plugins.discovery import names
+from optbench.plugins.given_solver import solver_given
+from optbench.plugins.overtime import solve_in_time
 from optbench.plugins.protocol import Run, Solver, check_supported
 from optbench.plugins.read_target import Target, read_target
 from optbench.plugins.schedule_shape import shape_of
@@ -41,30 +46,6 @@ DEFAULT_TIME_LIMIT_S = 60.0
 LEAST_BOUNDING_S, MOST_BOUNDING_S, MOST_LARGE_S = 0.5, 10.0, 30.0
 # Bounding that took less time is not mentioned.
 FELT_S = 0.1
-
-
-@dataclass(frozen=True)
-class Budget:
-    """The limits and the seed of a run."""
-
-    time_limit_s: float | None = 60.0
-    work_limit: float | None = None
-    seed: int = 0
-    threads: int = 1
-
-    def __post_init__(self) -> None:
-        for name, value, least in (
-            ("time_limit_s", self.time_limit_s, 0.0),
-            ("work_limit", self.work_limit, 0.0),
-        ):
-            if value is not None and not value > least:
-                raise ParameterError(
-                    f"{name} is {value!r}; it must be positive, or None for no limit"
-                )
-        if self.threads < 1:
-            raise ParameterError(f"threads is {self.threads!r}; it must be at least 1")
-        if self.seed < 0:
-            raise ParameterError(f"seed is {self.seed!r}; it must not be negative")
 
 
 def load_target(target: Target, seed: int = 0) -> Instance:
@@ -101,15 +82,7 @@ def solve(
     if isinstance(time_limit_s, EllipsisType):
         time_limit_s = DEFAULT_TIME_LIMIT_S if work_limit is None else None
     budget = Budget(time_limit_s, work_limit, seed, threads)
-    if isinstance(solver, str):
-        name, method = load_solver(solver, params)
-    elif params:
-        raise ParameterError(
-            f"parameters {sorted(params)} can only be given with a solver's name; "
-            "this solver is already an object"
-        )
-    else:
-        name, method = type(solver).__name__.lower(), solver
+    name, method = solver_given(solver, params, keywords_of(solve))
     return _Solving(
         instance,
         name,
@@ -123,6 +96,7 @@ def solve(
     ).result()
 
 
+@known_keywords("ob.bound")
 def bound(
     target: Target,
     method: str = "auto",
@@ -138,14 +112,15 @@ def bound(
     over all schedules, which is valid but weaker than the bound that ``solve`` computes. The levels
     share the time.
     """
+    check_limit("time_limit_s", time_limit_s, "a number of seconds, such as 10")
     instance = load_target(target, seed)
     solvers = names("solver")
-    if method in solvers:
+    if isinstance(method, str) and method in solvers:
         result = solve(instance, method, time_limit_s=time_limit_s, seed=seed, threads=threads)
         sign = 1 if shape_of(instance).sense(instance) == "min" else -1
         return sorted(result.bounds, key=lambda b: (b.level, -sign * b.value))
     if method not in METHODS:
-        raise UnknownNameError("bounding method", method, [*METHODS, *solvers])
+        raise UnknownNameError("bounding method", str(method), [*METHODS, *solvers])
     out: list[Bound] = []
     shape = shape_of(instance)
     prepare(shape.kernels(instance, method))
@@ -193,6 +168,11 @@ class _Solving:
 
     def result(self) -> Result:
         if self.warm_start is not None:
+            if not isinstance(self.warm_start, self.shape.decision_type):
+                raise ParameterError(
+                    f"warm_start is {shown(self.warm_start)}; it must be "
+                    f"{self.shape.decision_words}, such as that of a result"
+                )
             made = self.shape.accept(self.instance, self.warm_start)
             if not made.verdict.feasible:
                 raise ParameterError(
@@ -235,7 +215,7 @@ class _Solving:
 
     def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
         run = self._run(instance, k, start)
-        schedule = None
+        schedule: Any = None
         if start is not None:
             run.report(start)
         if self.bank is not None:
@@ -243,7 +223,8 @@ class _Solving:
 
             take_banked(self.bank, run)
         try:
-            schedule = self.method.solve(instance, run)
+            with located(self.method):
+                schedule = solve_in_time(self.method, instance, run)
         except KeyboardInterrupt:
             self.stop.set()
         except OptbenchError:
@@ -251,7 +232,11 @@ class _Solving:
         except Exception as error:
             # The only place that handles a crashed solver; its incumbents are kept.
             run.termination = "crashed"
-            run.crash = error
+            run.crash, run.crash_words = error, crash_words(error, self.method)
+        wanted: Any = self.shape.decision_type
+        if schedule is not None and not isinstance(schedule, wanted):
+            remedy = f"return {self.shape.decision_words}, or None if none was found"
+            raise refuse_result(self.method, "solve", schedule, remedy)
         if schedule is not None and schedule is not run.best:
             run.report(schedule)
         if run.contradiction is not None:
@@ -333,9 +318,8 @@ def _crash(run: Run) -> str | None:
     """The exception of a crashed solver, and the line that raised it."""
     if run.crash is None:
         return None
-    frame = traceback.extract_tb(run.crash.__traceback__)[-1]
     run.info["traceback"] = "".join(traceback.format_exception(run.crash))
-    return f"{type(run.crash).__name__}: {run.crash} ({frame.filename}:{frame.lineno})"
+    return run.crash_words
 
 
 def _status(runs: list[Run], outcome: Outcome) -> Status:

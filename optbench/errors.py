@@ -32,12 +32,24 @@ class ParameterError(OptbenchError):
     """A parameter with a value outside what it allows."""
 
 
+class ArgumentError(ParameterError):
+    """A call with a keyword argument that the function does not take."""
+
+
 class UnsupportedError(OptbenchError):
     """A solver or view asked for something it cannot express; the message names the remedy."""
 
 
 class ContradictionError(OptbenchError):
     """A bound above a verified objective of the same instance: one of the two is wrong."""
+
+
+class PluginError(OptbenchError):
+    """A plug-in that cannot be used as it is written; the message names its file and line."""
+
+
+class PluginCrashError(OptbenchError):
+    """An exception of a plug-in's own code while it ran; the message names its file and line."""
 
 
 @contextmanager

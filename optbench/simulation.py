@@ -5,15 +5,18 @@ agent.
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from optbench.api import load_compiled_code, load_target, peak_memory_mb
+from optbench.arguments import known_keywords
 from optbench.bounds.auto import lower_bounds
 from optbench.compiling.kernel_table import prepare
 from optbench.errors import ParameterError, UnsupportedError
@@ -25,14 +28,16 @@ from optbench.model.task_progress import progress
 from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import outcome_of
+from optbench.plugins.author_errors import refuse_incomplete
+from optbench.plugins.budget import check_limit, check_whole
 from optbench.plugins.discovery import load_problem, load_solver, problem_named_by
+from optbench.plugins.play_in_time import HowEnded, play_in_time
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
+from optbench.plugins.read_target import instance_made_by
 from optbench.rendering import ShortRepr
-from optbench.sim.kernel.moments import end_run
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import (
     BUSY_J,
     DONE,
@@ -50,7 +55,7 @@ from optbench.sim.rules import Trace
 from optbench.sim.sites.site_report import site_report
 
 Target = str | Path | Instance | Problem
-End = Literal["complete", "horizon", "dead_end"]
+End = Literal["complete", "horizon", "dead_end", "stopped"]
 # What only a simulation with arrivals at sites has (``SiteReport``).
 OF_SITES = ("queue_end_by_site", "queue_by_day", "routing")
 PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
@@ -60,10 +65,10 @@ PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 class Simulation(ShortRepr, kind="simulation"):
     """The result of a simulation.
 
-    ``end`` says why it ended: everything is done, the horizon is reached, or no remaining task can
-    start. ``objective`` is computed by the verifier, for a complete feasible schedule only. The
-    energy of a run that was cut off counts up to the horizon. ``lost_j`` is the energy, above idle
-    power, of work that faults destroyed; it is part of no metric.
+    ``end`` says why it ended: everything is done, the horizon is reached, no remaining task can
+    start, or it was stopped. ``objective`` is computed by the verifier, for a complete feasible
+    schedule only. The energy of a run that was cut off counts up to the horizon. ``lost_j`` is the
+    energy, above idle power, of work that faults destroyed; it is part of no metric.
     """
 
     instance: str
@@ -102,8 +107,10 @@ class Simulation(ShortRepr, kind="simulation"):
     decision_ms: dict[str, float] | None
     schedule: Schedule
     compile_s: float = 0.0
+    termination: HowEnded = "finished"
 
 
+@known_keywords("ob.simulate")
 def simulate(
     target: Target,
     policy: str | Policy | Callable[[Moment], Decision] = "fcfs",
@@ -115,6 +122,8 @@ def simulate(
     bound: bool = True,
     bound_time_limit_s: float = 10.0,
     params: Mapping[str, Any] | None = None,
+    time_limit_s: float | None = None,
+    stop: threading.Event | None = None,
 ) -> Simulation:
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
@@ -122,12 +131,14 @@ def simulate(
     None. ``params`` are the parameters of a policy given by name. ``wall_s`` is the time of the
     simulation alone; kernels are loaded, or compiled in ``compile_s`` seconds, before it. Without
     ``horizon_s`` the run ends when all tasks have ended, and for an open instance at its horizon,
-    which ``horizon_s`` replaces.
+    which ``horizon_s`` replaces. A policy that has not ended after ``time_limit_s`` seconds, or
+    when ``stop`` is set, is stopped: ``termination`` says so, and what a policy in Python has
+    decided is reported.
     """
-    if seed < 0 or threads < 1:
-        raise ParameterError(
-            f"seed is {seed}, threads is {threads}; seed must not be negative, threads at least 1"
-        )
+    check_limit("time_limit_s", time_limit_s, "a number of seconds, such as 60")
+    check_whole("seed", seed, 0)
+    check_whole("threads", threads, 1)
+    check_limit("horizon_s", horizon_s, "a number of seconds, such as 3600")
     instance = load_target(target, seed)
     if horizon_s is not None and instance.is_open:
         instance, horizon_s = watched_until(instance, horizon_s), None
@@ -136,14 +147,13 @@ def simulate(
     until = math.inf if horizon_s is None else _in_ticks(instance, horizon_s)
     compile_s = load_compiled_code(player, instance, bound) + prepare({"end_of_run"})
     began = time.perf_counter()
-    trace = player.play(instance, np.random.default_rng(seed), faults, until)
+    trace, how = play_in_time(player, instance, seed, faults, until, time_limit_s, stop)
     wall_s = time.perf_counter() - began
-    if not isinstance(trace, TimedTrace):
-        end_run(addresses(trace.plant), addresses(trace.state), until)
     done = _report(
         instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0
     )
-    return replace(done, compile_s=round(compile_s, 3))
+    end: End = done.end if how == "finished" else "stopped"
+    return replace(done, compile_s=round(compile_s, 3), end=end, termination=how)
 
 
 def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:
@@ -154,12 +164,19 @@ def environment(target: Target, num_envs: int | None = None, **options: Any) -> 
     """
     from optbench.views.env import FleetEnv, SchedulingEnv
 
-    source = problem_or_instance(target)
+    found = problem_or_instance(target)
+    source = partial(_made_by, found) if isinstance(found, Problem) else found
     return (
         SchedulingEnv(source, **options)
         if num_envs is None
         else FleetEnv(source, num_envs, **options)
     )
+
+
+def _made_by(problem: Problem, seed: int) -> Instance:
+    """The instance of a problem; mistakes in it are answered as everywhere."""
+    made: Instance = instance_made_by(problem, seed)[0]
+    return made
 
 
 def problem_or_instance(target: Target) -> Instance | Problem:
@@ -191,7 +208,13 @@ def policy_of(
             "not with an object or a function"
         )
     if isinstance(policy, Policy):
+        refuse_incomplete(type(policy))
         return type(policy).__name__, policy
+    if isinstance(policy, type) or not callable(policy):
+        remedy = (
+            "a policy's name, an object of a subclass of ob.PythonPolicy, or a function of a moment"
+        )
+        raise ParameterError(f"the policy is {policy!r}; it must be {remedy}")
     return getattr(policy, "__name__", type(policy).__name__), DecideFunction(policy)
 
 
@@ -242,7 +265,8 @@ def _report(
     # A partial schedule has no objective.
     outcome = outcome_of(instance, verdict if complete else None, bounds, floors=bound_time_s > 0)
     decision_s = trace.decision_s if isinstance(trace, TimedTrace) else None
-    now = float(instance.horizon or 0.0) if instance.is_open else float(state.total[NOW])
+    at_horizon = instance.is_open and complete
+    now = float(instance.horizon or 0.0) if at_horizon else float(state.total[NOW])
     logged = verdict.metrics if complete else {}
     return Simulation(
         **_run_of(instance, name, seed, threads),
@@ -304,9 +328,9 @@ def _decision_ms(decision_s: Floats | None) -> dict[str, float] | None:
 def _counts(instance: Instance, trace: Trace, verdict: Verdict) -> tuple[int, int, int]:
     """Numbers of tasks that have arrived, are completed, and are running.
 
-    For an open instance they are those of the verifier at the horizon."""
+    For an open instance they are those of the verifier at the horizon, unless it was stopped."""
     state, metrics = trace.state, verdict.metrics
-    if instance.is_open and metrics:
+    if instance.is_open and metrics and trace.schedule is not None:
         return int(metrics["arrivals"]), int(metrics["completed"]), int(metrics["in_progress"])
     here = np.asarray(instance.tasks.release, dtype=float) <= state.total[NOW]
     arrivals = int(state.tally[RELEASED]) if instance.stream is None else int(here.sum())

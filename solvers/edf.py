@@ -12,11 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optbench.model.instance import Instance
-from optbench.model.windows import latest_ends, windows
-from optbench.plugins.policy import RulePolicy
-from optbench.sim.kernel.dispatch import Rule
-from optbench.sim.rules import list_rule
+import optbench as ob
+from optbench.rules import Rule, RulePolicy, latest_ends, list_rule, windows
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class Edf(RulePolicy):
     those free now.
     """
 
-    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+    def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         known = windows(instance)
         dates = replace(instance.tasks, deadline_hard=np.ones(instance.num_tasks, dtype=bool))
         due = latest_ends(replace(instance, tasks=dates), known)

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import Instance
-from optbench.plugins.policy import RulePolicy
-from optbench.sim.kernel.dispatch import Rule
-from optbench.sim.rules import list_rule
+import optbench as ob
+from optbench.rules import Rule, RulePolicy, list_rule
 
 
 @dataclass(frozen=True)
 class Fcfs(RulePolicy):
     """First come, first served: no task overtakes the one that has been ready longest."""
 
-    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+    def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         return list_rule(instance, ready_weight=1.0, end_weight=1.0, strict=True)

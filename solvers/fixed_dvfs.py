@@ -14,11 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.errors import ParameterError
-from optbench.model.instance import Bools, Instance
-from optbench.plugins.policy import RulePolicy
-from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule
-from optbench.sim.rules import list_rule, within_caps
+import optbench as ob
+from optbench.rules import CALM, PRESSED, Rule, RulePolicy, list_rule, within_caps
 
 
 @dataclass(frozen=True)
@@ -38,9 +35,9 @@ class FixedDvfs(RulePolicy):
             ("load", self.load),
         ):
             if not 0.0 <= value <= 1.0:
-                raise ParameterError(f"fixed_dvfs: {name} is {value!r}; it must be in [0, 1]")
+                raise ob.ParameterError(f"fixed_dvfs: {name} is {value!r}; it must be in [0, 1]")
 
-    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+    def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         low, high = (nearest_clock(instance, clock) for clock in (self.low_clock, self.high_clock))
         per_free = math.inf if self.load == 1.0 else self.load / (1.0 - self.load)
         return list_rule(
@@ -52,7 +49,7 @@ class FixedDvfs(RulePolicy):
         )
 
 
-def nearest_clock(instance: Instance, clock: float) -> Bools:
+def nearest_clock(instance: ob.Instance, clock: float) -> ob.Bools:
     """Return modes whose clock is nearest, the lower of two, among those that differ in nothing
     else and that caps allow.
     """

@@ -18,24 +18,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import Floats, Instance
-from optbench.model.windows import by_source, edge_lags, longest_lags
-from optbench.plugins.policy import RulePolicy
-from optbench.sim.kernel.dispatch import Rule
-from optbench.sim.rules import has_choice, list_rule
+import optbench as ob
+from optbench.rules import (
+    Rule,
+    RulePolicy,
+    by_source,
+    edge_lags,
+    has_choice,
+    list_rule,
+    longest_lags,
+)
 
 
 @dataclass(frozen=True)
 class Heft(RulePolicy):
     """Earliest finish time, by upward rank; energy-blind."""
 
-    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+    def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         return list_rule(
             instance, base=-upward_rank(instance), end_weight=1.0, lookahead=has_choice(instance)
         )
 
 
-def upward_rank(instance: Instance) -> Floats:
+def upward_rank(instance: ob.Instance) -> ob.Floats:
     """Return the mean length of the longest path from the start of a task to the end of
     everything.
     """

@@ -18,12 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.errors import ParameterError
-from optbench.model.instance import Instance
-from optbench.model.windows import windows
-from optbench.plugins.policy import RulePolicy
-from optbench.sim.kernel.dispatch import Rule
-from optbench.sim.rules import has_choice, list_rule
+import optbench as ob
+from optbench.rules import Rule, RulePolicy, has_choice, list_rule, windows
 
 # The weight of the whole horizon against the energy of the average task: it only breaks ties.
 TIE = 1e-6
@@ -39,9 +35,9 @@ class MinEnergy(RulePolicy):
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.hold <= 1.0:
-            raise ParameterError(f"min_energy: hold is {self.hold!r}; it must be in [0, 1]")
+            raise ob.ParameterError(f"min_energy: hold is {self.hold!r}; it must be in [0, 1]")
 
-    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+    def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         known, energy, pools = windows(instance), instance.pairs.energy_j, instance.pools
         span = float(known.longest.sum()) + float(
             np.asarray(instance.tasks.release).max(initial=0.0)

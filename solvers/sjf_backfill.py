@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.instance import Instance
-from optbench.model.windows import windows
-from optbench.plugins.policy import RulePolicy
-from optbench.sim.kernel.dispatch import Rule
-from optbench.sim.rules import list_rule
+import optbench as ob
+from optbench.rules import Rule, RulePolicy, list_rule, windows
 
 
 @dataclass(frozen=True)
@@ -19,5 +16,5 @@ class SjfBackfill(RulePolicy):
     wide task may wait long).
     """
 
-    def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
+    def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         return list_rule(instance, base=windows(instance).shortest, end_weight=1.0)

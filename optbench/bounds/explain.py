@@ -96,13 +96,13 @@ def explain(
     the fluid bound is unavoidable.
     """
     began = time.perf_counter()
+    verdict = verify(instance, schedule)
     if instance.is_open:
         raise UnsupportedError(
             f"{instance.name!r} may leave work undone, so that no bound on a sum explains it; "
             "require all work completed (geo_dc:drain=yes), or "
             "compare gap_offered and gap_own of its metrics"
         )
-    verdict = verify(instance, schedule)
     if not verdict.feasible:
         raise ParameterError(
             f"only feasible schedules are explained: {'; '.join(map(str, verdict.violations[:3]))}"

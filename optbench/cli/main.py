@@ -17,7 +17,7 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.output import emit, emit_json
 from optbench.cli.terminal.parser import Parser, UsageError, add_json
 from optbench.compiling.compile_meter import announcing, no_announcement, to_stderr
-from optbench.errors import ContradictionError, OptbenchError
+from optbench.errors import ContradictionError, OptbenchError, PluginCrashError
 from optbench.workspace import activate
 
 
@@ -95,6 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return run(words)
     except ContradictionError as error:
         return fail(f"contradiction: {error}", exits.INTERNAL, words)
+    except PluginCrashError as error:
+        return fail(str(error), exits.INTERNAL, words)
     except OptbenchError as error:
         return fail(str(error), exits.USAGE, words)
     except KeyboardInterrupt:

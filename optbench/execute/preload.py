@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from optbench.compiling.kernel_table import BOUNDING, POLICIES, kernels_used_by, prepare
-from optbench.plugins.discovery import Kind, PluginError, files_by_name, kernels_of
+from optbench.errors import PluginError
+from optbench.plugins.discovery import Kind, files_by_name, kernels_of, module_of
 from optbench.sandbox.trial_import import is_part_of_optbench
 from optbench.workspace import FOLDERS
 
@@ -80,7 +81,7 @@ def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:
 def _of_plugins(kind: Kind, names: Iterable[str]) -> list[str]:
     """Modules of optbench's own plug-ins."""
     return [
-        f"optbench.plugins.{FOLDERS[kind]}.{name}"
+        module_of(kind, name)
         for name in names
         if (path := _file(kind, name)) and is_part_of_optbench(path)
     ]

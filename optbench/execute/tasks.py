@@ -18,6 +18,7 @@ from optbench.model.files.schedule_json import schedule_to_dict
 from optbench.model.files.strict_json import jsonable
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Infeasibility
+from optbench.plugins.overtime import killed_from_outside
 
 ANSWER = "answer.json"
 INSTANCE = "instance.json"
@@ -66,16 +67,17 @@ def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Run a solver; levels of the objective are bounded at the values reached before them."""
     instance = _instance(payload)
-    result = api.solve(
-        instance,
-        payload["solver"],
-        time_limit_s=payload["time_limit_s"],
-        work_limit=payload["work_limit"],
-        seed=payload["seed"],
-        threads=payload["threads"],
-        bound=instance.objective.num_levels > 1,
-        **payload["params"],
-    )
+    with killed_from_outside():
+        result = api.solve(
+            instance,
+            payload["solver"],
+            time_limit_s=payload["time_limit_s"],
+            work_limit=payload["work_limit"],
+            seed=payload["seed"],
+            threads=payload["threads"],
+            bound=instance.objective.num_levels > 1,
+            **payload["params"],
+        )
     if result.status == "error" and mentions_out_of_memory(str(result.message)):
         return {"refusal": "memory_limit", "message": str(result.message)}
     if result.termination == "interrupted":

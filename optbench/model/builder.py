@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from optbench.arguments import known_keywords_of_methods
 from optbench.errors import ModelError, nearest
 from optbench.model import assemble
 from optbench.model.declarations import (
@@ -29,6 +30,7 @@ from optbench.power.profiles import Profile, profile, warn_of_overdraw
 from optbench.rendering import RenderedInstance
 
 
+@known_keywords_of_methods("m", ModelError)
 class Model(RenderedInstance, kind="model"):
     """A scheduling problem under declaration.
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.errors import ParameterError
 from optbench.model.checks import CONSTRAINTS, Violation, check, check_form
 from optbench.model.instance import Instance
 from optbench.model.metrics import metrics_of
@@ -49,6 +50,15 @@ class Verdict:
 
 def verify(instance: Instance, schedule: Schedule) -> Verdict:
     """Check every constraint and recompute every metric."""
+    for name, value, expected in (
+        ("instance", instance, Instance),
+        ("schedule", schedule, Schedule),
+    ):
+        if not isinstance(value, expected):
+            raise ParameterError(
+                f"verify: the {name} is a {type(value).__name__}; it must be an "
+                f"ob.{expected.__name__}"
+            )
     if bad_form := check_form(instance, schedule):
         return Verdict(False, (bad_form,), (), {})
     schedule = schedule.as_int64()

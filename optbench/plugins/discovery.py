@@ -2,7 +2,8 @@
 
 A plug-in is a module of ``optbench.plugins.problems`` or ``.solvers`` with exactly one public
 subclass of Problem or Solver, or a ``.toml`` of ``optbench.plugins.studies``. Its name is the
-file's stem; names that begin with ``_`` are helpers.
+file's stem; names that begin with ``_`` are helpers. Installed packages add theirs by entry points
+(``installed.py``), behind all others of the same name.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, get_origin
 
-from optbench.errors import OptbenchError, ParameterError, UnknownNameError
+from optbench.errors import OptbenchError, ParameterError, PluginError, UnknownNameError
 from optbench.plugins import specs
+from optbench.plugins.author_errors import incomplete, is_built_in_file
+from optbench.plugins.installed import Installed, installed
 from optbench.plugins.params import PARAMS, with_file
 from optbench.plugins.protocol import Problem, Solver
 from optbench.workspace import FOLDERS
@@ -27,10 +30,6 @@ from optbench.workspace import FOLDERS
 Kind = Literal["problem", "solver", "study"]
 KINDS: tuple[Kind, ...] = ("problem", "solver", "study")
 _BASES: dict[str, type] = {"problem": Problem, "solver": Solver}
-
-
-class PluginError(OptbenchError):
-    """A plug-in exists but cannot be used; the message names its file and line."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Entry:
     parameters: tuple[specs.Parameter, ...] = ()
     supports: tuple[str, ...] = ()
     clairvoyant: bool = False
+    origin: str = "built-in"
 
     @property
     def available(self) -> bool:
@@ -58,7 +58,21 @@ def files_by_name(kind: Kind) -> dict[str, list[Path]]:
     for folder in map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__):
         for name, path in sorted(_inside(kind, folder)):
             found.setdefault(name, []).append(path)
+    for name, plugin in installed(kind).items():
+        found.setdefault(name, []).append(plugin.path)
     return dict(sorted(found.items()))
+
+
+def package_plugin(kind: Kind, name: str) -> Installed | None:
+    """The plug-in of an installed package that a name means; None for one of a folder."""
+    plugin = installed(kind).get(name)
+    return plugin if plugin is not None and files_by_name(kind)[name][0] == plugin.path else None
+
+
+def module_of(kind: Kind, name: str) -> str:
+    """Full name of the module of a plug-in."""
+    plugin = package_plugin(kind, name)
+    return f"optbench.plugins.{FOLDERS[kind]}.{name}" if plugin is None else plugin.module
 
 
 def names(kind: Kind) -> list[str]:
@@ -82,6 +96,9 @@ def load_class(kind: Kind, name: str) -> type:
     module, reason = _import(kind, name, paths[0])
     if module is None:
         raise PluginError(f"{kind} {name!r} is unavailable: {reason}")
+    plugin = package_plugin(kind, name)
+    if plugin is not None and plugin.attribute is not None:
+        return _named_class(module, kind, plugin)
     return _only_class(module, kind, paths[0])
 
 
@@ -128,7 +145,18 @@ def study_file(name: str) -> Path:
     paths = files_by_name("study").get(name)
     if paths is None:
         raise UnknownNameError("study", name, names("study"))
+    _refuse_announcement(name, paths[0])
     return paths[0]
+
+
+def _refuse_announcement(name: str, path: Path) -> None:
+    """Raise for a study of a package that is announced but not there."""
+    if path.suffix != ".toml":
+        plugin = installed("study")[name]
+        raise PluginError(
+            f"study {name!r} is unavailable: {path}: package {plugin.package} has no file "
+            f"{name}.toml beside the modules of {plugin.module!r}"
+        )
 
 
 def _inside(kind: Kind, folder: Path) -> list[tuple[str, Path]]:
@@ -149,6 +177,7 @@ def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
     reason = None
     try:
         if kind == "study":
+            _refuse_announcement(name, paths[0])
             found["summary"] = _question(paths[0])
         else:
             cls = load_class(kind, name)
@@ -161,7 +190,16 @@ def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
     except OptbenchError as error:
         reason = str(error).removeprefix(f"{kind} {name!r} is unavailable: ")
     shadows = str(paths[1]) if len(paths) > 1 else None
+    found["origin"] = _origin(kind, name, paths[0])
     return Entry(name, kind, str(paths[0]), reason=reason, shadows=shadows, **found)
+
+
+def _origin(kind: Kind, name: str, path: Path) -> str:
+    """Where a plug-in comes from."""
+    plugin = package_plugin(kind, name)
+    if plugin is not None:
+        return f"package {plugin.package}"
+    return "built-in" if is_built_in_file(path) else "workspace"
 
 
 def summary_of(cls: type) -> str:
@@ -184,7 +222,7 @@ def _import(kind: Kind, name: str, path: Path) -> tuple[ModuleType | None, str]:
 
     A user's file can raise any exception while it is imported, hence the broad ``except``."""
     try:
-        return import_module(f"optbench.plugins.{FOLDERS[kind]}.{name}"), ""
+        return import_module(module_of(kind, name)), ""
     except (Exception, SystemExit) as error:
         message = error.msg if isinstance(error, SyntaxError) else error
         return None, f"{_place(error, path)}: {type(error).__name__}: {message}"
@@ -218,14 +256,34 @@ def _only_class(module: ModuleType, kind: Kind, path: Path) -> type:
             f"{unavailable} must define exactly one public subclass of optbench.{base.__name__}, "
             f"found {found}; prefix helpers with an underscore"
         )
-    stray = _stray_annotations(public[0])
-    if stray:
-        line = inspect.getsourcelines(public[0])[1]
+    return _checked(public[0], f"{kind} {own.rpartition('.')[2]!r}", path)
+
+
+def _named_class(module: ModuleType, kind: Kind, plugin: Installed) -> type:
+    """The class that an entry point names."""
+    found = getattr(module, str(plugin.attribute), None)
+    if not (isinstance(found, type) and issubclass(found, _BASES[kind])):
         raise PluginError(
-            f"{unavailable}:{line}: {stray[0]!r} is annotated like a parameter, but "
-            f"{public[0].__name__} is not a dataclass; add @dataclass, or make it a ClassVar"
+            f"{kind} {plugin.name!r} is unavailable: {plugin.path}: {plugin.attribute!r}, which an "
+            f"entry point of {plugin.package} names, is no subclass of "
+            f"optbench.{_BASES[kind].__name__} in module {plugin.module!r}"
         )
-    return public[0]
+    return _checked(found, f"{kind} {plugin.name!r}", plugin.path)
+
+
+def _checked(cls: type, what: str, path: Path) -> type:
+    """The class, if its methods and annotations are those of a plug-in."""
+    missing = incomplete(cls)
+    if missing:
+        raise PluginError(f"{what} is unavailable: {missing}")
+    stray = _stray_annotations(cls)
+    if stray:
+        line = inspect.getsourcelines(cls)[1]
+        raise PluginError(
+            f"{what} is unavailable: {path}:{line}: {stray[0]!r} is annotated like a parameter, "
+            f"but {cls.__name__} is not a dataclass; add @dataclass, or make it a ClassVar"
+        )
+    return cls
 
 
 def _stray_annotations(cls: type) -> list[str]:

@@ -10,6 +10,7 @@ from numpy.random import Generator
 
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
+from optbench.plugins.author_errors import refuse_result
 from optbench.plugins.protocol import Run, Solver
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import Fault
@@ -43,12 +44,15 @@ CARRIED_OUT = frozenset(
 class Policy(Solver):
     """An online method. ``play`` runs it in the kernel; its schedule is verified like any other."""
 
+    to_define: ClassVar[tuple[str, ...]] = ("play", "solve")
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset({"deadline", "horizon", "limit"})
     # True if it uses jobs before they arrive: a reference for comparisons that could not be
     # deployed.
     clairvoyant: ClassVar[bool] = False
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules"})
+    # The method that messages name where a policy raises an exception.
+    deciding: ClassVar[str] = "play"
 
     def play(
         self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
@@ -90,10 +94,16 @@ def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule 
 class RulePolicy(Policy):
     """A policy given as a list rule: arrays of numbers for the compiled dispatcher."""
 
+    to_define: ClassVar[tuple[str, ...]] = ("rule", "play", "solve")
+    deciding: ClassVar[str] = "rule"
+
     def rule(self, instance: Instance, rng: Generator) -> Rule:
         raise NotImplementedError
 
     def play(
         self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
     ) -> Trace:
-        return run_rule(instance, self.rule(instance, rng), faults, until)
+        rule = self.rule(instance, rng)
+        if not isinstance(rule, Rule):
+            raise refuse_result(self, "rule", rule, "end it with return list_rule(instance, ...)")
+        return run_rule(instance, rule, faults, until)

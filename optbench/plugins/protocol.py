@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import threading
 import time
 from bisect import insort
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import ContradictionError, UnsupportedError, nearest
+from optbench.errors import ContradictionError, PluginError, UnsupportedError, nearest
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
+from optbench.plugins.author_errors import author_code, calling_line, defined_at, shown
+from optbench.plugins.overtime import PluginStop
 from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import Shape
 
@@ -34,6 +37,9 @@ class Problem:
 
     The defaults of the fields must give a sensible instance."""
 
+    # Methods of which a subclass defines at least one; messages name the first.
+    to_define: ClassVar[tuple[str, ...]] = ("instance",)
+
     def instance(self, seed: int = 0) -> Instance:
         """Make the instance of a seed; the same seed gives the same instance."""
         raise NotImplementedError
@@ -48,6 +54,7 @@ class Solver:
 
     ``supports`` names entries of FEATURES."""
 
+    to_define: ClassVar[tuple[str, ...]] = ("solve",)
     supports: ClassVar[frozenset[str] | set[str]] = frozenset()
     # Constraints (``model.checks.CONSTRAINTS``, or ``limit``) that its schedules may break.
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset()
@@ -111,8 +118,10 @@ class Run:
         self.termination: Termination = "finished"
         self.contradiction: ContradictionError | None = None
         self.crash: Exception | None = None
+        self.crash_words: str | None = None
         self.message: str | None = None
         self.info: dict[str, Any] = {}
+        self._expelled: threading.Thread | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -174,6 +183,12 @@ class Run:
         A schedule that is infeasible by rounding alone is repaired first (``model.repair``); the
         repaired schedule is verified and kept.
         """
+        if not isinstance(schedule, self.shape.decision_type):
+            raise PluginError(
+                f"{calling_line()}: run.report() was given {shown(schedule)}; it takes "
+                f"{self.shape.decision_words}"
+            )
+        self._refuse_expelled()
         with self._lock:
             began = time.perf_counter()
             now = began - self._began - self._paused
@@ -197,6 +212,11 @@ class Run:
         and ``report_certificate`` only.
         """
         del proof
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+            raise PluginError(
+                f"{calling_line()}: run.report_bound() was given {value!r}; it takes a number, and "
+                "the name of its source"
+            )
         self._keep(Bound(value, source, "solver"))
 
     def report_certificate(self, certificate: str) -> Bound:
@@ -234,6 +254,7 @@ class Run:
         return found
 
     def _keep(self, bound: Bound) -> None:
+        self._refuse_expelled()
         if not np.isfinite(bound.value):
             return
         value = max(float(bound.value), self.shape.smallest_value(self.instance))
@@ -284,6 +305,19 @@ class Run:
         """Report a message for a run that ends without a schedule; it should name a next step."""
         self.message = message
 
+    @property
+    def reporting(self) -> threading.RLock:
+        """The lock that is held while an incumbent or a bound is taken."""
+        return self._lock
+
+    def expel(self, thread: threading.Thread) -> None:
+        """Take no more reports of a thread whose plug-in had to be stopped."""
+        self._expelled = thread
+
+    def _refuse_expelled(self) -> None:
+        if self._expelled is not None and threading.current_thread() is self._expelled:
+            raise PluginStop
+
     def _check(self) -> None:
         if self.objective is not None and self.bounds:
             top, sense = self._bounds[-1], self.shape.sense(self.instance)
@@ -322,13 +356,14 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
     unknown = set(solver.supports) - set(FEATURES)
     if unknown:
         first = sorted(unknown)[0]
+        place = defined_at(type(solver))
         if unknown <= {"ticks", "seconds"}:
             raise UnsupportedError(
-                f"solver {name!r} declares support for {first!r}: time is always whole ticks; "
-                "leave it out"
+                f"{place}: solver {name!r} declares support for {first!r}: time is always whole "
+                "ticks; leave it out"
             )
         raise UnsupportedError(
-            f"solver {name!r} declares support for {first!r}, which is not a feature; "
+            f"{place}: solver {name!r} declares support for {first!r}, which is not a feature; "
             f"{nearest(first, FEATURES)}"
         )
     missing = sorted(shape.features(instance) - set(solver.supports))
@@ -338,6 +373,7 @@ def check_supported(solver: Solver, name: str, instance: Instance) -> None:
             f"solver {name!r} cannot run {instance.name!r} ({needs}). `optbench list` shows "
             "which solvers support what."
         )
-    reason = solver.refuse(instance)
+    with author_code(solver, "refuse"):
+        reason = solver.refuse(instance)
     if reason:
         raise UnsupportedError(f"solver {name!r} cannot run {instance.name!r}: {reason}")

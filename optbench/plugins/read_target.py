@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.errors import OptbenchError
+from optbench.errors import OptbenchError, ParameterError
 from optbench.model.instance import Instance
 from optbench.plugins import specs
+from optbench.plugins.author_errors import author_code, refuse_incomplete, refuse_result
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.protocol import Problem
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
@@ -32,7 +33,9 @@ def read_target(
     if isinstance(target, (Instance, ShapedInstance)):
         return target, None
     if isinstance(target, Problem):
-        return _made(target, seed)
+        return instance_made_by(target, seed)
+    if not isinstance(target, (str, Path)):
+        raise ParameterError(_no_target(target))
     text = str(target)
     if format is not None or _exists(target):
         return _in_file(Path(target), format), None
@@ -48,13 +51,38 @@ def read_target(
             "such as gpu_dag:tasks=20"
         )
         raise OptbenchError(f"no such file: {text!r}; {allowed}")
-    instance, report = _made(load_problem(text), seed)
+    instance, report = instance_made_by(load_problem(text), seed)
     return replace(instance, problem=text), report
 
 
-def _made(problem: Problem, seed: int) -> tuple[Instance, ImportReport | None]:
-    found = problem.imported(seed)
-    return (problem.instance(seed), None) if found is None else (found.instance, found.report)
+def instance_made_by(problem: Problem, seed: int) -> tuple[Any, ImportReport | None]:
+    """The instance of a problem, with a report where it reads a record."""
+    refuse_incomplete(type(problem))
+    with author_code(problem, "imported"):
+        found = problem.imported(seed)
+    if found is not None:
+        return found.instance, found.report
+    with author_code(problem, "instance"):
+        made: object = problem.instance(seed)
+    if isinstance(made, (Instance, ShapedInstance)):
+        return made, None
+    remedy = "return model.build(), an ob.Instance"
+    raise refuse_result(problem, "instance", made, f"end it with {remedy}")
+
+
+def _no_target(target: object) -> str:
+    """The message for a value that cannot be a target."""
+    if not isinstance(target, type) and callable(getattr(target, "build", None)):
+        return (
+            f"the target is a {type(target).__name__}, which is still being declared; give the "
+            "instance that its build() returns"
+        )
+    if isinstance(target, type):
+        return f"the target is the class {target.__name__}; give an object, {target.__name__}()"
+    return (
+        f"the target is {target!r}; it must be an instance, a problem, the path of an instance "
+        "file, or a spec such as 'gpu_dag:tasks=20'"
+    )
 
 
 def _in_file(path: Path, format: str | None = None) -> Any:

@@ -30,6 +30,11 @@ class ScheduleShape(Shape):
 
     name = "schedule"
     decision = "schedule"
+    decision_words = "an ob.Schedule (ob.Schedule.of makes one)"
+
+    @property
+    def decision_type(self) -> type:
+        return Schedule
 
     def describe(self, instance: Instance) -> str:
         return f"{instance.num_tasks:,} tasks"

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import OptbenchError
-from optbench.plugins.discovery import Kind, PluginError, files_by_name, load_class
+from optbench.errors import OptbenchError, PluginError
+from optbench.plugins.discovery import Kind, files_by_name, load_class, module_of
 from optbench.plugins.specs import name_of
 from optbench.sandbox.process_tree import exit_words
 from optbench.sandbox.system_calls import IS_LINUX, PR_SET_PDEATHSIG, prctl
-from optbench.workspace import FOLDERS, checkout
+from optbench.workspace import checkout
 
 TRIAL = """
 import json, sys
@@ -39,7 +39,7 @@ def try_imports(table: Mapping[str, Any], patience_s: float = PATIENCE_S) -> Non
     wanted = [
         (kind, name)
         for kind, name in dict.fromkeys(users_plugins(table))
-        if f"optbench.plugins.{FOLDERS[kind]}.{name}" not in sys.modules
+        if module_of(kind, name) not in sys.modules
     ]
     if not wanted:
         return

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -35,6 +36,12 @@ from optbench.sim.rules import Trace
 # (task, mode), or None to wait for the next event.
 Decision = tuple[int, int] | None
 Decide = Callable[["Moment"], Decision]
+
+
+# Runs that begin in this context are appended, for a caller that may have to stop one.
+runs_with_decisions: ContextVar[list[tuple[Plant, State, list[float]]] | None] = ContextVar(
+    "runs_with_decisions", default=None
+)
 
 
 class DecisionError(OptbenchError):
@@ -154,9 +161,12 @@ def run_decisions(
     """
     plant = plant_of(instance, faults)
     state, decisions = new_state(plant), new_decision_table(plant)
+    spent: list[float] = []
+    runs = runs_with_decisions.get()
+    if runs is not None:
+        runs.append((plant, state, spent))
     moment, until = Moment(instance, plant, state, decisions), last_moment(instance, until)
     rows = addresses(plant), addresses(state), addresses(decisions)
-    spent: list[float] = []
     options = first_moment(*rows, until)
     while options:
         began = time.perf_counter()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from optbench.arguments import known_keywords
 from optbench.errors import OptbenchError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Bools, Instance, Ints
@@ -38,6 +39,7 @@ class Trace:
     schedule: Schedule | None
 
 
+@known_keywords("list_rule")
 def list_rule(
     instance: Instance,
     *,

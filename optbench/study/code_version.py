@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from optbench.plugins.discovery import Kind, files_by_name
+from optbench.plugins.discovery import Kind, files_by_name, package_plugin
 from optbench.study.canonical import digest
 
 
@@ -28,9 +28,10 @@ def code_hash(kind: Kind, name: str) -> str:
         Path(os.path.relpath(file, path.parent)).as_posix(): content
         for file, content in seen.items()
     }
-    return digest([[place, hashlib.sha256(places[place]).hexdigest()] for place in sorted(places)])[
-        :32
-    ]
+    parts = [[place, hashlib.sha256(places[place]).hexdigest()] for place in sorted(places)]
+    plugin = package_plugin(kind, name)
+    # A package imports its other modules by their full names, which are not followed.
+    return digest([*parts, *([] if plugin is None else [[plugin.package]])])[:32]
 
 
 def _of_package(folder: Path) -> Iterator[Path]:

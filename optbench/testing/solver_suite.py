@@ -16,6 +16,7 @@ from optbench.model.instance import Instance
 from optbench.model.result import Result
 from optbench.model.schedule import Schedule
 from optbench.plugins import discovery, specs
+from optbench.plugins.overtime import killed_from_outside
 from optbench.plugins.protocol import Solver, check_supported
 from optbench.plugins.schedule_shape import SCHEDULES
 from optbench.testing.cases import CASES, INFEASIBLE, Case, crowd
@@ -63,9 +64,9 @@ class SolverConformance:
         return True
 
     def solve(self, instance: Instance, **options: Any) -> Result:
-        return api.solve(
-            instance, self.solver, **({"time_limit_s": self.time_limit_s, "seed": 7} | options)
-        )
+        settings = {"time_limit_s": self.time_limit_s, "seed": 7} | options
+        with killed_from_outside():  # it must end by itself
+            return api.solve(instance, self.solver, **settings)
 
     def test_it_is_documented(self) -> None:
         name, solver = self.load()

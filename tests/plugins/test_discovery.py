@@ -14,7 +14,7 @@ import pytest
 import optbench.plugins.problems
 import optbench.plugins.solvers
 import optbench.plugins.studies
-from optbench.errors import OptbenchError, UnknownNameError
+from optbench.errors import OptbenchError, PluginError, UnknownNameError
 from optbench.plugins import discovery
 from optbench.workspace import VARIABLE, activate, find_root, plugin_path, store
 
@@ -29,6 +29,9 @@ class {name}(ob.Solver):
 
     supports = frozenset({{"ticks"}})
     depth: int = 2
+
+    def solve(self, instance, run):
+        return None
 '''
 TWO = "import optbench as ob\nclass A(ob.Solver):\n    pass\nclass B(ob.Solver):\n    pass\n"
 Write = Callable[[str, str], Path]
@@ -118,7 +121,7 @@ def test_a_broken_file_is_unavailable_with_its_place_and_reason(
     found = entry("solver", "zz_broken")
     assert not found.available and found.reason == f"{path}:{line}: {reason}"
     with pytest.raises(
-        discovery.PluginError, match=f"solver 'zz_broken' is unavailable: .*zz_broken.py:{line}"
+        PluginError, match=f"solver 'zz_broken' is unavailable: .*zz_broken.py:{line}"
     ):
         discovery.load_solver("zz_broken")
 
@@ -130,7 +133,7 @@ def test_a_broken_file_is_unavailable_with_its_place_and_reason(
 def test_a_file_must_define_exactly_one_public_class(write: Write, source: str, found: str) -> None:
     write("solvers/zz_count.py", source)
     with pytest.raises(
-        discovery.PluginError, match=f"exactly one public subclass of optbench.Solver, {found}"
+        PluginError, match=f"exactly one public subclass of optbench.Solver, {found}"
     ):
         discovery.load_class("solver", "zz_count")
 
@@ -142,7 +145,7 @@ def test_a_parameter_without_dataclass_is_caught(write: Write) -> None:
     message = (
         r"zz_forgot.py:\d+: 'depth' is annotated like a parameter, but Forgot is not a dataclass"
     )
-    with pytest.raises(discovery.PluginError, match=message):
+    with pytest.raises(PluginError, match=message):
         discovery.load_solver("zz_forgot")
 
 

@@ -139,6 +139,9 @@ import optbench as ob
 @dataclass
 class Mine(ob.Solver):
     k: int = 1
+
+    def solve(self, instance, run):
+        return None
 """
 ASK = """
 import sys

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,11 @@ def show_result(
     for violation in result.violations:
         show(f"[{BAD}]refused by the verifier[/]: {escape(violation)}")
     if result.info:
-        words = ",  ".join(f"{key} {figure_or_text(value)}" for key, value in result.info.items())
+        words = ",  ".join(
+            f"{key} {figure_or_text(value)}"
+            for key, value in result.info.items()
+            if key != "traceback" or os.environ.get("OPTBENCH_DEBUG")
+        )
         show(f"[{DIM}]{escape(words)}[/]")
     if result.status == "unknown" and not result.violations:
         show(

@@ -83,6 +83,7 @@ def _as_json(entry: Entry) -> dict[str, Any]:
             {"name": p.name, "type": p.type, "default": p.default} for p in entry.parameters
         ],
         **attributes(entry, "available", "reason", "shadows", "path", "supports", "clairvoyant"),
+        "origin": entry.origin,
     }
 
 
@@ -104,7 +105,8 @@ def _show_kind(title: str, entries: list[Entry], verbose: bool) -> None:
 def _summary(entry: Entry) -> str:
     if not entry.available:
         return f"[{BAD}]unavailable[/]: {escape(entry.reason or '')}"
-    return escape(entry.summary) + (f" [{BAD}]clairvoyant[/]" if entry.clairvoyant else "")
+    origin = f" [{DIM}]({escape(entry.origin)})[/]" if entry.origin.startswith("package") else ""
+    return escape(entry.summary) + (f" [{BAD}]clairvoyant[/]" if entry.clairvoyant else "") + origin
 
 
 def _parameters(entry: Entry) -> str:

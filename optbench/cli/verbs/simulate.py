@@ -62,18 +62,27 @@ def configure(parser: Parser) -> None:
     end = "end of the simulation: 10m, 2h, 7d (default: the problem's own, or when all is done)"
     parser.option("--horizon TIME", end, seconds)
     add_seed(parser, "of the generated instance and of the policy (default 0)")
+    limit = "stop the policy after this time: 10s, 2m (default: none)"
+    parser.option("--time-limit TIME", limit, seconds)
     parser.option("--threads N", "default 1", number(int, 1), 1)
 
 
 def run(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
+    from optbench.plugins.author_errors import is_built_in
+    from optbench.plugins.discovery import load_class
+    from optbench.plugins.specs import name_of
     from optbench.simulation import simulate
 
     instance = instance_with(args)
     settings = {"seed": args.seed, "threads": args.threads, "horizon_s": args.horizon}
+    settings["time_limit_s"] = args.time_limit
     work = partial(simulate, instance, args.policy, params=settings_of(args.param), **settings)
-    done = replace(interruptible(work, keeps=False), compile_s=round(compiled_s(), 3))
+    # A built-in policy runs in compiled code, of which nothing can be kept.
+    keeps = not is_built_in(load_class("solver", name_of(args.policy)))
+    patience = "optbench: stopping (press Ctrl-C again to leave at once)\n"
+    done = replace(interruptible(work, keeps, patience), compile_s=round(compiled_s(), 3))
     if args.json:
         emit_json(document(done))
     else:
@@ -84,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
 def instance_with(args: argparse.Namespace) -> Instance:
     """The instance of the target, with the given arrivals and horizon if it is a problem."""
     from optbench.plugins import discovery, specs
+    from optbench.plugins.read_target import instance_made_by
     from optbench.simulation import names_problem
     from optbench.study.grids import spec_text
 
@@ -110,10 +120,10 @@ def instance_with(args: argparse.Namespace) -> Instance:
     if not more:
         return instance_of(args.target, None, args.seed)
     made = discovery.load_problem(args.target, more)
-    found = made.imported(args.seed)
-    instance = (
-        made.instance(args.seed) if found is None else with_remarks(found.instance, found.report)
-    )
+    instance: Instance
+    instance, report = instance_made_by(made, args.seed)
+    if report is not None:
+        with_remarks(instance, report)
     return replace(instance, problem=spec_text(name, {**given, **more}))
 
 
@@ -124,26 +134,30 @@ def document(done: Simulation) -> dict[str, Any]:
     values = {
         field.name: getattr(done, field.name)
         for field in fields(done)
-        if field.name not in ("schedule", "bounds")
+        if field.name not in ("schedule", "bounds", "termination")
     }
     return {
         **values,
         "bounds": [asdict(bound) for bound in done.bounds],
         **dict.fromkeys(ELSEWHERE),
+        "termination": done.termination,
     }
 
 
 def exit_code(done: Simulation) -> int:
     """The exit code of a simulation."""
+    if done.termination == "interrupted":
+        return exits.INTERRUPTED
     if not done.verified:
         return exits.NOT_VERIFIED
-    return exits.NO_SOLUTION if done.end == "dead_end" else exits.DONE
+    return exits.NO_SOLUTION if done.end in ("dead_end", "stopped") else exits.DONE
 
 
 ENDS = {
     "complete": "everything done",
     "horizon": "stopped at the horizon",
     "dead_end": "no remaining task can ever start",
+    "stopped": "the policy was stopped",
 }
 
 

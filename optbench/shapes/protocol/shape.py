@@ -48,6 +48,14 @@ class Shape(ABC):
     # Capabilities that solvers may ask for beside the name: "formulate", "process".
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
+    # What a decision is, for messages to whoever gives something else.
+    decision_words: ClassVar[str] = "a decision of the instance's shape"
+
+    @property
+    def decision_type(self) -> type:
+        """The class of decisions; ``object`` where any will do."""
+        return object
+
     # --- the instance ---
 
     def describe(self, instance: Any) -> str:

@@ -116,8 +116,12 @@ def test_a_stop_ends_a_solver_too(way: Callable[[], None]) -> None:
 @WAYS
 def test_ctrl_c_in_python_keeps_the_incumbent(way: Callable[[], None]) -> None:
     """The signal arrives in the main thread, which waits for the one of the solver."""
-    threading.Timer(LIMIT_S, _thread.interrupt_main).start()
-    result = ob.solve(shop(), GoesOn(way), time_limit_s=HOUR_S)
+
+    def interrupted() -> None:
+        threading.Timer(LIMIT_S, _thread.interrupt_main).start()
+        way()
+
+    result = ob.solve(shop(), GoesOn(interrupted), time_limit_s=HOUR_S)
     assert (result.termination, result.objective) == ("interrupted", 4)
 
 

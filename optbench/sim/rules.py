@@ -12,11 +12,11 @@ import numpy as np
 from optbench.arguments import known_keywords
 from optbench.errors import OptbenchError
 from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.instance import Bools, Instance, Ints
+from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import narrowed
 from optbench.model.windows import task_groups
-from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule, run
+from optbench.sim.kernel.dispatch import BY_PAIR, BY_TASK, CALM, PRESSED, Rule, run
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_state, schedule_of
@@ -57,11 +57,20 @@ def list_rule(
     pool_cost: Any = 0.0,
     allowed: Any = CALM | PRESSED,
     fixed: Any = NONE,
+    end_price: Any = None,
+    due: Any = None,
+    late_price: Any = None,
+    pair_cost: Any = None,
 ) -> Rule:
     """Create a list rule (the formulas are in ``kernel.dispatch``); one number stands for a whole
     array.
+
+    ``end_price``, ``due`` and ``late_price`` are per task, ``pair_cost`` has an entry per row of
+    ``instance.pairs``.
     """
     n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
+    is_priced = any(part is not None for part in (end_price, due, late_price, pair_cost))
+    pair_ptr, pair_costs = costs_by_kind(instance, pair_cost)
     return Rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
         after=np.zeros(n),
@@ -71,13 +80,43 @@ def list_rule(
             dtype=np.float64,
         ),
         option=np.array(
-            [depth, strict, lookahead, (np.diff(instance.modes.req_ptr) == 0).any()], dtype=np.int64
+            [
+                depth,
+                strict,
+                lookahead,
+                (np.diff(instance.modes.req_ptr) == 0).any(),
+                (BY_TASK if pair_cost is None else BY_PAIR) if is_priced else 0,
+            ],
+            dtype=np.int64,
         ),
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
         pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),
         allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64) * within_caps(instance),
         fixed=np.array(np.broadcast_to(fixed, n), dtype=np.int64),
+        end_price=by_task(end_price, 0.0, n if is_priced else 0),
+        due=by_task(due, math.inf, n if is_priced else 0),
+        late_price=by_task(late_price, 0.0, n if is_priced else 0),
+        pair_ptr=pair_ptr,
+        pair_cost=pair_costs,
     )
+
+
+def by_task(given: Any, otherwise: float, n: int) -> Floats:
+    """Return a column of a rule with an entry per task."""
+    return np.array(np.broadcast_to(otherwise if given is None else given, n), dtype=np.float64)
+
+
+def costs_by_kind(instance: Instance, pair_cost: Any) -> tuple[Ints, Floats]:
+    """Return costs of (task, mode) pairs with a row per task and an entry per mode of its kind,
+    fitting or not, and where each row begins.
+    """
+    if pair_cost is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    pairs, modes, kind = instance.pairs, instance.modes, instance.tasks.kind
+    ptr = np.concatenate(([0], np.cumsum(np.diff(modes.kind_ptr)[kind]))).astype(np.int64)
+    costs = np.zeros(int(ptr[-1]))
+    costs[ptr[pairs.task] + pairs.mode - modes.kind_ptr[kind[pairs.task]]] = pair_cost
+    return ptr, costs
 
 
 def has_choice(instance: Instance) -> bool:

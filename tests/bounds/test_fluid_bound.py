@@ -60,7 +60,7 @@ def test_what_pricing_leaves_of_the_time_is_for_the_whole(monkeypatch: pytest.Mo
     monkeypatch.setattr(module, "solve_by_pricing", lambda *_: None)
     monkeypatch.setattr(module, "solve_program", solved)
     fluid = fluid_model(shop([[(0, 2)]], [1]))
-    assert module._duals(fluid, fluid.program(), 10.0, None) is None
+    assert module.solution_of(fluid, fluid.program(), 10.0).dual is None
     assert given == [7]
 
 

@@ -50,7 +50,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Call]]:
             return (
                 None
                 if value is None
-                else SimpleNamespace(bound=SimpleNamespace(value=value), reduced=f"costs {value}")
+                else SimpleNamespace(
+                    bound=SimpleNamespace(value=value), pool_price=f"prices {value}"
+                )
             )
 
         for name, size in sizes.items():
@@ -74,7 +76,7 @@ def test_a_large_instance_is_solved_without_its_edges_first(
     # 0.3 of the 8 s for the first; the second knows what the first has found, and is kept if
     # better.
     both = {"LARGE": PAIRS - 1, "HUGE": PAIRS}
-    first, second = (pytest.approx(2.4), False, None), (8.0, True, "costs 6.0")
+    first, second = (pytest.approx(2.4), False, None), (8.0, True, "prices 6.0")
     assert calls([6.0, 7.0], **both) == [first, second, (7.0, False, None)]
     assert calls([6.0, 5.0], **both) == [first, second, (6.0, False, None)]
     assert calls([None, 5.0], **both) == [first, (8.0, True, None), (5.0, False, None)]
@@ -93,7 +95,7 @@ def test_with_less_than_half_of_the_time_left_the_first_bound_is_enough(
     # Readings 2 s apart: 6 s are left for the first, 4 s, which is half, for the second.
     both = {"LARGE": PAIRS - 1, "HUGE": PAIRS}
     first = (pytest.approx(1.8), False, None)
-    assert calls([6.0, 7.0], 2.0, **both) == [first, (4.0, True, "costs 6.0"), (7.0, False, None)]
+    assert calls([6.0, 7.0], 2.0, **both) == [first, (4.0, True, "prices 6.0"), (7.0, False, None)]
     # Readings 2.5 s apart: 5.5 s and 3 s. Without a first bound the second is tried in any case.
     first = (pytest.approx(0.3 * 5.5), False, None)
     assert calls([6.0, 7.0], 2.5, **both) == [first, (6.0, False, None)]
@@ -175,10 +177,10 @@ def test_a_solve_has_what_building_leaves_and_says_what_each_part_took(
     found = solve_fluid(shop([[(0, 2)]], [1]), 9.0, True)
     assert found is not None and given == [7.0]
     assert found.timings_s == {"build": 2.0, "solve": 7.0, "prove": 90.0}
-    assert found.reduced is None
+    assert found.pool_price is None
 
 
-def test_reduced_costs_are_those_of_a_large_instance_without_edges(
+def test_prices_of_devices_are_those_of_a_large_instance_without_edges(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     instance = shop(JOBS, [1, 1])
@@ -186,26 +188,27 @@ def test_reduced_costs_are_those_of_a_large_instance_without_edges(
     monkeypatch.setattr(module, "LARGE", PAIRS)
     for keep in (True, False):
         small = solve_fluid(instance, 5.0, keep)
-        assert small is not None and small.reduced is None
+        assert small is not None and small.pool_price is None
     monkeypatch.setattr(module, "LARGE", PAIRS - 1)
     whole, loose = (solve_fluid(instance, 5.0, keep) for keep in (True, False))
-    assert whole is not None and whole.reduced is None and whole.bound.source == "fluid_lp"
+    assert whole is not None and whole.pool_price is None and whole.bound.source == "fluid_lp"
     assert (
         loose is not None
-        and loose.reduced is not None
+        and loose.pool_price is not None
         and loose.bound.source == "fluid_lp:no_edges"
     )
-    assert len(loose.reduced) == PAIRS
+    # A second of the makespan is paid by the pools together.
+    assert loose.pool_price.sum() == pytest.approx(1.0)
 
 
 def test_only_programmes_of_many_shares_are_priced(monkeypatch: pytest.MonkeyPatch) -> None:
     fluid = fluid_model(shop(JOBS, [1, 1]))
     program = fluid.program()
     monkeypatch.setattr(module, "solve_by_pricing", lambda *_: "priced")
-    monkeypatch.setattr(module, "solve_program", lambda *_: SimpleNamespace(dual="whole"))
+    monkeypatch.setattr(module, "solve_program", lambda *_: "whole")
     for large, expected in ((PAIRS, "whole"), (PAIRS - 1, "priced")):
         monkeypatch.setattr(module, "LARGE", large)
-        found: Any = module._duals(fluid, program, 5.0, None)
+        found: Any = module.solution_of(fluid, program, 5.0)
         assert found == expected
 
 

@@ -11,6 +11,7 @@ from optbench.bounds.fluid import pricing
 from optbench.bounds.fluid.fluid_program import fluid_model
 from optbench.bounds.fluid.pricing import (
     first_columns,
+    lower_hull,
     ranked,
     restricted,
     solve_by_pricing,
@@ -53,50 +54,47 @@ def test_one_round_proves_a_bound_and_not_too_much(monkeypatch: pytest.MonkeyPat
     whole = bounding.solve_fluid(instance, 60.0, True)
     monkeypatch.setattr(bounding, "LARGE", 0)
     monkeypatch.setattr(pricing, "NEAR", np.inf)
-    monkeypatch.setattr(pricing, "TIME_PRICES", (0.3,))
+    monkeypatch.setattr(pricing, "PRICE_SHARES", ((0.0, 1.0),))
     early = bounding.solve_fluid(instance, 60.0, True)
     assert whole is not None and early is not None
-    assert 0.5 * float(whole.proven) < float(early.proven) < float(whole.proven)
+    assert 0.3 * float(whole.proven) < float(early.proven) < float(whole.proven)
     fluid = fluid_model(instance)
     program = fluid.program()
     keep = np.ones(program.num_columns, dtype=bool)
-    keep[fluid.share] = first_columns(fluid)
+    keep[fluid.share] = first_columns(fluid, program)
     assert solve(restricted(program, keep), 10.0).value > float(whole.proven)
 
 
-def test_what_is_known_without_edges_is_where_the_search_begins(
+def test_prices_known_without_edges_choose_the_first_columns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(bounding, "LARGE", 0)
-    monkeypatch.setattr(pricing, "TIME_PRICES", ())
     instance = instance_of(SPECS[0])
     first = bounding.solve_fluid(instance, 60.0, False)
-    assert first is not None and first.reduced is not None
-    fluid = fluid_model(instance, keep_edges=False)
+    assert first is not None and first.pool_price is not None and first.pool_price.max() > 0
+    fluid = fluid_model(instance)
     program = fluid.program()
-    dual = np.asarray([n / 2**first.certificate.shift for n in first.certificate.numerator])
-    # Re-priced, the least reduced cost of every task is 0; the duals before that differ by one
-    # number per task.
-    known, again = first.reduced, pricing.by_pair(fluid, program, dual)
-    pairs = instance.pairs
-    for i in range(instance.num_tasks):
-        mine = slice(int(pairs.ptr[i]), int(pairs.ptr[i + 1]))
-        assert again[mine].min() == pytest.approx(0.0, abs=1e-6)
-        assert known[mine] - known[mine].min() == pytest.approx(again[mine], abs=1e-5)
+    monkeypatch.setattr(pricing, "PRICE_SHARES", ((1.0, 0.0),))
     kept: list[Bools] = []
 
     def watched(lp: LinearProgram, keep: Bools) -> LinearProgram:
-        kept.append(keep.copy())
+        kept.append(keep[fluid.share].copy())
         return restricted(lp, keep)
 
     monkeypatch.setattr(pricing, "restricted", watched)
-    bounding.solve_fluid(instance, 60.0, True, known)
-    whole = fluid_model(instance)
-    inside = np.zeros(len(pairs.task), dtype=bool)
-    inside[whole.groups.pair] = kept[0][whole.share]
-    for i in range(instance.num_tasks):
-        mine = slice(int(pairs.ptr[i]), int(pairs.ptr[i + 1]))
-        assert inside[mine][np.argsort(known[mine], kind="stable")[: pricing.KNOWN]].all()
+    bounding.solve_fluid(instance, 60.0, True, first.pool_price)
+    assert kept[0].tolist() == first_columns(fluid, program, first.pool_price).tolist()
+    assert kept[0].tolist() != first_columns(fluid, program).tolist()
+
+
+def test_the_primal_of_a_restricted_programme_is_scattered() -> None:
+    fluid = fluid_model(instance_of(SPECS[0]))
+    program = fluid.program()
+    found = solve_by_pricing(fluid, program, 60.0)
+    assert found is not None and len(found.primal) == program.num_columns
+    lies = program.times(found.primal) - program.right
+    assert np.abs(lies[program.equal]).max() < 1e-5 and lies.min() > -1e-4 * found.value
+    assert float(program.cost @ found.primal) == pytest.approx(found.value, rel=1e-4)
 
 
 def test_no_time_no_duals() -> None:
@@ -127,36 +125,61 @@ def priced_modes() -> Instance:
 
 
 @pytest.mark.parametrize(
-    ("prices", "first", "inside"),
+    ("cost", "inside"),
     [
-        # The shortest, first of equals.
-        ((), 1, [False, True, False, True, False]),
-        # The median of 30 W and 100 W, of what takes time and energy, is 65 W: 190, 165 and 650 J.
-        ((1.0,), 1, [False, True, False, True, False]),
-        # For a tenth of that 73, 106.5 and 65 J.
-        ((0.1,), 1, [False, True, True, True, False]),
-        # At 0.3 times: 99, 119.5 and 195 J.
-        ((0.3,), 1, [True, True, False, True, False]),
-        ((), 2, [True, True, False, True, True]),
+        # From (10 s, 0 J): to (2, 60) at 7.5 J per second, then to (1, 100) at 40.
+        ([60.0, 100.0, 0.0], [True, True, True]),
+        # To (2, 95) at 11.9 J per second is steeper than to (1, 100) at 11.1: left out.
+        ([95.0, 100.0, 0.0], [False, True, True]),
+        # The shortest is the cheapest: nothing else is best for any price.
+        ([60.0, 0.0, 5.0], [False, True, False]),
+        # Of equal costs the shortest.
+        ([7.0, 7.0, 7.0], [False, True, False]),
     ],
 )
-def test_first_columns_are_best_for_some_price_of_time(
-    prices: tuple[float, ...], first: int, inside: list[bool], monkeypatch: pytest.MonkeyPatch
+def test_the_hull_holds_what_is_best_for_some_price_of_time(
+    cost: list[float], inside: list[bool]
 ) -> None:
-    monkeypatch.setattr(pricing, "TIME_PRICES", prices)
-    monkeypatch.setattr(pricing, "FIRST", first)
-    assert first_columns(fluid_model(priced_modes())).tolist() == inside
+    length = np.array([2.0, 1.0, 10.0])
+    ptr = np.array([0, 3])
+    assert lower_hull(ptr, length, np.asarray(cost)).tolist() == inside
+    # Beside another group, of one entry.
+    both = lower_hull(np.array([0, 1, 4]), np.append(5.0, length), np.append(3.0, np.asarray(cost)))
+    assert both.tolist() == [True, *inside]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_hull_is_that_of_trying_every_price(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    ptr = np.concatenate(([0], np.cumsum(rng.integers(1, 9, 30))))
+    length, cost = rng.integers(0, 12, ptr[-1]).astype(float), rng.random(ptr[-1])
+    inside = lower_hull(ptr, length, cost)
+    for price in (0.0, *10.0 ** rng.uniform(-4, 3, 200)):
+        for g in range(len(ptr) - 1):
+            mine = slice(ptr[g], ptr[g + 1])
+            worth = cost[mine] + price * length[mine]
+            assert worth[inside[mine]].min() <= worth.min() + 1e-9 * (1 + price)
 
 
 def test_first_columns_may_save_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     # 1 s on 4 devices is the shortest, 3 s on one the least device-time.
-    monkeypatch.setattr(pricing, "TIME_PRICES", ())
-    monkeypatch.setattr(pricing, "FIRST", 1)
+    monkeypatch.setattr(pricing, "PRICE_SHARES", ((0.0, 0.0),))
     m = ob.Model()
     gpu = m.pool("gpu", count=4)
     m.task(modes=[m.mode({gpu: n}, time_s, energy_j=5.0) for n, time_s in ((3, 2), (4, 1), (1, 3))])
     m.minimize(energy_j=1.0)
-    assert first_columns(fluid_model(m.build())).tolist() == [False, True, True]
+    fluid = fluid_model(m.build())
+    assert first_columns(fluid, fluid.program()).tolist() == [False, True, True]
+
+
+def test_a_price_alike_in_all_pools_pays_for_the_makespan() -> None:
+    """Four devices rest at 3 W each, a second of the makespan costs 8: 20 in all, 5 per device."""
+    m = ob.Model()
+    gpu = m.pool("gpu", count=4, idle_w=3.0)
+    m.task(modes=[m.mode({gpu: 2}, 2, 40.0), m.mode(gpu, 4, 55.0), m.mode({gpu: 3}, 3, 1.0)])
+    m.minimize(energy_j=1.0, makespan_s=8.0)
+    fluid = fluid_model(m.build())
+    assert pricing.time_cost(fluid, fluid.program(), 1.0) == pytest.approx(20.0)
 
 
 def test_columns_below_the_best_that_is_in_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,20 +188,3 @@ def test_columns_below_the_best_that_is_in_are_added(monkeypatch: pytest.MonkeyP
     assert worth_adding(fluid, reduced, inside).tolist() == [True, False, True, False, False]
     monkeypatch.setattr(pricing, "ADDED", 1)
     assert worth_adding(fluid, reduced, inside).tolist() == [False, False, True, False, False]
-
-
-def test_of_known_reduced_costs_the_least_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pricing, "TIME_PRICES", ())
-    monkeypatch.setattr(pricing, "FIRST", 0)
-    monkeypatch.setattr(pricing, "KNOWN", 1)
-    fluid = fluid_model(priced_modes())
-    kept: list[Bools] = []
-
-    def watched(lp: LinearProgram, keep: Bools) -> LinearProgram:
-        kept.append(keep[fluid.share].copy())
-        return restricted(lp, keep)
-
-    monkeypatch.setattr(pricing, "restricted", watched)
-    known = np.array([3.0, 2.0, 1.0, 5.0, 4.0])
-    assert solve_by_pricing(fluid, fluid.program(), 10.0, known) is not None
-    assert kept[0].tolist() == [False, False, True, False, True]

@@ -30,12 +30,13 @@ SMALL = 20_000
 
 @dataclass(frozen=True, eq=False)
 class MergedInstance:
-    """The instance to bound, and the number there of each mode; the original instance where merging
-    gains nothing.
+    """The instance to bound, and the number there of each mode and of each pool; the original
+    instance where merging gains nothing.
     """
 
     instance: Instance
     mode: Ints
+    pool: Ints
 
     def image(self, schedule: Schedule) -> Schedule:
         """Return the schedule in the merged instance."""
@@ -47,13 +48,13 @@ def merge_pools(instance: Instance) -> MergedInstance:
 
     Merged pools may be alike in turn, so that merging is repeated until nothing changes.
     """
-    found = MergedInstance(instance, np.arange(instance.num_modes))
+    found = MergedInstance(instance, np.arange(instance.num_modes), np.arange(instance.num_pools))
     while int(np.diff(found.instance.modes.kind_ptr)[instance.tasks.kind].sum()) > SMALL:
         classes = alike_pools(found.instance)
         if 2 * (int(classes.max(initial=0)) + 1) > found.instance.num_pools:
             break
         again = merge_classes(found.instance, classes)
-        found = MergedInstance(again.instance, again.mode[found.mode])
+        found = MergedInstance(again.instance, again.mode[found.mode], again.pool[found.pool])
     return found
 
 
@@ -139,6 +140,7 @@ def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
     return MergedInstance(
         replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream),
         number,
+        np.searchsorted(np.unique(classes), classes),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from optbench.bounds.combinatorial.merging import merge_pools
 from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
 from optbench.bounds.fluid.fluid_units import solve_program
-from optbench.bounds.fluid.pricing import by_pair, solve_by_pricing
+from optbench.bounds.fluid.pricing import solve_by_pricing
 from optbench.bounds.lp.certificates import FLUID, certificate_text, dual_fields, read_duals
 from optbench.bounds.lp.exact_check import (
     Certificate,
@@ -25,7 +25,7 @@ from optbench.bounds.lp.exact_check import (
     repriced,
     round_down,
 )
-from optbench.bounds.lp.linear_program import LinearProgram
+from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
 from optbench.model.result import Bound
@@ -39,6 +39,8 @@ LARGE, HUGE = 20_000, 250_000
 MAX_PAIRS, PAIRS_PER_S = 1_000_000, 50_000
 # Share of the time for the LP without edges where the one with them follows.
 FIRST_SHARE = 0.3
+# Families of rows whose duals price device-time, by pool.
+PRICED = ("capacity", "room")
 # Above the tolerance of HiGHS; a bound may lose this share where the floor is only slightly above
 # the rows.
 GIVEN_WAY = 2e-7
@@ -51,8 +53,8 @@ INTERRUPTED = 1e-9
 class FluidProof:
     """A bound with the duals that prove it; the LP is built from the instance and not stored.
 
-    ``proven`` is what the duals prove before it is rounded, or raised to whole ticks. ``reduced``
-    are reduced costs per (task, mode) pair, of a large LP without edges.
+    ``proven`` is what the duals prove before it is rounded, or raised to whole ticks.
+    ``pool_price`` is the price of device-time per pool, of a large LP without edges.
     """
 
     bound: Bound
@@ -60,7 +62,7 @@ class FluidProof:
     certificate: Certificate
     keep_edges: bool
     timings_s: dict[str, float]
-    reduced: Floats | None = None
+    pool_price: Floats | None = None
 
 
 def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | None:
@@ -78,7 +80,7 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | 
         if best is not None and left < 0.5 * time_limit_s:
             break
         first_of_two = not keep_edges and size <= HUGE
-        known = best.reduced if best is not None else None
+        known = best.pool_price if best is not None else None
         proof = solve_fluid(
             instance, FIRST_SHARE * left if first_of_two else left, keep_edges, known
         )
@@ -102,40 +104,59 @@ def solve_fluid(
     fluid = fluid_model(instance, keep_edges)
     program = fluid.program()
     built = time.perf_counter()
-    dual = _duals(
-        fluid, _with_rows_for_floors(fluid, program), time_limit_s - (built - began), known
-    )
+    dual = solution_of(fluid, program, time_limit_s - (built - began), known).dual
     solved = time.perf_counter()
     if dual is None:
         return None
-    proof = repriced(program, certificate(program, dual), choices(program))
-    proven = proven_bound(program, proof)
+    proof = proof_of(fluid, program, dual, keep_edges)
     timings = {
         "build": built - began,
         "solve": solved - built,
         "prove": time.perf_counter() - solved,
     }
+    return None if proof is None else replace(proof, timings_s=timings)
+
+
+def proof_of(
+    fluid: Fluid, program: LinearProgram, dual: Floats, keep_edges: bool
+) -> FluidProof | None:
+    """Return what these duals prove in rationals; None when they prove less than the columns' lower
+    bounds alone, because the solve was interrupted.
+    """
+    proof = repriced(program, certificate(program, dual), choices(program))
+    proven = proven_bound(program, proof)
     trivial = float(program.cost @ program.lower)
     if proven is None or proven < trivial - INTERRUPTED * abs(trivial):
-        return None  # interrupted: these duals prove less than the columns' lower bounds alone
+        return None
     bound = _bound(fluid, program, proof, proven, keep_edges)
-    large = not keep_edges and len(instance.pairs.task) > LARGE
+    large = not keep_edges and len(fluid.instance.pairs.task) > LARGE
     return FluidProof(
-        bound, proven, proof, keep_edges, timings, by_pair(fluid, program, dual) if large else None
+        bound, proven, proof, keep_edges, {}, pool_prices(fluid, program, dual) if large else None
     )
 
 
-def _duals(
-    fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None
-) -> Floats | None:
-    """Return duals from HiGHS: of the whole LP, or by pricing where that is many times faster."""
+def pool_prices(fluid: Fluid, program: LinearProgram, dual: Floats) -> Floats:
+    """Return the price of device-time per pool: the duals of its capacity rows."""
+    price = np.zeros(fluid.instance.num_pools)
+    at = np.isin(np.asarray(program.family), PRICED)
+    np.add.at(price, program.of[at], dual[at])
+    return price
+
+
+def solution_of(
+    fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None = None
+) -> LpSolution:
+    """Return primal and duals from HiGHS: of the whole LP, or by pricing where that is many times
+    faster. Floors of metrics are given way to rows, whose duals explain the value.
+    """
+    program = _with_rows_for_floors(fluid, program)
     if len(fluid.share) > LARGE:
         began = time.perf_counter()
         priced = solve_by_pricing(fluid, program, time_limit_s, known)
         if priced is not None:
             return priced
         time_limit_s -= time.perf_counter() - began
-    return solve_program(fluid, program, time_limit_s).dual
+    return solve_program(fluid, program, time_limit_s)
 
 
 def _with_rows_for_floors(fluid: Fluid, program: LinearProgram) -> LinearProgram:

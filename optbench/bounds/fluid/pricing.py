@@ -7,9 +7,10 @@ lowered to the least r of each task (``repriced``). What y then proves holds for
 any round: stopping early weakens the bound but keeps it valid. It is optimal when no left-out
 column is below those that are in.
 
-The first columns minimise e + λ d for several prices λ of time around the typical power e / d, and
-d and n d alone; those of least reduced cost in an LP of the same instance that is solved already
-join them.
+The first columns are those that some price λ ≥ 0 of time makes best: per task the lower hull of
+(d, e + π n d), where n d is device-time and π its price. With the prices of the LP without edges,
+which is solved in a tenth of the time, one or two rounds are enough; what edges change in them lies
+between nothing and all of them (``PRICE_SHARES``).
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ import numpy as np
 
 from optbench.bounds.fluid.fluid_program import Fluid
 from optbench.bounds.fluid.fluid_units import solve_program
-from optbench.bounds.lp.linear_program import LinearProgram
-from optbench.model.instance import Bools, Floats, Ints
+from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
+from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.metrics import mode_uses
+from optbench.units import J_PER_KWH
 
-# Multiples of the typical power at which time is priced, and first columns per task and price.
-TIME_PRICES, FIRST = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0), 2
-# Columns per task of least reduced cost in an earlier LP, and columns per task that a round may
-# add.
-KNOWN, ADDED = 4, 8
+# Prices of device-time for the first columns: shares of the prices of the LP without edges, and of
+# a price alike in all pools that would pay for the whole makespan.
+PRICE_SHARES = ((0.0, 0.0), (0.5, 0.0), (1.0, 0.0), (0.5, 0.3), (0.85, 0.3))
+# Columns per task that a round may add.
+ADDED = 8
 # Rounds end when the restricted value, an upper limit of the whole LP's, is this close to what is
 # proved.
 NEAR = 1e-5
@@ -37,17 +39,15 @@ NEAR = 1e-5
 
 def solve_by_pricing(
     fluid: Fluid, lp: LinearProgram, time_limit_s: float, known: Floats | None = None
-) -> Floats | None:
-    """Return the best duals found in time, None when there were none; ``known`` are reduced costs
-    per (task, mode) pair.
+) -> LpSolution | None:
+    """Return the best duals found in time, None when there were none, and the primal of their
+    round; ``known`` are prices of device-time per pool.
     """
     began = time.perf_counter()
-    inside = first_columns(fluid)
-    if known is not None:
-        inside |= ranked(fluid.groups.of, known[fluid.groups.pair]) < KNOWN
+    inside = first_columns(fluid, lp, known)
     others = np.ones(lp.num_columns, dtype=bool)
     others[fluid.share] = False
-    best: tuple[float, Floats] | None = None
+    best: LpSolution | None = None
     round_s = 0.0
     while time.perf_counter() - began + round_s < time_limit_s:
         at = time.perf_counter()
@@ -57,14 +57,21 @@ def solve_by_pricing(
             break
         reduced = reduced_costs(lp, found.dual)
         value = proves(fluid, lp, found.dual, reduced)
-        if best is None or value > best[0]:
-            best = (value, found.dual)
+        if best is None or value > best.value:
+            best = LpSolution(found.status, value, scattered(found.primal, others), found.dual)
         new = worth_adding(fluid, reduced[fluid.share], inside)
         if not new.any() or found.value - value <= NEAR * abs(found.value):
             break
         inside |= new
         round_s = time.perf_counter() - at
-    return None if best is None else best[1]
+    return best
+
+
+def scattered(primal: Floats, kept: Bools) -> Floats:
+    """Return a point of the whole LP from one of the LP restricted to the columns ``kept``."""
+    point = np.zeros(len(kept))
+    point[kept] = primal
+    return point
 
 
 def by_pair(fluid: Fluid, lp: LinearProgram, dual: Floats) -> Floats:
@@ -77,17 +84,72 @@ def by_pair(fluid: Fluid, lp: LinearProgram, dual: Floats) -> Floats:
     )
 
 
-def first_columns(fluid: Fluid) -> Bools:
-    """Return modes of each group that are best for some price of time."""
-    groups = fluid.groups
-    long = (groups.duration > 0) & (groups.energy_j > 0)
-    power = float(np.median(groups.energy_j[long] / groups.duration[long])) if long.any() else 0.0
-    devices = mode_uses(fluid.instance)[groups.mode].sum(axis=1)
-    inside = ranked(groups.of, groups.duration) < FIRST
-    inside |= ranked(groups.of, groups.duration * devices) < FIRST
-    for price in TIME_PRICES:
-        inside |= ranked(groups.of, groups.energy_j + price * power * groups.duration) < FIRST
-    return inside
+def first_columns(fluid: Fluid, lp: LinearProgram, known: Floats | None = None) -> Bools:
+    """Return modes of each group that are best for some price of time, at several prices of
+    device-time, and those of least device-time.
+    """
+    groups, instance = fluid.groups, fluid.instance
+    uses = mode_uses(instance)[groups.mode].astype(float)
+    joule = joule_price(instance)
+    net_j = groups.energy_j - instance.mode_rest_w[groups.mode] * groups.duration * instance.tick_s
+    cost = joule * (net_j + fluid.sent_j)
+    prices = np.zeros(instance.num_pools) if known is None else known
+    whole = time_cost(fluid, lp, joule) / max(1.0, float(instance.pools.count.sum()))
+    inside = ranked(groups.of, groups.duration * uses.sum(axis=1)) < 1
+    for share, alike in PRICE_SHARES:
+        price = share * prices + alike * whole
+        inside |= lower_hull(groups.ptr, groups.duration, cost + (uses @ price) * groups.duration)
+    return np.asarray(inside, dtype=bool)
+
+
+def time_cost(fluid: Fluid, lp: LinearProgram, joule: float) -> float:
+    """Return what a tick of the makespan costs, rest of all devices included."""
+    instance = fluid.instance
+    rest_w = float((instance.pools.rest_w * instance.pools.count).sum())
+    paid = 0.0 if instance.horizon is not None else joule * rest_w * instance.tick_s
+    return float(lp.cost[fluid.makespan]) + paid
+
+
+def joule_price(instance: Instance) -> float:
+    """Return the cost of a joule in the first level of the objective, at mean tariffs."""
+    weights, tariffs = dict(instance.objective.levels[0]), instance.tariffs
+    price = weights.get("energy_j", 0.0)
+    if tariffs is not None:
+        price += weights.get("cost_usd", 0.0) * float(tariffs.price_usd_per_kwh.mean()) / J_PER_KWH
+        price += weights.get("carbon_g", 0.0) * float(tariffs.carbon_g_per_kwh.mean()) / J_PER_KWH
+    return price
+
+
+def lower_hull(ptr: Ints, length: Floats, cost: Floats) -> Bools:
+    """Return the entries of each group (from ``ptr``) that minimise cost + λ length for some λ ≥ 0.
+
+    All groups walk along their hulls at once: from the cheapest entry to the one that saves length
+    at the least extra cost, until none is shorter.
+    """
+    of = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    cheapest, _ = first_least(ptr, of, cost)
+    _, now = first_least(ptr, of, np.where(cost <= cheapest[of], length, np.inf))
+    inside = np.zeros(len(of), dtype=bool)
+    inside[now] = True
+    while True:
+        saved, more = length[now][of] - length, cost - cost[now][of]
+        shorter = saved > 0
+        slope = np.where(shorter, more / np.where(shorter, saved, 1.0), np.inf)
+        least, after = first_least(ptr, of, slope)
+        walks = np.isfinite(least)
+        if not walks.any():
+            return inside
+        now = np.where(walks, after, now)
+        inside[now] = True
+
+
+def first_least(ptr: Ints, of: Ints, value: Floats) -> tuple[Floats, Ints]:
+    """Return the least value of each group, and its first entry."""
+    least = np.minimum.reduceat(value, ptr[:-1])
+    at = np.flatnonzero(value <= least[of])
+    first = np.full(len(ptr) - 1, len(of))
+    np.minimum.at(first, of[at], at)
+    return np.asarray(least, dtype=float), first
 
 
 def ranked(of: Ints, cost: Floats) -> Ints:

@@ -9,6 +9,9 @@ allows, with the least
     end_weight · end + late_weight · w_i · max(0, end − deadline_i)
       + energy_weight · (energy − rest of the same devices) + units · mode_cost_k
       + Σ_pools devices · length · pool_cost
+      + end_price_i · end + late_price_i · max(0, end − due_i) + share left of i · pair_cost_ik
+
+where the last line counts in rules that price tasks one by one (``PRICED``).
 
 Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a
 non-delay schedule). With it, a busy pool counts too, from the time its devices are expected; a task
@@ -50,7 +53,9 @@ from optbench.sim.kernel.state import (
 
 # Entries of ``weight`` and ``option``.
 READY_WEIGHT, END_WEIGHT, LATE_WEIGHT, ENERGY_WEIGHT, LOAD, PATIENCE, CUTOFF = range(7)
-DEPTH, STRICT, LOOKAHEAD, NEEDLESS = range(4)
+DEPTH, STRICT, LOOKAHEAD, NEEDLESS, PRICED = range(5)
+# Values of ``option[PRICED]``: no prices by task, prices by task, and costs of pairs besides.
+BY_TASK, BY_PAIR = 1, 2
 # Bits of ``allowed``: the mode may be used while the load is low, while it is high.
 CALM, PRESSED = 1, 2
 
@@ -58,6 +63,8 @@ CALM, PRESSED = 1, 2
 class Rule(NamedTuple):
     """The parameters of a list rule. ``home`` is the queue of each task; ``allowed`` the loads in
     which each mode may be used; ``fixed`` the only mode of a task, NONE where it may choose.
+    ``end_price``, ``due`` and ``late_price`` are per task, ``pair_cost`` per (task, mode of its
+    kind) from ``pair_ptr`` of the task on; they are empty in rules without such prices.
     """
 
     base: Floats
@@ -69,6 +76,11 @@ class Rule(NamedTuple):
     pool_cost: Floats
     allowed: Ints
     fixed: Ints
+    end_price: Floats
+    due: Floats
+    late_price: Floats
+    pair_ptr: Ints
+    pair_cost: Floats
 
 
 rule_at = table_at(Rule)
@@ -280,6 +292,22 @@ def score(
         out += weight[LATE_WEIGHT] * plant.weight[task] * (end - plant.deadline[task])
     for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
         out += plant.req_count[r] * length * rule.pool_cost[plant.req_pool[r]]
+    if rule.option[PRICED]:
+        out += priced(plant, state, rule, task, mode, end)
+    return out
+
+
+@njit(cache=True)
+def priced(plant: Plant, state: State, rule: Rule, task: int, mode: int, end: float) -> float:
+    """Return what this task's own prices add to the score of a mode."""
+    out = rule.end_price[task] * end
+    if end > rule.due[task]:
+        out += rule.late_price[task] * (end - rule.due[task])
+    if rule.option[PRICED] == BY_PAIR:
+        cost = rule.pair_cost[rule.pair_ptr[task] + mode - plant.kind_ptr[plant.kind[task]]]
+        if state.last_part[task] != NONE and plant.units[task] > 0.0:
+            cost *= state.remaining[task] / plant.units[task]
+        out += cost
     return out
 
 

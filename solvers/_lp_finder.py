@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.prices import joule_price
 from optbench.model.schedule import Schedule
 from optbench.model.windows import latest_ends, windows
 from optbench.sim.kernel.dispatch import Rule
@@ -19,7 +20,6 @@ from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import new_state, schedule_of
 from optbench.sim.rules import list_rule
 from optbench.sim.sampling import DEEPEST
-from optbench.units import J_PER_KWH
 
 from ._lp_guide import Guide
 from ._lp_search import (
@@ -163,12 +163,16 @@ class Finder:
         self.rule.base[self.running] = FIRST
         self.keep(consider(*self.rows))
 
+    def value_of(self, rule: Rule) -> float:
+        """Return the value of a rule's schedule, which is kept if it is the best."""
+        rule.base[self.running] = FIRST
+        value = float(value_now(self.rows[0], self.rows[1], addresses(rule), self.rows[3]))
+        self.keep(value)
+        return value
+
     def consider_rule(self, rule: Rule) -> None:
         """Evaluate a rule's schedule, and the point of its modes and starts."""
-        rule.base[self.running] = FIRST
-        rows = [self.rows[0], self.rows[1], addresses(rule), self.rows[3]]
-        value = value_now(*rows)
-        self.keep(value)
+        value = self.value_of(rule)
         if value < math.inf:
             self.consider(self.state.mode.copy(), self.state.start.copy())
 
@@ -235,13 +239,3 @@ def best_mode(instance: Instance, worth: Floats) -> Ints:
     pairs = instance.pairs
     order = np.lexsort((-worth, pairs.task))
     return np.asarray(pairs.mode[order[pairs.ptr[:-1]]], dtype=np.int64)
-
-
-def joule_price(instance: Instance) -> float:
-    """Return the cost of a joule in the objective, at mean tariffs."""
-    weights, tariffs = dict(instance.objective.levels[0]), instance.tariffs
-    price = weights.get("energy_j", 0.0)
-    if tariffs is not None:
-        price += weights.get("cost_usd", 0.0) * float(tariffs.price_usd_per_kwh.mean()) / J_PER_KWH
-        price += weights.get("carbon_g", 0.0) * float(tariffs.carbon_g_per_kwh.mean()) / J_PER_KWH
-    return price

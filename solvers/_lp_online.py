@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from optbench.model.instance import Instance
+from optbench.model.prices import joule_price
 from optbench.sim.kernel.dispatch import END_WEIGHT, Rule, resume, run
 from optbench.sim.kernel.plant import FAULTS, TASKS, Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
@@ -26,7 +27,7 @@ from optbench.sim.kernel.state import (
 )
 from optbench.sim.rules import NoRoomError, Trace, list_rule
 
-from ._lp_finder import LEAST_PRICE, Finder, joule_price
+from ._lp_finder import LEAST_PRICE, Finder
 from ._lp_guide import guide
 from ._remaining_instance import remaining_instance
 

@@ -3,10 +3,12 @@ them; online it is solved again.
 
 The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) prices a
 device-second of each pool, a watt of each cap and a second of each task, and shares tasks among
-modes. As a solver: points are made of its shares (rounded at random), of its least losses, and of
-list rules that weigh its prices; the best is improved by simulated annealing whose modes are drawn
-from the LP. As a policy it does the same for the tasks known so far, repeatedly on their remaining
-part.
+modes; its primal ends are milestones. As a solver a list rule plays them as due dates, at the LP's
+prices and with a few multipliers (``_lp_milestones``); the best run is improved by other
+multipliers, then by simulated annealing whose modes are drawn from the LP. With ``guide=duals``
+points are made instead of its shares (rounded at random), of its least losses, and of list rules
+that weigh its prices. As a policy it does the latter for the tasks known so far, repeatedly on
+their remaining part.
 
 Open streams, and those too long to search, are routed by an index that charges the LP's prices
 (``_lp_stream``).
@@ -17,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,21 +36,18 @@ from optbench.sim.sites.routes import play_routes
 from optbench.sim.sites.sites import grid_of, why_unsupported
 from optbench.units import DAY_S
 
+from ._lp_annealing import STEPS, report, search_for_a_time, search_for_work
 from ._lp_finder import Finder
 from ._lp_guide import Guide, guide, guide_from_windows
 from ._lp_online import play
 from ._lp_stream import follow
+from ._milestone_search import MilestoneSearch
 from ._routers import budget_of, index, require_at_least
 
-# Steps per unit of work, and units of work where nothing limits a run.
-STEPS, DEFAULT_WORK = 1_000, 20.0
-# Shares of the time: the LP at most, between two checks of the clock, between two reports.
-LP_SHARE, LOOK_SHARE, REPORT_SHARE = 0.4, 0.005, 0.1
-# Steps per task after which no more improvement is expected: hours of search are better spent on
-# several seeds.
-ENOUGH = 20_000
-# With a work limit the temperature changes this many times.
-LOOKS = 200
+# Units of work where nothing limits a run.
+DEFAULT_WORK = 20.0
+# Share of the time that the LP may take where its duals alone guide the search.
+LP_SHARE = 0.4
 # With more pairs of task and mode than this a stream is routed, not searched.
 MOST_PAIRS = 2_000_000
 
@@ -58,6 +57,8 @@ class LpGuided(Policy):
     """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved
     again as time goes on.
 
+    ``guide`` is what of the LP guides the search: its ``milestones``, or its ``duals`` alone.
+    ``runs`` is the number of multipliers that are tried first; ``improve=none`` stops after them.
     ``roundings`` is the number of random roundings per order of tasks; ``search=false`` stops after
     the first points, and ``prices=false`` solves no LP and only searches, for comparison. Online,
     ``resolve_every`` is the share of the time that the known work takes between two solutions, each
@@ -79,11 +80,16 @@ class LpGuided(Policy):
     latency_budget_s: float | None = None
     price_share: float = 0.9
     gain: float = 3e-4
+    guide: Literal["milestones", "duals"] = "milestones"
+    improve: Literal["anneal", "none"] = "anneal"
+    runs: int = 16
 
     def __post_init__(self) -> None:
         for name, value in (("roundings", self.roundings), ("steps", self.steps)):
             if value < 0:
                 raise ParameterError(f"lp_guided: {name} is {value!r}; it must be at least 0")
+        if self.runs < 1:
+            raise ParameterError(f"lp_guided: runs is {self.runs!r}; it must be at least 1")
         if not 0.0 < self.resolve_every < math.inf:
             raise ParameterError(
                 f"lp_guided: resolve_every is {self.resolve_every!r}; it must be positive and "
@@ -111,27 +117,33 @@ class LpGuided(Policy):
             return super().solve(instance, run)
         if run.warm_start is not None:
             run.report(run.warm_start)
+        improves = self.search and self.improve != "none"
+        work = DEFAULT_WORK if run.work_limit is None else run.work_limit
+        if self.guide == "milestones" and self.prices:
+            search = MilestoneSearch(instance, run, self.runs, improves)
+            finder = search.solve(self.roundings, work)
+        else:
+            finder = self.solve_by_duals(instance, run, improves, work)
+        if run.time_left() <= 0:
+            run.report_termination("time_limit")
+        elif improves and run.work_limit is not None:
+            run.report_termination("work_limit")
+        return run.best if run.best is not None else settle(instance, run, finder.best_schedule())
+
+    def solve_by_duals(self, instance: Instance, run: Run, improves: bool, work: float) -> Finder:
+        """Search from points of the LP's shares, losses and prices."""
         timed = run.work_limit is None and run.time_limit_s is not None
-        finder = Finder(
-            instance,
-            self.known(instance, LP_SHARE * run.time_left() if timed else math.inf),
-            run.seed,
-        )
+        limit_s = LP_SHARE * run.time_left() if timed else math.inf
+        finder = Finder(instance, self.known(instance, limit_s), run.seed)
         finder.first(self.roundings, run.time_left)
         report(finder, run)
-        if self.search:
+        if improves:
             if timed:
                 search_for_a_time(finder, run)
             else:
-                search_for_work(
-                    finder, run, DEFAULT_WORK if run.work_limit is None else run.work_limit
-                )
+                search_for_work(finder, run, max(1, round(work * STEPS)))
             report(finder, run)
-        if run.time_left() <= 0:
-            run.report_termination("time_limit")
-        elif self.search and run.work_limit is not None:
-            run.report_termination("work_limit")
-        return run.best if run.best is not None else settle(instance, run, finder.best_schedule())
+        return finder
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
         return (
@@ -186,39 +198,3 @@ def length_of(instance: Instance) -> float:
     if instance.horizon is not None:
         return float(instance.horizon)
     return (expected_end_s(instance) or DAY_S) / instance.tick_s
-
-
-def report(finder: Finder, run: Run) -> None:
-    schedule = finder.best_schedule()
-    if schedule is not None:
-        run.report(schedule)
-
-
-def search_for_a_time(finder: Finder, run: Run) -> None:
-    """Anneal until the time is over or the search long enough; the nearer end sets the
-    temperature.
-    """
-    whole, steps, reported = run.time_left(), 1, 1.0
-    done, enough = 0, ENOUGH * finder.instance.num_tasks
-    expected = 1.0
-    while (left := run.time_left()) > 0 and done < enough:
-        finder.anneal(steps, max(1 - left / whole, done / enough), expected)
-        done += steps
-        expected = min(enough, done * whole / max(1e-9, whole - run.time_left()))
-        share = (left - run.time_left()) / whole
-        steps = min(
-            max(1, round(steps * min(4.0, LOOK_SHARE / max(share, 1e-9)))), max(1, enough // LOOKS)
-        )
-        if left / whole < reported - REPORT_SHARE:
-            reported = left / whole
-            report(finder, run)
-
-
-def search_for_work(finder: Finder, run: Run, work: float) -> None:
-    """Anneal for an amount of work: the same seed gives the same schedule."""
-    total = max(1, round(work * STEPS))
-    done = 0
-    while done < total and run.time_left() > 0:
-        steps = min(-(-total // LOOKS), total - done)
-        finder.anneal(steps, done / total, total)
-        done += steps

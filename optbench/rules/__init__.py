@@ -14,6 +14,11 @@ from sys import modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optbench.bounds.combinatorial.merging import alike_pools as alike_pools
+    from optbench.bounds.fluid.milestones import Milestones as Milestones
+    from optbench.bounds.fluid.milestones import find_milestones as find_milestones
+    from optbench.model.prices import end_cost as end_cost
+    from optbench.model.prices import joule_price as joule_price
     from optbench.model.windows import Windows as Windows
     from optbench.model.windows import by_source as by_source
     from optbench.model.windows import edge_lags as edge_lags
@@ -43,6 +48,7 @@ _HOME = {
     "CARRIED_OUT": "optbench.plugins.policy",
     "Decision": "optbench.sim.moments",
     "Fault": "optbench.sim.kernel.plant",
+    "Milestones": "optbench.bounds.fluid.milestones",
     "Moment": "optbench.sim.moments",
     "PRESSED": "optbench.sim.kernel.dispatch",
     "Policy": "optbench.plugins.policy",
@@ -51,9 +57,13 @@ _HOME = {
     "RulePolicy": "optbench.plugins.policy",
     "Trace": "optbench.sim.rules",
     "Windows": "optbench.model.windows",
+    "alike_pools": "optbench.bounds.combinatorial.merging",
     "by_source": "optbench.model.windows",
     "edge_lags": "optbench.model.windows",
+    "end_cost": "optbench.model.prices",
+    "find_milestones": "optbench.bounds.fluid.milestones",
     "has_choice": "optbench.sim.rules",
+    "joule_price": "optbench.model.prices",
     "latest_ends": "optbench.model.windows",
     "list_rule": "optbench.sim.rules",
     "longest_lags": "optbench.model.windows",

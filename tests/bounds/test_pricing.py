@@ -61,7 +61,7 @@ def test_one_round_proves_a_bound_and_not_too_much(monkeypatch: pytest.MonkeyPat
     fluid = fluid_model(instance)
     program = fluid.program()
     keep = np.ones(program.num_columns, dtype=bool)
-    keep[fluid.share] = first_columns(fluid, program)
+    keep[fluid.share] = first_columns(fluid)
     assert solve(restricted(program, keep), 10.0).value > float(whole.proven)
 
 
@@ -73,7 +73,6 @@ def test_prices_known_without_edges_choose_the_first_columns(
     first = bounding.solve_fluid(instance, 60.0, False)
     assert first is not None and first.pool_price is not None and first.pool_price.max() > 0
     fluid = fluid_model(instance)
-    program = fluid.program()
     monkeypatch.setattr(pricing, "PRICE_SHARES", ((1.0, 0.0),))
     kept: list[Bools] = []
 
@@ -83,8 +82,8 @@ def test_prices_known_without_edges_choose_the_first_columns(
 
     monkeypatch.setattr(pricing, "restricted", watched)
     bounding.solve_fluid(instance, 60.0, True, first.pool_price)
-    assert kept[0].tolist() == first_columns(fluid, program, first.pool_price).tolist()
-    assert kept[0].tolist() != first_columns(fluid, program).tolist()
+    assert kept[0].tolist() == first_columns(fluid, first.pool_price).tolist()
+    assert kept[0].tolist() != first_columns(fluid).tolist()
 
 
 def test_the_primal_of_a_restricted_programme_is_scattered() -> None:
@@ -169,17 +168,7 @@ def test_first_columns_may_save_devices(monkeypatch: pytest.MonkeyPatch) -> None
     m.task(modes=[m.mode({gpu: n}, time_s, energy_j=5.0) for n, time_s in ((3, 2), (4, 1), (1, 3))])
     m.minimize(energy_j=1.0)
     fluid = fluid_model(m.build())
-    assert first_columns(fluid, fluid.program()).tolist() == [False, True, True]
-
-
-def test_a_price_alike_in_all_pools_pays_for_the_makespan() -> None:
-    """Four devices rest at 3 W each, a second of the makespan costs 8: 20 in all, 5 per device."""
-    m = ob.Model()
-    gpu = m.pool("gpu", count=4, idle_w=3.0)
-    m.task(modes=[m.mode({gpu: 2}, 2, 40.0), m.mode(gpu, 4, 55.0), m.mode({gpu: 3}, 3, 1.0)])
-    m.minimize(energy_j=1.0, makespan_s=8.0)
-    fluid = fluid_model(m.build())
-    assert pricing.time_cost(fluid, fluid.program(), 1.0) == pytest.approx(20.0)
+    assert first_columns(fluid).tolist() == [False, True, True]
 
 
 def test_columns_below_the_best_that_is_in_are_added(monkeypatch: pytest.MonkeyPatch) -> None:

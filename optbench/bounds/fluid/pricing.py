@@ -23,9 +23,9 @@ import numpy as np
 from optbench.bounds.fluid.fluid_program import Fluid
 from optbench.bounds.fluid.fluid_units import solve_program
 from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
-from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.instance import Bools, Floats, Ints
 from optbench.model.metrics import mode_uses
-from optbench.units import J_PER_KWH
+from optbench.model.prices import end_cost, joule_price
 
 # Prices of device-time for the first columns: shares of the prices of the LP without edges, and of
 # a price alike in all pools that would pay for the whole makespan.
@@ -44,7 +44,7 @@ def solve_by_pricing(
     round; ``known`` are prices of device-time per pool.
     """
     began = time.perf_counter()
-    inside = first_columns(fluid, lp, known)
+    inside = first_columns(fluid, known)
     others = np.ones(lp.num_columns, dtype=bool)
     others[fluid.share] = False
     best: LpSolution | None = None
@@ -84,40 +84,21 @@ def by_pair(fluid: Fluid, lp: LinearProgram, dual: Floats) -> Floats:
     )
 
 
-def first_columns(fluid: Fluid, lp: LinearProgram, known: Floats | None = None) -> Bools:
+def first_columns(fluid: Fluid, known: Floats | None = None) -> Bools:
     """Return modes of each group that are best for some price of time, at several prices of
     device-time, and those of least device-time.
     """
     groups, instance = fluid.groups, fluid.instance
     uses = mode_uses(instance)[groups.mode].astype(float)
-    joule = joule_price(instance)
     net_j = groups.energy_j - instance.mode_rest_w[groups.mode] * groups.duration * instance.tick_s
-    cost = joule * (net_j + fluid.sent_j)
+    cost = joule_price(instance) * (net_j + fluid.sent_j)
     prices = np.zeros(instance.num_pools) if known is None else known
-    whole = time_cost(fluid, lp, joule) / max(1.0, float(instance.pools.count.sum()))
+    whole = end_cost(instance) / max(1.0, float(instance.pools.count.sum()))
     inside = ranked(groups.of, groups.duration * uses.sum(axis=1)) < 1
     for share, alike in PRICE_SHARES:
         price = share * prices + alike * whole
         inside |= lower_hull(groups.ptr, groups.duration, cost + (uses @ price) * groups.duration)
     return np.asarray(inside, dtype=bool)
-
-
-def time_cost(fluid: Fluid, lp: LinearProgram, joule: float) -> float:
-    """Return what a tick of the makespan costs, rest of all devices included."""
-    instance = fluid.instance
-    rest_w = float((instance.pools.rest_w * instance.pools.count).sum())
-    paid = 0.0 if instance.horizon is not None else joule * rest_w * instance.tick_s
-    return float(lp.cost[fluid.makespan]) + paid
-
-
-def joule_price(instance: Instance) -> float:
-    """Return the cost of a joule in the first level of the objective, at mean tariffs."""
-    weights, tariffs = dict(instance.objective.levels[0]), instance.tariffs
-    price = weights.get("energy_j", 0.0)
-    if tariffs is not None:
-        price += weights.get("cost_usd", 0.0) * float(tariffs.price_usd_per_kwh.mean()) / J_PER_KWH
-        price += weights.get("carbon_g", 0.0) * float(tariffs.carbon_g_per_kwh.mean()) / J_PER_KWH
-    return price
 
 
 def lower_hull(ptr: Ints, length: Floats, cost: Floats) -> Bools:

@@ -65,7 +65,6 @@ class MilestoneSearch:
         found = find_milestones(self.instance, limit)
         rules = self.rules(found, limit)
         rules.first(max(1, self.runs), self.run.time_left)
-        rules.keep_point()
         report(rules.finder, self.run)
         if self.improve:
             self.improve_from(rules, roundings, work)

@@ -22,10 +22,9 @@ from optbench.bounds.fluid.fluid_bound import (
     pool_prices,
     proof_of,
     solution_of,
-    solve_fluid,
 )
 from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
-from optbench.bounds.fluid.pricing import reduced_costs
+from optbench.bounds.fluid.pricing import reduced_costs, solve_by_pricing
 from optbench.bounds.lp.linear_program import LinearProgram
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.result import Bound
@@ -33,6 +32,10 @@ from optbench.model.result import Bound
 # (task, mode) pairs of the merged instance for which the LP with edges takes about a second, and
 # the most that are solved at all: seconds grow by this power of the number.
 PAIRS_OF_A_SECOND, GROWTH, MOST_PAIRS = 40_000, 1.3, 1_000_000
+# Seconds of the LP where nothing limits it.
+LONGEST_S = 1e6
+# Rounds of pricing in the LP without edges, whose prices are needed only roughly.
+LOOSE_ROUNDS = 1
 # Rows whose duals price a task's end, by group.
 ENDS = ("completion", "deadline", "lateness")
 
@@ -66,16 +69,15 @@ def find_milestones(instance: Instance, time_limit_s: float = math.inf) -> Miles
     began = time.perf_counter()
     merged = merge_pools(instance)
     small = merged.instance
-    if not is_bounded(small) or expected_s(small) > time_limit_s:
+    if not is_bounded(small) or expected_s(small) > min(time_limit_s, LONGEST_S):
         return None
     known = None
     if len(small.pairs.task) > LARGE:
-        loose = solve_fluid(small, time_limit_s, keep_edges=False)
-        known = None if loose is None else loose.pool_price
+        known = loose_prices(small, time_limit_s)
     fluid = fluid_model(small)
     program = fluid.program()
     built = time.perf_counter()
-    found = solution_of(fluid, program, min(1e6, time_limit_s - (built - began)), known)
+    found = solution_of(fluid, program, min(LONGEST_S, time_limit_s - (built - began)), known)
     solved = time.perf_counter()
     if found.dual is None:
         return None
@@ -88,6 +90,14 @@ def find_milestones(instance: Instance, time_limit_s: float = math.inf) -> Miles
         "prove": time.perf_counter() - solved,
     }
     return _read(instance, merged, fluid, program, found.primal, found.dual, proof.bound, timings)
+
+
+def loose_prices(instance: Instance, time_limit_s: float) -> Floats | None:
+    """Return prices of device-time in the LP without edges: roughly, from a few of its columns."""
+    fluid = fluid_model(instance, keep_edges=False)
+    program = fluid.program()
+    found = solve_by_pricing(fluid, program, time_limit_s, most_rounds=LOOSE_ROUNDS)
+    return None if found is None or found.dual is None else pool_prices(fluid, program, found.dual)
 
 
 def expected_s(instance: Instance) -> float:

@@ -15,6 +15,7 @@ between nothing and all of them (``PRICE_SHARES``).
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -38,7 +39,11 @@ NEAR = 1e-5
 
 
 def solve_by_pricing(
-    fluid: Fluid, lp: LinearProgram, time_limit_s: float, known: Floats | None = None
+    fluid: Fluid,
+    lp: LinearProgram,
+    time_limit_s: float,
+    known: Floats | None = None,
+    most_rounds: float = math.inf,
 ) -> LpSolution | None:
     """Return the best duals found in time, None when there were none, and the primal of their
     round; ``known`` are prices of device-time per pool.
@@ -48,8 +53,8 @@ def solve_by_pricing(
     others = np.ones(lp.num_columns, dtype=bool)
     others[fluid.share] = False
     best: LpSolution | None = None
-    round_s = 0.0
-    while time.perf_counter() - began + round_s < time_limit_s:
+    round_s, rounds = 0.0, 0
+    while rounds < most_rounds and time.perf_counter() - began + round_s < time_limit_s:
         at = time.perf_counter()
         others[fluid.share] = inside
         found = solve_program(fluid, restricted(lp, others), time_limit_s - (at - began), others)
@@ -63,6 +68,7 @@ def solve_by_pricing(
         if not new.any() or found.value - value <= NEAR * abs(found.value):
             break
         inside |= new
+        rounds += 1
         round_s = time.perf_counter() - at
     return best
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from optbench.bounds.auto import bound_kernels
+from optbench.compiling.compile_meter import compiled_s
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.measures import gap
@@ -87,7 +88,9 @@ class CpSat(Solver):
         elif not is_closed(run):
             if self.probe(view, run):
                 return run.best
+            before = compiled_s()
             self.polish(instance, run)
+            say_what_compiling_took(run, compiled_s() - before)
         if is_closed(run):
             run.report_termination("finished")
         else:
@@ -156,6 +159,17 @@ class CpSat(Solver):
             and is_provable(view.instance, run)
         )
         search(view, run, workers=PROVERS if provable else ())
+
+
+def say_what_compiling_took(run: Run, seconds: float) -> None:
+    """Remark that kernels were compiled within the time limit, which left less of it, or nothing,
+    to the compiled heuristics: ``solve`` of a run that nobody prepared.
+    """
+    if seconds > 0:
+        run.info["compiling"] = (
+            f"{seconds:.1f} s of the time limit went into compiling the heuristics instead of "
+            "running them; a second run finds them compiled"
+        )
 
 
 def report_bounds(run: Run, seconds: float) -> None:

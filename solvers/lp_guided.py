@@ -1,5 +1,5 @@
-"""Routing and clocks by the fluid LP: first its prices, shares and starts, then a search around
-them; online it is solved again.
+"""Routing and clocks by the fluid LP: first its milestones and prices, then a search around them;
+online it is solved again.
 
 The linear programme behind the certified bound (``optbench.bounds.fluid.fluid_program``) prices a
 device-second of each pool, a watt of each cap and a second of each task, and shares tasks among
@@ -54,8 +54,8 @@ MOST_PAIRS = 2_000_000
 
 @dataclass(frozen=True)
 class LpGuided(Policy):
-    """Prices and shares of the fluid LP, rounded, then annealed in the event kernel; online, solved
-    again as time goes on.
+    """Milestones of the fluid LP, played by a list rule, then annealed in the event kernel; online,
+    solved again as time goes on.
 
     ``guide`` is what of the LP guides the search: its ``milestones``, or its ``duals`` alone.
     ``runs`` is the number of multipliers that are tried first; ``improve=none`` stops after them.

@@ -34,10 +34,11 @@ from optbench.rules import (
 
 @dataclass(frozen=True)
 class TunedRule(RulePolicy):
-    """A list rule with tuned prices: ``time`` is the share of the cost of the makespan that the end
-    of a task is charged with, ``price_1`` to ``price_6`` are shares of it per device of each type.
+    """A list rule with one tuned price of time and one per type of pool.
 
-    ``order`` is that of the queue: by the longest remaining path, or by arrival.
+    ``time`` is the share of the cost of the makespan that the end of a task is charged with,
+    ``price_1`` to ``price_6`` are shares of it per device of each type. ``order`` is that of the
+    queue: by the longest remaining path, or by arrival.
     """
 
     time: float = 0.0226

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from optbench.bounds.combinatorial.merging import merge_pools
 from optbench.bounds.fluid import fluid_bound as bounding
 from optbench.bounds.fluid import milestones as module
 from optbench.bounds.fluid.milestones import Milestones, expected_s, find_milestones, image_rows
+from optbench.bounds.lp.certificates import CertificateError
+from optbench.bounds.lp.linear_program import LpSolution
 from optbench.bounds.proving import prove
 from optbench.model.instance import Instance
 from optbench.model.result import Bound
@@ -153,6 +156,26 @@ def test_without_time_or_for_too_many_pairs_nothing_is_begun(
     assert expected_s(instance) == math.inf and find_milestones(instance) is None
     monkeypatch.setattr(module, "MOST_PAIRS", 4)
     assert find_milestones(instance) is not None
+
+
+def test_an_interrupted_programme_has_no_milestones(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = chain()
+    plain = module.solution_of
+
+    def interrupted(*given: Any) -> LpSolution:
+        return replace(plain(*given), status="Time limit reached")
+
+    monkeypatch.setattr(module, "solution_of", interrupted)
+    assert find_milestones(instance) is None
+
+
+def test_its_proof_is_not_repeated_for_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = found_in(chain())
+    assert found.bound.certificate is not None
+    monkeypatch.setattr("optbench.bounds.proving.recheck_fluid", lambda *_: None)
+    assert prove(chain(), found.bound.certificate).value == found.bound.value
+    with pytest.raises(CertificateError, match="proves nothing"):
+        prove(chain(), found.bound.certificate, again=True)
 
 
 def test_work_that_may_stay_undone_has_no_milestones() -> None:

@@ -157,7 +157,7 @@ def test_where_the_programme_takes_too_long_the_best_rule_is_played_and_it_is_sa
     instance = instance_of()
     rivals = ("tuned_rule", "min_energy", "heft")
     values = [
-        verify(instance, schedule).objective
+        float(verify(instance, schedule).objectives[0])
         for name in rivals
         if (schedule := ob.solve(instance, name, bound=False).schedule) is not None
     ]

@@ -26,12 +26,15 @@ from optbench.bounds.fluid.fluid_bound import (
 from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
 from optbench.bounds.fluid.pricing import reduced_costs, solve_by_pricing
 from optbench.bounds.lp.linear_program import LinearProgram
+from optbench.bounds.proving import remember
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.result import Bound
 
 # (task, mode) pairs of the merged instance for which the LP with edges takes about a second, and
 # the most that are solved at all: seconds grow by this power of the number.
 PAIRS_OF_A_SECOND, GROWTH, MOST_PAIRS = 40_000, 1.3, 1_000_000
+# Statuses of HiGHS with a primal to read: solved, or by the interior point method nearly so.
+SOLVED = ("Optimal", "Unknown")
 # Seconds of the LP where nothing limits it.
 LONGEST_S = 1e6
 # Rounds of pricing in the LP without edges, whose prices are needed only roughly.
@@ -79,11 +82,12 @@ def find_milestones(instance: Instance, time_limit_s: float = math.inf) -> Miles
     built = time.perf_counter()
     found = solution_of(fluid, program, min(LONGEST_S, time_limit_s - (built - began)), known)
     solved = time.perf_counter()
-    if found.dual is None:
+    if found.dual is None or found.status not in SOLVED:
         return None
     proof = proof_of(fluid, program, found.dual, keep_edges=True)
     if proof is None:
         return None
+    remember(instance, [proof.bound])
     timings = {
         "build": built - began,
         "solve": solved - built,

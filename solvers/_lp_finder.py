@@ -56,7 +56,7 @@ TIME_FACTORS, DEVICE_FACTORS = (0.1, 0.3, 1.0, 3.0), (0.0, 1.0)
 
 class Finder:
     """The best known point, and the tables of the search for better ones; ``running`` tasks come
-    first in every order. ``heat`` is a factor on the temperature at the start.
+    first in every order.
     """
 
     def __init__(
@@ -73,7 +73,6 @@ class Finder:
         self.rows = [addresses(table) for table in (self.plant, self.state, self.rule, self.search)]
         self.value = math.inf
         self.schedule: Schedule | None = None
-        self.heat = 1.0
         self.search.value[SPREAD] = REACH * max(known.makespan, 1.0)
 
     def first(self, roundings: int, time_left: Callable[[], float]) -> None:
@@ -198,7 +197,7 @@ class Finder:
             settle_all(self.rows[0], self.rows[2])
             value[NOW_VALUE] = value[BEST_VALUE]
         mean = value[BEST_VALUE] / self.instance.num_tasks if value[BEST_VALUE] < math.inf else 0.0
-        hot = self.heat * HOT * min(1.0, whole / (LONG * self.instance.num_tasks)) ** HEATING
+        hot = HOT * min(1.0, whole / (LONG * self.instance.num_tasks)) ** HEATING
         cold = min(COLD, hot)
         value[TEMPERATURE] = max(1e-300, mean * hot * (cold / hot) ** min(1.0, progress))
         anneal(*self.rows, steps)

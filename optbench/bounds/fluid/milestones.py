@@ -26,7 +26,7 @@ from optbench.bounds.fluid.fluid_bound import (
 from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
 from optbench.bounds.fluid.pricing import reduced_costs, solve_by_pricing
 from optbench.bounds.lp.linear_program import LinearProgram
-from optbench.bounds.proving import remember
+from optbench.bounds.proving import num_pairs, remember
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.result import Bound
 
@@ -106,8 +106,9 @@ def loose_prices(instance: Instance, time_limit_s: float) -> Floats | None:
 
 def expected_s(instance: Instance) -> float:
     """Return about how long the LP of a merged instance takes; inf where it is too large."""
-    pairs = int(np.diff(instance.modes.kind_ptr)[instance.tasks.kind].sum())
-    return (pairs / PAIRS_OF_A_SECOND) ** GROWTH if pairs <= MOST_PAIRS else math.inf
+    if num_pairs(instance) > MOST_PAIRS:
+        return math.inf
+    return float((len(instance.pairs.task) / PAIRS_OF_A_SECOND) ** GROWTH)
 
 
 def _read(

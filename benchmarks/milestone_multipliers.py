@@ -23,7 +23,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from optbench.bounds.fluid.milestones import find_milestones  # noqa: E402
+from optbench.bounds.milestones import find_milestones  # noqa: E402
 from optbench.compiling.kernel_table import prepare  # noqa: E402
 from optbench.model.instance import Floats  # noqa: E402
 from optbench.plugins.discovery import load_problem, load_solver  # noqa: E402

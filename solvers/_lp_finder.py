@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.prices import joule_price
+from optbench.model.objective_prices import joule_price
 from optbench.model.schedule import Schedule
 from optbench.model.windows import latest_ends, windows
 from optbench.sim.kernel.dispatch import Rule

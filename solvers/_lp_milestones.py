@@ -22,9 +22,9 @@ from pathlib import Path
 
 import numpy as np
 
-from optbench.bounds.fluid.milestones import Milestones
+from optbench.bounds.milestones import Milestones
 from optbench.model.instance import Floats, Instance
-from optbench.model.prices import end_cost, joule_price
+from optbench.model.objective_prices import end_cost, joule_price
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
 from optbench.sim.kernel.dispatch import Rule

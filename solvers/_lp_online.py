@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from optbench.model.instance import Instance
-from optbench.model.prices import joule_price
+from optbench.model.objective_prices import joule_price
 from optbench.sim.kernel.dispatch import END_WEIGHT, Rule, resume, run
 from optbench.sim.kernel.plant import FAULTS, TASKS, Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optbench.bounds.combinatorial.merging import merge_pools
-from optbench.bounds.fluid.milestones import Milestones, expected_s, find_milestones
+from optbench.bounds.milestones import Milestones, expected_s, find_milestones
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
 from optbench.plugins.protocol import Run

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optbench.bounds.combinatorial.merging import alike_pools as alike_pools
-    from optbench.bounds.fluid.milestones import Milestones as Milestones
-    from optbench.bounds.fluid.milestones import find_milestones as find_milestones
-    from optbench.model.prices import end_cost as end_cost
-    from optbench.model.prices import joule_price as joule_price
+    from optbench.bounds.milestones import Milestones as Milestones
+    from optbench.bounds.milestones import find_milestones as find_milestones
+    from optbench.model.objective_prices import end_cost as end_cost
+    from optbench.model.objective_prices import joule_price as joule_price
     from optbench.model.windows import Windows as Windows
     from optbench.model.windows import by_source as by_source
     from optbench.model.windows import edge_lags as edge_lags
@@ -48,7 +48,7 @@ _HOME = {
     "CARRIED_OUT": "optbench.plugins.policy",
     "Decision": "optbench.sim.moments",
     "Fault": "optbench.sim.kernel.plant",
-    "Milestones": "optbench.bounds.fluid.milestones",
+    "Milestones": "optbench.bounds.milestones",
     "Moment": "optbench.sim.moments",
     "PRESSED": "optbench.sim.kernel.dispatch",
     "Policy": "optbench.plugins.policy",
@@ -60,10 +60,10 @@ _HOME = {
     "alike_pools": "optbench.bounds.combinatorial.merging",
     "by_source": "optbench.model.windows",
     "edge_lags": "optbench.model.windows",
-    "end_cost": "optbench.model.prices",
-    "find_milestones": "optbench.bounds.fluid.milestones",
+    "end_cost": "optbench.model.objective_prices",
+    "find_milestones": "optbench.bounds.milestones",
     "has_choice": "optbench.sim.rules",
-    "joule_price": "optbench.model.prices",
+    "joule_price": "optbench.model.objective_prices",
     "latest_ends": "optbench.model.windows",
     "list_rule": "optbench.sim.rules",
     "longest_lags": "optbench.model.windows",

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.bounds import milestones as module
 from optbench.bounds.combinatorial import merging
 from optbench.bounds.combinatorial.merging import merge_pools
 from optbench.bounds.fluid import fluid_bound as bounding
-from optbench.bounds.fluid import milestones as module
-from optbench.bounds.fluid.milestones import Milestones, expected_s, find_milestones, image_rows
 from optbench.bounds.lp.certificates import CertificateError
 from optbench.bounds.lp.linear_program import LpSolution
+from optbench.bounds.milestones import Milestones, expected_s, find_milestones, image_rows
 from optbench.bounds.proving import prove
 from optbench.model.instance import Instance
 from optbench.model.result import Bound

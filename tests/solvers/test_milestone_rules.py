@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds.fluid import milestones as lp
+from optbench.bounds import milestones as lp
 from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.verify import verify

@@ -26,7 +26,7 @@ from optbench.bounds.fluid.fluid_units import solve_program
 from optbench.bounds.lp.linear_program import LinearProgram, LpSolution
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.model.metrics import mode_uses
-from optbench.model.prices import end_cost, joule_price
+from optbench.model.objective_prices import end_cost, joule_price
 
 # Prices of device-time for the first columns: shares of the prices of the LP without edges, and of
 # a price alike in all pools that would pay for the whole makespan.

@@ -1,8 +1,9 @@
 """lp_guided by milestones: the LP, runs of its rule, then a search around the best of them.
 
 With a time limit the LP may take half of what is left. Simple rules are played before it, so that a
-schedule exists whatever the LP does; where it does not end in its time, their best schedule takes
-its place as the target of the rule. What happened is said in the run's remarks.
+schedule exists whatever the LP does. Where it would not end in its time, it is solved over two
+modes per task; where not even that would, the best schedule takes its place as the target of the
+rule. What happened is said in the remarks of the run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from optbench.bounds.combinatorial.merging import merge_pools
-from optbench.bounds.milestones import Milestones, expected_s, find_milestones
+from optbench.bounds.milestones import ROUGH_SHARE, Milestones, expected_s, find_milestones
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
 from optbench.plugins.protocol import Run
@@ -59,7 +60,7 @@ class MilestoneSearch:
     def solve(self, roundings: int, work: float) -> Finder:
         """Run everything; return the finder, whose best schedule has been reported."""
         limit = LP_SHARE * self.run.time_left() if self.timed else math.inf
-        if self.improve or self.expected_s() > limit:
+        if self.improve or ROUGH_SHARE * self.expected_s() > limit:
             self.play_simple_rules()
             limit = LP_SHARE * self.run.time_left() if self.timed else math.inf
         found = find_milestones(self.instance, limit)
@@ -90,7 +91,8 @@ class MilestoneSearch:
         instance, run = self.instance, self.run
         if found is not None:
             run.report_certificate(found.bound.certificate or "")
-            self.remark.append(f"linear programme in {sum(found.timings_s.values()):.1f} s")
+            over = " over two modes per task" * found.rough
+            self.remark.append(f"linear programme{over} in {sum(found.timings_s.values()):.1f} s")
             targets, guide = targets_of(found), guide_of(instance, found)
         else:
             known = windows(instance)

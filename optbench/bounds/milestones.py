@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,8 @@ from optbench.model.result import Bound
 # (task, mode) pairs of the merged instance for which the LP with edges takes about a second, and
 # the most that are solved at all: seconds grow by this power of the number.
 PAIRS_OF_A_SECOND, GROWTH, MOST_PAIRS = 40_000, 1.3, 1_000_000
+# Share of that time for two modes per task.
+ROUGH_SHARE = 0.4
 # Statuses of HiGHS with a primal to read: solved, or by the interior point method nearly so.
 SOLVED = ("Optimal", "Unknown")
 # Seconds of the LP where nothing limits it.
@@ -50,7 +52,9 @@ class Milestones:
     Times are in ticks. ``end_price`` and ``pool_price`` are what a tick later of a task's end, and
     a tick of one device, cost in the objective; ``share`` is how much of a task runs in a mode, and
     ``loss`` what the task loses in it against its best mode at these prices. ``bound`` is certified
-    for the instance itself. ``value`` is that of the LP as HiGHS found it.
+    for the instance itself. ``value`` is that of the LP as HiGHS found it. ``rough`` milestones are
+    those of two modes per task, the fastest and the cheapest: a third of the time, and a bound that
+    is some per cent weaker.
     """
 
     value: float
@@ -63,24 +67,27 @@ class Milestones:
     loss: Floats
     bound: Bound
     timings_s: dict[str, float]
+    rough: bool = False
 
 
 def find_milestones(instance: Instance, time_limit_s: float = math.inf) -> Milestones | None:
-    """Solve the LP of the objective's first level with its edges; None where it has none, or it
-    does not end in time.
+    """Solve the LP of the objective's first level with its edges, roughly where it would not end in
+    time; None where it has none, or not even that does.
     """
     began = time.perf_counter()
     merged = merge_pools(instance)
     small = merged.instance
-    if not is_bounded(small) or expected_s(small) > min(time_limit_s, LONGEST_S):
+    limit_s = min(time_limit_s, LONGEST_S)
+    rough = expected_s(small) > limit_s
+    if not is_bounded(small) or expected_s(small) * ROUGH_SHARE**rough > limit_s:
         return None
     known = None
     if len(small.pairs.task) > LARGE:
-        known = loose_prices(small, time_limit_s)
+        known = loose_prices(small, limit_s)
     fluid = fluid_model(small)
     program = fluid.program()
     built = time.perf_counter()
-    found = solution_of(fluid, program, min(LONGEST_S, time_limit_s - (built - began)), known)
+    found = solution_of(fluid, program, limit_s - (built - began), known, rough)
     solved = time.perf_counter()
     if found.dual is None or found.status not in SOLVED:
         return None
@@ -93,7 +100,8 @@ def find_milestones(instance: Instance, time_limit_s: float = math.inf) -> Miles
         "solve": solved - built,
         "prove": time.perf_counter() - solved,
     }
-    return _read(instance, merged, fluid, program, found.primal, found.dual, proof.bound, timings)
+    made = _read(instance, merged, fluid, program, found.primal, found.dual, proof.bound, timings)
+    return replace(made, rough=rough)
 
 
 def loose_prices(instance: Instance, time_limit_s: float) -> Floats | None:

@@ -14,6 +14,7 @@ from optbench.bounds import milestones as module
 from optbench.bounds.combinatorial import merging
 from optbench.bounds.combinatorial.merging import merge_pools
 from optbench.bounds.fluid import fluid_bound as bounding
+from optbench.bounds.fluid.fluid_bound import solution_of
 from optbench.bounds.lp.certificates import CertificateError
 from optbench.bounds.lp.linear_program import LpSolution
 from optbench.bounds.milestones import Milestones, expected_s, find_milestones, image_rows
@@ -158,12 +159,37 @@ def test_without_time_or_for_too_many_pairs_nothing_is_begun(
     assert find_milestones(instance) is not None
 
 
+def test_with_little_time_two_modes_per_task_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third mode, of 4 s and 60 J, is left out: 40 J to save 6 s are worth it at 10 per second,
+    80 J for 8 s are not. All three cost 2 · (60 + 40); of the others the fast one costs 240, and
+    its duals prove no more than 200.
+    """
+    m = ob.Model("three modes")
+    first = None
+    for k in range(2):
+        pool = m.pool(f"gpu{k}")
+        each = ((2, 100), (4, 60), (10, 20))
+        modes = [m.mode(pool, time_s=s, energy_j=j) for s, j in each]
+        first = m.task(modes=modes, after=() if first is None else first)
+    m.minimize(energy_j=1.0, makespan_s=10.0)
+    instance = m.build()
+    monkeypatch.setattr(module, "PAIRS_OF_A_SECOND", 6)
+    whole, rough = find_milestones(instance, 1.0), find_milestones(instance, 0.99)
+    assert whole is not None and rough is not None
+    assert not whole.rough and whole.value == pytest.approx(200)
+    assert whole.share == pytest.approx([0, 1, 0, 0, 1, 0])
+    assert rough.rough and rough.share[[1, 4]].tolist() == [0, 0]
+    assert rough.value == pytest.approx(240)
+    assert rough.bound.value <= 200 and rough.bound.proof == "exact-lp"
+    assert find_milestones(instance, 0.4) is not None
+    assert find_milestones(instance, 0.39) is None
+
+
 def test_an_interrupted_programme_has_no_milestones(monkeypatch: pytest.MonkeyPatch) -> None:
     instance = chain()
-    plain = module.solution_of
 
     def interrupted(*given: Any) -> LpSolution:
-        return replace(plain(*given), status="Time limit reached")
+        return replace(solution_of(*given), status="Time limit reached")
 
     monkeypatch.setattr(module, "solution_of", interrupted)
     assert find_milestones(instance) is None

@@ -144,12 +144,20 @@ def pool_prices(fluid: Fluid, program: LinearProgram, dual: Floats) -> Floats:
 
 
 def solution_of(
-    fluid: Fluid, program: LinearProgram, time_limit_s: float, known: Floats | None = None
+    fluid: Fluid,
+    program: LinearProgram,
+    time_limit_s: float,
+    known: Floats | None = None,
+    rough: bool = False,
 ) -> LpSolution:
     """Return primal and duals from HiGHS: of the whole LP, or by pricing where that is many times
-    faster. Floors of metrics are given way to rows, whose duals explain the value.
+    faster. Floors of metrics are given way to rows, whose duals explain the value. A ``rough``
+    solution is that of one round over two columns per task.
     """
     program = _with_rows_for_floors(fluid, program)
+    if rough:
+        found = solve_by_pricing(fluid, program, time_limit_s, known, most_rounds=1, rough=True)
+        return found or LpSolution("not begun", 0.0, np.zeros(program.num_columns), None)
     if len(fluid.share) > LARGE:
         began = time.perf_counter()
         priced = solve_by_pricing(fluid, program, time_limit_s, known)

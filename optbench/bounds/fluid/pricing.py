@@ -44,12 +44,16 @@ def solve_by_pricing(
     time_limit_s: float,
     known: Floats | None = None,
     most_rounds: float = math.inf,
+    rough: bool = False,
 ) -> LpSolution | None:
     """Return the best duals found in time, None when there were none, and the primal of their
-    round; ``known`` are prices of device-time per pool.
+    round; ``known`` are prices of device-time per pool. A ``rough`` LP begins with the fastest and
+    the cheapest of its first columns per task.
     """
     began = time.perf_counter()
     inside = first_columns(fluid, known)
+    if rough:
+        inside = shortest_and_longest(fluid, inside)
     others = np.ones(lp.num_columns, dtype=bool)
     others[fluid.share] = False
     best: LpSolution | None = None
@@ -105,6 +109,14 @@ def first_columns(fluid: Fluid, known: Floats | None = None) -> Bools:
         price = share * prices + alike * whole
         inside |= lower_hull(groups.ptr, groups.duration, cost + (uses @ price) * groups.duration)
     return np.asarray(inside, dtype=bool)
+
+
+def shortest_and_longest(fluid: Fluid, inside: Bools) -> Bools:
+    """Return two of the columns ``inside`` per group, or its one."""
+    of, length = fluid.groups.of, fluid.groups.duration
+    shortest = ranked(of, np.where(inside, length, np.inf)) == 0
+    longest = ranked(of, np.where(inside, -length, np.inf)) == 0
+    return np.asarray(shortest | longest, dtype=bool)
 
 
 def lower_hull(ptr: Ints, length: Floats, cost: Floats) -> Bools:

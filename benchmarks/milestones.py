@@ -2,6 +2,7 @@
 docs/results/milestones.md.
 
     python benchmarks/milestones.py [--quick] [--seeds 0-4] [--clock processor] [-o FILE]
+    python benchmarks/milestones.py --growth [-o FILE]
 
 Every method solves every instance in each time limit; all schedules of an instance are measured
 against one certified bound, that of the LP solved to its end. Kernels are compiled before the first
@@ -16,7 +17,9 @@ import argparse
 import json
 import math
 import os
+import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -47,6 +50,8 @@ TIMED = ("random_rules", "lp_guided:guide=duals", "lp_guided")
 # CP-SAT builds a model of thousands of tasks for longer than it searches.
 EXACT, MOST_EXACT = "cpsat", 500
 LONG_S = 300.0
+# Tasks and GPUs of the growing instances.
+SIZES = ((1_000, 300), (2_000, 600), (5_000, 1_500), (10_000, 2_500), (20_000, 5_000))
 
 
 # HiGHS limits the time of the wall: by this much more where the processor's counts.
@@ -162,6 +167,46 @@ def page(rows: list[Row], words: str, clock: str) -> str:
     )
 
 
+def measure(tasks: int, gpus: int) -> str:
+    """Solve one growing instance; return its row of the table."""
+    import optbench as ob
+    from optbench.plugins.discovery import load_problem
+
+    instance = load_problem(f"gpu_dag:tasks={tasks},gpus={gpus},types=3").instance(5)
+    pairs = len(instance.pairs.task)
+    began = time.process_time()
+    # A work limit in place of a time limit: the whole linear programme is solved.
+    result = ob.solve(instance, "lp_guided:improve=none", work_limit=1, bound=False)
+    seconds = time.process_time() - began
+    if not isinstance(result.gap, float):
+        raise RuntimeError(f"{tasks} tasks: {result.message or 'no bound'}")
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return (
+        f"| {tasks:,} | {gpus:,} | {pairs:,} | {seconds:.1f} | {100 * result.gap:.2f} % "
+        f"| {peak_mb:,.0f} | {result.info['milestones']} |"
+    )
+
+
+def growth() -> str:
+    """Return the table of growing instances."""
+    lines = [
+        "## Growth",
+        "",
+        f"`{COMMAND} --growth`: `lp_guided:improve=none` without a time limit, seed 5, each size "
+        "in a process of its own. Seconds are of the processor, with verification; the gap is to "
+        "its own certified bound; in the remark the linear programme's seconds are of the wall.",
+        "",
+        "| tasks | GPUs | pairs of task and mode | seconds | gap | peak MB | remark |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for tasks, gpus in SIZES:
+        words = [sys.executable, __file__, "--measure", f"{tasks},{gpus}"]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        lines.append(done.stdout.strip().splitlines()[-1])
+        print(lines[-1], flush=True)
+    return "\n".join([*lines, ""])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, limits and seeds")
@@ -169,8 +214,17 @@ def main() -> None:
     parser.add_argument("--clock", choices=("wall", "processor"), default="wall")
     parser.add_argument("--only", help="part of the name of a specification")
     parser.add_argument("--limits", help="limits in seconds, such as 2,10")
+    parser.add_argument("--growth", action="store_true", help="larger and larger instances")
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path)
     args = parser.parse_args()
+    if args.measure:
+        tasks, gpus = map(int, args.measure.split(","))
+        print(measure(tasks, gpus))
+        return
+    if args.growth:
+        save(growth(), args.output)
+        return
     if args.clock == "processor":
         use_processor_clock()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -188,8 +242,13 @@ def main() -> None:
                 print(json.dumps(asdict(row)), flush=True)
     words = f"{COMMAND}{' --quick' * args.quick}{f' --seeds {args.seeds}' if args.seeds else ''}"
     text = page(rows, words + (" --clock processor" * (args.clock == "processor")), args.clock)
-    if args.output:
-        args.output.write_text(text, encoding="utf-8")
+    save(text, args.output)
+
+
+def save(text: str, output: Path | None) -> None:
+    """Write a page, or print it."""
+    if output:
+        output.write_text(text, encoding="utf-8")
     else:
         print(text)
 

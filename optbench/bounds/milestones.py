@@ -21,6 +21,7 @@ from optbench.bounds.fluid.fluid_bound import (
     is_bounded,
     pool_prices,
     proof_of,
+    seconds_with_edges,
     solution_of,
 )
 from optbench.bounds.fluid.fluid_program import Fluid, fluid_model
@@ -30,10 +31,9 @@ from optbench.bounds.proving import num_pairs, remember
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.result import Bound
 
-# (task, mode) pairs of the merged instance for which the LP with edges takes about a second, and
-# the most that are solved at all: seconds grow by this power of the number.
-PAIRS_OF_A_SECOND, GROWTH, MOST_PAIRS = 40_000, 1.3, 1_000_000
-# Share of that time for two modes per task.
+# The most (task, mode) pairs of the merged instance that are solved at all.
+MOST_PAIRS = 1_000_000
+# Share of the time of the whole LP that two modes per task take.
 ROUGH_SHARE = 0.4
 # Statuses of HiGHS with a primal to read: solved, or by the interior point method nearly so.
 SOLVED = ("Optimal", "Unknown")
@@ -116,7 +116,7 @@ def expected_s(instance: Instance) -> float:
     """Return about how long the LP of a merged instance takes; inf where it is too large."""
     if num_pairs(instance) > MOST_PAIRS:
         return math.inf
-    return float((len(instance.pairs.task) / PAIRS_OF_A_SECOND) ** GROWTH)
+    return seconds_with_edges(len(instance.pairs.task))
 
 
 def _read(

@@ -38,7 +38,7 @@ def clock_of(monkeypatch: pytest.MonkeyPatch, readings: Iterator[float]) -> None
 def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Call]]:
     """Runs ``fluid_bound`` with solves that prove these values; what each was called with."""
 
-    def run(values: list[float | None], seconds: float = 0.0, **sizes: int) -> list[Call]:
+    def run(values: list[float | None], seconds: float = 0.0, **sizes: float) -> list[Call]:
         found: list[Call] = []
         left = iter(values)
 
@@ -86,7 +86,25 @@ def test_a_large_instance_is_solved_without_its_edges_first(
 def test_a_huge_instance_is_solved_without_its_edges_in_all_of_the_time(
     calls: Callable[..., list[Call]],
 ) -> None:
-    assert calls([6.0], LARGE=PAIRS - 1, HUGE=PAIRS - 1) == [(8.0, False, None), (6.0, False, None)]
+    huge = {"LARGE": PAIRS - 1, "HUGE": PAIRS - 1, "PAIRS_OF_A_SECOND": 1e-9}
+    assert calls([6.0], **huge) == [(8.0, False, None), (6.0, False, None)]
+
+
+def test_a_huge_instance_keeps_its_edges_where_they_are_expected_to_take_half_of_the_time(
+    calls: Callable[..., list[Call]],
+) -> None:
+    # 4 s of 8 s; then a little more.
+    huge = {"LARGE": PAIRS - 1, "HUGE": PAIRS - 1, "GROWTH": 1}
+    first, second = (pytest.approx(2.4), False, None), (8.0, True, "prices 6.0")
+    assert calls([6.0, 7.0], PAIRS_OF_A_SECOND=PAIRS / 4, **huge) == [
+        first,
+        second,
+        (7.0, False, None),
+    ]
+    assert calls([6.0, 7.0], PAIRS_OF_A_SECOND=PAIRS / 4.1, **huge) == [
+        (8.0, False, None),
+        (6.0, False, None),
+    ]
 
 
 def test_with_less_than_half_of_the_time_left_the_first_bound_is_enough(

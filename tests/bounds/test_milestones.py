@@ -173,7 +173,7 @@ def test_with_little_time_two_modes_per_task_are_enough(monkeypatch: pytest.Monk
         first = m.task(modes=modes, after=() if first is None else first)
     m.minimize(energy_j=1.0, makespan_s=10.0)
     instance = m.build()
-    monkeypatch.setattr(module, "PAIRS_OF_A_SECOND", 6)
+    monkeypatch.setattr(bounding, "PAIRS_OF_A_SECOND", 6)
     whole, rough = find_milestones(instance, 1.0), find_milestones(instance, 0.99)
     assert whole is not None and rough is not None
     assert not whole.rough and whole.value == pytest.approx(200)

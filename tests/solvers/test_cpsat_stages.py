@@ -98,3 +98,20 @@ def test_a_work_limit_knows_no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_cpsat_search, "search_in_stages", refuse)
     assert math.isfinite(ob.solve("gpu_dag:tasks=4", work_limit=20).wall_s)
+
+
+def test_what_was_compiled_within_the_limit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The meter of compiling shows 3.2 s more after the heuristics than before."""
+    module = import_module("optbench.plugins.solvers.cpsat")
+    shown = iter([10.0, 13.2])
+    monkeypatch.setattr(module, "compiled_s", lambda: next(shown))
+    monkeypatch.setattr(module.CpSat, "probe", lambda *_: False)
+    result = ob.solve("flexible_jobshop:jobs=3,machines=3,operations=3", "cpsat", time_limit_s=3)
+    assert result.info["compiling"].startswith("3.2 s of the time limit went into compiling")
+
+
+def test_nothing_is_said_where_nothing_was_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = import_module("optbench.plugins.solvers.cpsat")
+    monkeypatch.setattr(module.CpSat, "probe", lambda *_: False)
+    result = ob.solve("flexible_jobshop:jobs=3,machines=3,operations=3", "cpsat", time_limit_s=3)
+    assert "compiling" not in result.info

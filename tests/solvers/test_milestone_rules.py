@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.bounds import milestones as lp
+from optbench.bounds.fluid import fluid_bound as bounding
 from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.verify import verify
@@ -153,7 +153,7 @@ def test_more_is_said_and_found_with_improvement() -> None:
 def test_where_the_programme_takes_too_long_the_best_rule_is_played_and_it_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(lp, "PAIRS_OF_A_SECOND", 1)
+    monkeypatch.setattr(bounding, "PAIRS_OF_A_SECOND", 1)
     instance = instance_of()
     rivals = ("tuned_rule", "min_energy", "heft")
     values = [

@@ -32,8 +32,10 @@ from optbench.model.result import Bound
 from optbench.model.windows import windows
 
 # Numbers of (task, mode) pairs from which the LP is solved by pricing, first without edges, and
-# beyond which only without.
-LARGE, HUGE = 20_000, 250_000
+# beyond which with them only where that is expected to take at most this share of the time.
+LARGE, HUGE, EDGES_SHARE = 20_000, 250_000, 0.5
+# Pairs for which the LP with edges takes about a second: seconds grow by this power of the number.
+PAIRS_OF_A_SECOND, GROWTH = 40_000, 1.3
 # With more (task, mode) pairs even that takes minutes; and the number that is built and solved in a
 # second.
 MAX_PAIRS, PAIRS_PER_S = 1_000_000, 50_000
@@ -75,11 +77,12 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | 
         return None
     began = time.perf_counter()
     best: FluidProof | None = None
-    for keep_edges in [False] * (size > LARGE) + [True] * (size <= HUGE):
+    with_edges = size <= HUGE or seconds_with_edges(size) <= EDGES_SHARE * time_limit_s
+    for keep_edges in [False] * (size > LARGE) + [True] * with_edges:
         left = time_limit_s - (time.perf_counter() - began)
         if best is not None and left < 0.5 * time_limit_s:
             break
-        first_of_two = not keep_edges and size <= HUGE
+        first_of_two = not keep_edges and with_edges
         known = best.pool_price if best is not None else None
         proof = solve_fluid(
             instance, FIRST_SHARE * left if first_of_two else left, keep_edges, known
@@ -87,6 +90,11 @@ def fluid_bound(instance: Instance, time_limit_s: float = 10.0) -> FluidProof | 
         if proof is not None and (best is None or proof.bound.value > best.bound.value):
             best = proof
     return best
+
+
+def seconds_with_edges(pairs: int) -> float:
+    """Return about how long the LP with edges of so many (task, mode) pairs takes."""
+    return float((pairs / PAIRS_OF_A_SECOND) ** GROWTH)
 
 
 def is_bounded(instance: Instance) -> bool:

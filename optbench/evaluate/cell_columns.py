@@ -131,7 +131,10 @@ class CellColumns:
                 f"has an objective of {len(row.objective)} levels: name metrics instead of {name}"
             )
         if row.objective is None:
-            return f"has no schedule ({row.state}, {row.record.termination})"
+            decision = "schedule" if row.cell.shape is None else "decision"
+            return f"has no {decision} ({row.state}, {row.record.termination})"
+        if name in ("rpd", "regret") and row.no_excess is not None:
+            return f"has no {name}: {row.no_excess}"
         known = ", ".join(sorted(row.record.metrics))
         return (
             f"has no {name}; its metrics are {known}"

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import OptbenchError, PluginError
+from optbench.errors import OptbenchError, PluginCrashError, PluginError
 from optbench.model.result import Bound
+from optbench.plugins.author_errors import author_code
 from optbench.plugins.schedule_shape import shape_of
 from optbench.rendering import resolve
 from optbench.shapes.milp.milp_shape import MILPS
@@ -74,14 +76,21 @@ def _files_of(shape: type) -> tuple[str, ...]:
     """Return the files that declare a shape: those of its classes that are not optbench's."""
     found: dict[str, None] = {}
     for cls in shape.__mro__:
-        module = cls.__module__
-        if module == "builtins" or (module.startswith(OURS) and not module.startswith(PLUGINS)):
+        if _is_ours(cls.__module__) or _is_of_python(cls.__module__):
             continue
         try:
             found[str(Path(inspect.getfile(cls)).resolve())] = None
         except (TypeError, OSError):  # a class of a library that is not written in Python
             continue
     return tuple(found)
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(OURS) and not module.startswith(PLUGINS)
+
+
+def _is_of_python(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
 
 
 def _refuse_taken_names(shape: Any, metrics: Iterable[str]) -> None:
@@ -112,7 +121,8 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             decision = instance.shape.read_decision(instance, claims["decision"])
         except (OptbenchError, ValueError, TypeError, LookupError, ArithmeticError) as error:
             return {"refusal": "nonsense", "message": f"the decision: {error}"}
-        made = instance.shape.accept(instance, decision)
+        with author_code(instance.shape, "verify", PluginCrashError):
+            made = instance.shape.accept(instance, decision)
         verdict = made.verdict
         _refuse_taken_names(instance.shape, verdict.metrics)
         answer["decision"] = instance.shape.write_decision(instance, made.decision)
@@ -134,6 +144,13 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         else:
             bounds.append({**bound.to_dict(), "proof": "solver"})
     return {**answer, "bounds": bounds}
+
+
+def relabelled(instance: ShapedInstance, bounds: Iterable[Bound]) -> list[Bound]:
+    """Return bounds on an instance; those of a user's own ``bounds`` are proved again."""
+    if _is_ours(type(instance.shape).bounds.__module__):
+        return list(bounds)
+    return [labelled_by_core(instance, bound) for bound in bounds]
 
 
 def labelled_by_core(instance: Any, bound: Bound) -> Bound:

@@ -75,9 +75,9 @@ def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     instance = _instance(payload)
     found = api.bound(instance, time_limit_s=payload["time_limit_s"])
     if not isinstance(instance, Instance):
-        from optbench.execute.shaped_cells import labelled_by_core
+        from optbench.execute.shaped_cells import relabelled
 
-        found = [labelled_by_core(instance, each) for each in found]
+        found = relabelled(instance, found)
     return {"bounds": [_with_certificate(each) for each in found]}
 
 

@@ -79,14 +79,13 @@ def _unit(shape: ShapeFacts, name: str) -> str:
 
 def _meanings(shape: ShapeFacts, names: Sequence[str]) -> str:
     """What each metric is, and which of them is the objective."""
-    sense = "minimised" if shape.sense == "min" else "maximised"
     told = [
         f"{name}: {shape.metrics[name].words}"
         for name in names
         if name in shape.metrics and shape.metrics[name].words
     ]
     said = "Means over the instances on which a solver has a result; small: 95 % intervals."
-    goal = f"The objective, {shape.objective}, is {sense}."
+    goal = f"Objective: {shape.objective}."
     return " ".join([said, *([f"{'; '.join(told)}."] if told else []), goal])
 
 

@@ -43,7 +43,8 @@ MEANINGS = (
         "above best known",
         "(objective − best known) / best known (rpd), over the instances that it solved; of "
         "objectives in order, of the first. "
-        "Of public instances the published best known counts too. It proves nothing.",
+        "Of public instances the published best known counts too. It proves nothing, and does not "
+        "apply where the objective is maximised or the best known is not positive.",
     ),
     ("optimum", "cells whose study gap is closed."),
     (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from optbench.evaluate.scores import Score
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary, difference
+from optbench.model.result import OPTIMAL_GAP
 from optbench.report.formatting import counted, figures, listed, percent, points, with_interval
 from optbench.report.study_report import StudyReport
 
@@ -39,7 +40,8 @@ def _best(report: StudyReport) -> str:
     within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
     if first.optimal == first.compared:
         within = f"proven optimal {where}"
-    level = [first, *(each for each in others if each.solved and _is_level(each))]
+    solved = [each for each in others if each.solved]
+    level = [first, *(e for e in solved if _is_level(e) or _is_equal(report, e))]
     decisions = f"{report.decision}s"
     if not others:
         return f"{first.label}: its {decisions} are {within}."
@@ -87,13 +89,19 @@ def _is_level(summary: Summary) -> bool:
     return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
 
 
+def _is_equal(report: StudyReport, summary: Summary) -> bool:
+    """Whether a solver equals the first everywhere; gaps that count as optimal are equal."""
+    behind, within = summary.behind, OPTIMAL_GAP if report.score is None else 0.0
+    return behind is not None and max(abs(behind.low), abs(behind.high)) <= within
+
+
 def _behind(report: StudyReport) -> Iterator[str]:
     """The distances of the other solvers from the first."""
     first, *others = report.ranked
     others = [each for each in others if each.solved and not each.unscored]
-    same = [each for each in others if each.behind and each.behind.low == each.behind.high == 0]
+    same = [each for each in others if _is_equal(report, each)]
     level = [each for each in others if _is_level(each) and each not in same]
-    worse = [each for each in others if not _is_level(each)]
+    worse = [each for each in others if not _is_level(each) and each not in same]
     if same:
         what = "gaps" if report.score is None else "values"
         yield f"{_named([first, *same])} have the same {what}."

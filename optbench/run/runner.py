@@ -17,6 +17,7 @@ from optbench.execute.local import LocalExecutor
 from optbench.files import write_whole
 from optbench.run.instance_cache import make_instances
 from optbench.run.judge import judge, kept_files
+from optbench.run.taken_shapes import refuse_unfit
 from optbench.run.verification import verification, work_of
 from optbench.sandbox.job_folder import remove_folder
 from optbench.shapes.protocol.shape_facts import stand_in
@@ -113,8 +114,9 @@ def run_study(
         planned = plan(study, tuple(made))
         if stop.is_set():
             return StudyRun(planned, (), {}, 0, interrupted=True)
-        keep_plan(planned, store)
         wanted = tuple(only(planned.cells))
+        refuse_unfit(planned, wanted)
+        keep_plan(planned, store)
         known = {
             cell.key: record
             for cell in wanted

@@ -22,7 +22,12 @@ from optbench.study.solver_entries import BUDGET_KEYS, budget_keys, read_entries
 from optbench.study.tune_section import read_tune, with_budget
 from optbench.typed_values import check_keys
 
-OF_STUDY = {entry.name.removesuffix("_s") for entry in fields(Study)} - {"name", "path", "sources"}
+OF_STUDY = {entry.name.removesuffix("_s") for entry in fields(Study)} - {
+    "name",
+    "path",
+    "sources",
+    "takes",
+}
 KEYS = (*sorted(OF_STUDY), *BUDGET_KEYS)
 # What a parameter file says that a search has used.
 USED = ("seeds", "problems")

@@ -24,7 +24,8 @@ class ClaimResult:
     """The result of checking a claim.
 
     ``bound`` is the best figure that the certified bounds allow: no decisions give a lower one, or
-    a higher one where the objective is maximised. ``mean_gap`` is the mean study gap of the solvers that the study's figure reads.
+    a higher one where the objective is maximised. ``mean_gap`` is the mean study gap of the solvers
+    that the study's figure reads.
     """
 
     study: str

@@ -205,8 +205,9 @@ class Run:
         return verdict
 
     def report_bound(self, value: float, source: str, proof: Proof = "solver") -> None:
-        """Take the solver's own bound on this run's objective: a lower one of a minimum, an upper one
-        of a maximum. One that improves nothing is dropped, as is an infinity that bounds nothing.
+        """Take the solver's own bound on this run's objective: a lower one of a minimum, an upper
+        one of a maximum. One that improves nothing is dropped, as is an infinity that bounds
+        nothing.
 
         Its label is ``solver`` whatever ``proof`` says: certified bounds come from ``prove_bounds``
         and ``report_certificate`` only.

@@ -68,13 +68,13 @@ def make_instances(
             write_note(notes, key, made[key])
         if on_made is not None:
             on_made(made[key], len(jobs))
-    found = [
+    every = [
         replace(made[keys[pair]], target=pair[0], seed=pair[1])
         for pair in keys
         if keys[pair] in made
     ]
-    refuse_ambiguous(found)
-    return found
+    refuse_ambiguous(every)
+    return every
 
 
 def _made(target: str, seed: int, outcome: JobOutcome, folder: Path, store: Store) -> MadeInstance:

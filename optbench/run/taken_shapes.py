@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 
 from optbench.errors import OptbenchError, UnsupportedError
 from optbench.plugins.discovery import files_by_name, load_class
@@ -44,7 +44,7 @@ def _words(shapes: Iterable[str]) -> str:
     return " or ".join(CAPABILITIES.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
 
 
-def _takers(study: Study, answers_to: Collection[str]) -> str:
+def _takers(study: Study, answers_to: Sequence[str]) -> str:
     """Name the solvers that take it: those of optbench, and those of the study."""
     found = {name for name, shapes in study.takes.items() if set(shapes) & set(answers_to)}
     for name, paths in files_by_name("solver").items():

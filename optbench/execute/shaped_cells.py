@@ -28,6 +28,8 @@ from optbench.study.formula_names import CONDITIONS, MEASURES
 
 # Modules of optbench whose classes count by its version; plug-ins do not.
 OURS, PLUGINS = "optbench.", "optbench.plugins."
+# What else every run has in MLflow.
+TRACKED = ("study_bound", "primal_integral")
 # At most this many certificates, best first, are proved again; an honest solver has two or three.
 MOST_PROOFS = 4
 # Violations that are kept of a decision.
@@ -95,7 +97,7 @@ def _is_of_python(module: str) -> bool:
 
 def _refuse_taken_names(shape: Any, metrics: Iterable[str]) -> None:
     """Refuse metrics under the names of measures that every cell has."""
-    taken = sorted(set(metrics) & (set(CONDITIONS) | set(MEASURES)))
+    taken = sorted(set(metrics) & {*CONDITIONS, *MEASURES, *TRACKED})
     if taken and _files_of(type(shape)):
         raise PluginError(
             f"shape {shape.name!r}: metric {taken[0]!r} has the name of a measure that every cell "

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-from optbench.arguments import keywords_of, known_keywords
+from optbench.arguments import check_limit, check_whole, keywords_of, known_keywords
 from optbench.bounds.auto import METHODS
 from optbench.compiling.compile_meter import compiled_s
 from optbench.compiling.kernel_table import prepare
@@ -28,13 +28,10 @@ from optbench.model.result import Bound, Result, Status, Termination, Trajectory
 from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.outcome import Outcome, outcome_of
-from optbench.plugins.author_errors import crash_words, located, refuse_result, shown
-from optbench.plugins.budget import Budget, check_limit
+from optbench.plugins.author_errors import crash_words, is_built_in, located, refuse_result, shown
 from optbench.plugins.discovery import names
-from optbench.plugins.given_solver import solver_given
-from optbench.plugins.overtime import solve_in_time
+from optbench.plugins.given import Target, read_target, solver_given
 from optbench.plugins.protocol import Run, Solver, check_supported
-from optbench.plugins.read_target import Target, read_target
 from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import Shape
 from optbench.units import BYTES_PER_MB, KB_PER_MB
@@ -150,6 +147,22 @@ def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> fl
     return compiled_s() - before
 
 
+@dataclass(frozen=True)
+class Budget:
+    """The limits and the seed of a run."""
+
+    time_limit_s: float | None = 60.0
+    work_limit: float | None = None
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        check_limit("time_limit_s", self.time_limit_s, "a number of seconds, such as 10")
+        check_limit("work_limit", self.work_limit, "a number, in the solver's own units")
+        check_whole("threads", self.threads, 1)
+        check_whole("seed", self.seed, 0)
+
+
 @dataclass
 class _Solving:
     """One call of ``solve``."""
@@ -230,7 +243,12 @@ class _Solving:
             take_banked(self.bank, run)
         try:
             with located(self.method):
-                schedule = solve_in_time(self.method, instance, run)
+                if is_built_in(self.method):
+                    schedule = self.method.solve(instance, run)
+                else:
+                    from optbench.plugins.overtime import solve_in_time
+
+                    schedule = solve_in_time(self.method, instance, run)
         except KeyboardInterrupt:
             self.stop.set()
         except OptbenchError:

@@ -95,12 +95,12 @@ class Problem(ob.Problem):
         return Packing().instance(f"packing-{self.services}-{seed}", data)
 '''
 
-FIRST_FIT = '''"""Each service to the first GPU that still has room."""
-
-import optbench as ob
+FIRST_FIT = '''import optbench as ob
 
 
 class FirstFit(ob.Solver):
+    """Each service to the first GPU that still has room."""
+
     shapes = {"packing"}
 
     def solve(self, instance, run):

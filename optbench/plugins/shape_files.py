@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import FileFormatError, ModelError, UnknownNameError
+from optbench.errors import FileFormatError, ModelError, UnknownNameError, clipped
 from optbench.model.files import json_columns as col
 from optbench.model.files.instance_json import FORMAT as SCHEDULE_FORMAT
 from optbench.model.files.json_fields import byte_limit, looks_like_json, read_text, shown
@@ -130,7 +130,7 @@ def shaped_instance(data: Any) -> Any:
     try:
         shape = shape_named(name)
     except UnknownNameError as error:
-        raise FileFormatError(f"shape is {name!r:.60}: {error}; {REMEDY}") from None
+        raise FileFormatError(f"shape is {clipped(name)!r}: {error}; {REMEDY}") from None
     return replace(shape.read(given), problem=problem)
 
 

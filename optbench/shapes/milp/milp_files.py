@@ -9,9 +9,11 @@ from pathlib import Path
 from optbench.errors import FileFormatError, ModelError, UnknownNameError
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, render
-from optbench.shapes.milp.lp_format import read_lp, write_lp
+from optbench.shapes.milp.lp_format import read_lp
+from optbench.shapes.milp.lp_writer import write_lp
 from optbench.shapes.milp.milp_json import read_program, write_program
-from optbench.shapes.milp.mps_format import read_mps, write_mps
+from optbench.shapes.milp.mps_format import read_mps
+from optbench.shapes.milp.mps_writer import write_mps
 from optbench.shapes.milp.program import Milp
 
 SUFFIXES = {".mps": "mps", ".lp": "lp"}

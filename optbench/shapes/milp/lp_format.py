@@ -59,6 +59,7 @@ class _Parts:
     upper: dict[str, float] = field(default_factory=dict)
     integer: set[str] = field(default_factory=set)
     binary: set[str] = field(default_factory=set)
+    row_names: set[str] = field(default_factory=set)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -254,6 +255,9 @@ def _rows(cursor: _Cursor, parts: _Parts) -> None:
     while cursor.peek().kind != "end" and cursor.section() is None:
         line = cursor.peek().line
         name = _label(cursor) or f"row{len(parts.rows) + 1}"
+        if name in parts.row_names:
+            raise FileFormatError(f"line {line}: row {name[:60]!r} stands twice")
+        parts.row_names.add(name)
         before = (_side(cursor), _relation(cursor)) if _is_side(cursor) else None
         terms, constant = _expression(cursor, parts)
         if not terms:

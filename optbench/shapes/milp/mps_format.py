@@ -249,10 +249,8 @@ def _set_bound(reader: _Reader, column: _Column, kind: str, value: float) -> Non
     if kind in ("UI", "LI", "BV"):
         column.integer = True
     if kind == "BV":
-        column.lower = max(0.0, column.lower or 0.0)
-        column.upper = min(1.0, 1.0 if column.upper is None else column.upper)
-        if (column.lower, column.upper) not in ((0.0, 1.0), (0.0, 0.0), (1.0, 1.0)):
-            raise reader.fail("a binary column (BV) whose other bounds are not 0 and 1")
+        column.lower = 0.0 if column.lower is None else column.lower
+        column.upper = 1.0 if column.upper is None else column.upper
     elif kind in ("UP", "UI"):
         column.upper = value
         if value < 0 and column.lower is None:
@@ -268,7 +266,7 @@ def _set_bound(reader: _Reader, column: _Column, kind: str, value: float) -> Non
     elif kind == "PL":
         column.upper = math.inf
     if "BV" in column.bounds and not (column.lower in (0.0, 1.0) and column.upper in (0.0, 1.0)):
-        raise reader.fail("a binary column (BV) whose other bounds are not 0 and 1")
+        raise reader.fail("a binary column (BV) whose bounds are not 0 and 1")
     if column.lower == math.inf or column.upper == -math.inf:
         raise reader.fail("a lower side of +infinity or an upper side of -infinity")
 

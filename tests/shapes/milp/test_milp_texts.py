@@ -112,7 +112,7 @@ def test_an_lp_file_by_hand() -> None:
         ("need      4     down", "need      4     up", "line 25: row 'up' has two ranges"),
         (" UP BND       z ", " UP BND       y ", "line 28: column 'y' has two bounds of kind UP"),
         (
-            " UP BND       z         -1",
+            " UP BND       z        -1",
             " BV BND       y",
             "line 28: a binary column (BV) whose bounds",
         ),

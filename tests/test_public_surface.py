@@ -18,7 +18,7 @@ from tests.test_docs import blocks
 from tests.test_layers import imports
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = ("optbench", "optbench.rules", "optbench.testing")
+PUBLIC = ("optbench", "optbench.rules", "optbench.shapes", "optbench.testing")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TEMPLATES = sorted((ROOT / "optbench" / "templates").glob("*.py.txt"))
 LISTED = re.compile(r"<!-- surface -->\n(.*?)<!-- end of surface -->", re.DOTALL)

@@ -21,6 +21,7 @@ from optbench.model.verify import Verdict
 from optbench.plugins.author_errors import author_code, calling_line, defined_at, shown
 from optbench.plugins.overtime import PluginStop
 from optbench.plugins.schedule_shape import shape_of
+from optbench.rendering import resolve
 from optbench.shapes.protocol.shape import AnyInstance, Decision, Shape
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 # Prefix of the source of a bound that an earlier run proved.
 BANKED = "bank:"
+SOLVERS_OF_SHAPE = "optbench.plugins.solver_choice:solvers_of_shape"
 
 
 class Problem:
@@ -352,13 +354,20 @@ def _listed(shapes: Iterable[str]) -> str:
     return " or ".join(words.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
 
 
+def takes(solver: Solver | type[Solver], shape: Shape) -> bool:
+    """Whether a solver takes instances of a shape."""
+    return bool(solver.shapes & ({shape.name} | shape.capabilities))
+
+
 def check_supported(solver: Solver, name: str, instance: AnyInstance) -> None:
     """Refuse an instance that the solver cannot express, with a remedy."""
     shape = shape_of(instance)
-    if not solver.shapes & ({shape.name} | shape.capabilities):
+    if not takes(solver, shape):
+        known = resolve(SOLVERS_OF_SHAPE)(shape)
         raise UnsupportedError(
             f"solver {name!r} cannot run {instance.name!r}: it takes {_listed(solver.shapes)}, and "
-            f"this is a {shape.name}. `optbench list` shows which solvers take what."
+            f"this is a {shape.name}. "
+            + (f"These take it: {', '.join(known)}." if known else "No solver takes it.")
         )
     unknown = set(solver.supports) - set(FEATURES)
     if unknown:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,8 +36,6 @@ EXAMPLES = (
 )
 
 DEFAULT_TIME_S = 60.0
-# The solver of a shape where none is named.
-USUAL = defaultdict(lambda: "highs", schedule="cpsat")
 # The linear programmes that explain an instance of thousands of tasks take about this long.
 EXPLAIN_S = 30.0
 
@@ -47,7 +44,7 @@ def configure(parser: Parser) -> None:
     add_target(parser)
     parser.option(
         "-s --solver --policy SOLVER",
-        "see `optbench list solvers` (default cpsat; highs for MPS and LP files)",
+        "see `optbench list TARGET` (default cpsat; highs for models, MPS and LP files)",
     )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
     add_time_limit(parser, DEFAULT_TIME_S, "time for solving", unless="; none with --work-limit")
@@ -109,7 +106,12 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.workspace import bank_file
 
     shape = shape_of(instance)
-    name, solver = load_solver(args.solver or USUAL[shape.name], settings_of(args.param))
+    named = args.solver
+    if named is None:
+        from optbench.plugins.solver_choice import usual_solver
+
+        named = usual_solver(instance)
+    name, solver = load_solver(named, settings_of(args.param))
     if args.bank:
         announce_store()
     start = read_decision(args.warm_start, instance) if args.warm_start else None

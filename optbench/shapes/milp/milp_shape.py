@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optbench.errors import FileFormatError, ModelError, OptbenchError
+from optbench.errors import FileFormatError, ModelError, OptbenchError, clipped
 from optbench.model.checks import Violation
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict
@@ -149,7 +149,7 @@ class MilpShape(Shape):
             try:
                 out[instance.data.column_of(name)] = number_of(value)
             except (ModelError, ValueError, TypeError, ZeroDivisionError) as error:
-                raise FileFormatError(f"values: {name!r}: {error}") from None
+                raise FileFormatError(f"values: {clipped(name)!r}: {error}") from None
         return tuple(out)
 
 

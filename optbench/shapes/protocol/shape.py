@@ -26,10 +26,11 @@ Decision: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Metric:
-    """Unit and meaning of a metric."""
+    """Unit and meaning of a metric; a measured one is no part of a verdict, gap or objective."""
 
     unit: str
     words: str
+    measured: bool = False
 
 
 @dataclass(frozen=True)

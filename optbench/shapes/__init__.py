@@ -6,15 +6,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from optbench.shapes.protocol.process import ActionError, Process
     from optbench.shapes.protocol.shape import Metric
     from optbench.shapes.pyomo_models.pyomo_shape import Findings, PyomoShape
 
-__all__ = ["Findings", "Metric", "PyomoShape"]
+__all__ = ["ActionError", "Findings", "Metric", "Process", "PyomoShape"]
 
 # Imported when they are asked for: a schedule needs none of them.
 PLACES = {
+    "ActionError": "optbench.shapes.protocol.process",
     "Findings": "optbench.shapes.pyomo_models.pyomo_shape",
     "Metric": "optbench.shapes.protocol.shape",
+    "Process": "optbench.shapes.protocol.process",
     "PyomoShape": "optbench.shapes.pyomo_models.pyomo_shape",
 }
 

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import ContradictionError, FileFormatError, ModelError
+from optbench.errors import ContradictionError, FileFormatError, ModelError, UnsupportedError
 from optbench.model.checks import Violation
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict
@@ -34,6 +34,7 @@ from optbench.shapes.milp.exact_point import Point, broken
 from optbench.shapes.milp.milp_shape import MILPS
 from optbench.shapes.milp.program import Milp, exact, milp
 from optbench.shapes.protocol.plain_data import from_plain, to_plain
+from optbench.shapes.protocol.process import Process
 from optbench.shapes.protocol.shape import Accepted, Sense, Shape
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
@@ -94,6 +95,11 @@ class PyomoShape(Shape):
     maximize: ClassVar[str | None] = None
     capabilities = frozenset({"formulate"})
 
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if cls.process is not PyomoShape.process:
+            cls.capabilities = cls.capabilities | {"process"}
+
     @abstractmethod
     def model(self, data: Any) -> Any: ...
 
@@ -105,6 +111,13 @@ class PyomoShape(Shape):
 
     @abstractmethod
     def verify(self, data: Any, decision: Any) -> Findings: ...
+
+    def process(self, data: Any, seed: int) -> Process:
+        """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
+        raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
+
+    def process_of(self, instance: ShapedInstance, seed: int) -> Process:
+        return self.process(instance.data, seed)
 
     def instance(self, name: str, data: Any) -> ShapedInstance:
         """Return an instance with this data."""

@@ -122,6 +122,14 @@ KERNELS = {
         (_entry(f"{PARTS}.dispatch", "run", *[ROW] * 3, "float64"),),
         ("optbench.sim.rules",),
     ),
+    "arrivals": Kernel(
+        "list rules that are made again at each arrival",
+        (
+            _entry(f"{PARTS}.dispatch", "run", *[ROW] * 3, "float64"),
+            _entry(f"{PARTS}.dispatch", "go_on", *[ROW] * 3, FLOATS, "float64"),
+        ),
+        ("optbench.sim.renumbered_rules",),
+    ),
     "decisions": Kernel(
         "decisions in Python",
         (
@@ -301,7 +309,7 @@ KERNELS = {
 
 # What bounds may run, whatever the instance; what policies that are written in Python run.
 BOUNDING = frozenset({"deductions"})
-POLICIES = frozenset({"rules", "decisions"})
+POLICIES = frozenset({"rules", "arrivals", "decisions"})
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -20,7 +20,7 @@ from optbench.testing.futures import FUTURES, MOMENTS, STREAMS, FutureStream, ot
 
 @dataclass
 class ByMeanSize(RulePolicy):
-    """Small jobs first, where small is below the mean of all jobs that will ever come."""
+    """Small jobs first, where small is below the mean of all jobs that it is given."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         large = instance.tasks.units > instance.tasks.units.mean()
@@ -33,7 +33,7 @@ class ByMeanSize(RulePolicy):
 
 @dataclass
 class ByNumberOfKinds(RulePolicy):
-    """Takes fast modes where most jobs that will ever come are short."""
+    """Takes fast modes where most jobs that it is given are short."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         return list_rule(
@@ -45,7 +45,7 @@ class ByNumberOfKinds(RulePolicy):
 
 @dataclass
 class ByLastArrival(RulePolicy):
-    """Saves energy where the last arrival comes within six hours."""
+    """Saves energy where the last arrival that it is given comes within six hours."""
 
     def rule(self, instance: Instance, rng: np.random.Generator) -> Rule:
         end = float(instance.tasks.release.max()) * instance.tick_s
@@ -97,14 +97,21 @@ def test_another_future_is_the_same_until_its_moment(stream: FutureStream, chang
         assert other.hash != instance.hash
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [ByMeanSize(), ByNumberOfKinds(), ByLastArrival()],
-    ids=lambda policy: type(policy).__name__,
-)
-def test_a_policy_that_reads_the_future_is_caught(policy: Policy) -> None:
+READERS: list[type[RulePolicy]] = [ByMeanSize, ByNumberOfKinds, ByLastArrival]
+
+
+@pytest.mark.parametrize("cls", READERS, ids=lambda cls: cls.__name__)
+def test_a_rule_that_reads_all_jobs_is_given_those_that_have_arrived(cls: type[RulePolicy]) -> None:
+    suite(cls()).test_decisions_use_the_future_only_if_declared()
+
+
+@pytest.mark.parametrize("cls", READERS, ids=lambda cls: cls.__name__)
+def test_a_rule_that_claims_to_go_job_by_job_and_does_not_is_caught(cls: type[RulePolicy]) -> None:
+    class Claims(cls):  # type: ignore[misc, valid-type]
+        job_by_job: ClassVar[bool] = True
+
     with pytest.raises(AssertionError, match=r"tried reads the future: .* becomes"):
-        suite(policy).test_decisions_use_the_future_only_if_declared()
+        suite(Claims()).test_decisions_use_the_future_only_if_declared()
 
 
 def test_the_label_is_right_where_the_future_is_read_and_wrong_where_it_is_not() -> None:

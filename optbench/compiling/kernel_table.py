@@ -114,6 +114,10 @@ SHOP_ROWS = NamedColumns(f"{PRIMAL}.shop_graph", "RowChoices", (ROW,) * 3)
 SEQUENCES = NamedColumns(f"{PRIMAL}.shop_graph", "Sequences", (ROW,) * 5)
 SCRATCH = NamedColumns(f"{PRIMAL}.shop_graph", "Scratch", (ROW,) * 7)
 DEMANDS = NamedColumns(f"{PRIMAL}.genetic", "Demands", (ROW, ROWS, ROW))
+SHOP_SEARCH = (
+    *(GRAPH, SHOP_ROWS, SEQUENCES, ROW, SEQUENCES, ROW, ROW, SEQUENCES, ROW, SCRATCH),
+    *(ROWS, ROWS, ROW, "int64", "int64"),
+)
 DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
 
 KERNELS = {
@@ -252,27 +256,7 @@ KERNELS = {
     ),
     "shop_search": Kernel(
         "tabu search for shops",
-        (
-            _entry(
-                f"{PRIMAL}.tabu",
-                "search",
-                GRAPH,
-                SHOP_ROWS,
-                SEQUENCES,
-                ROW,
-                SEQUENCES,
-                ROW,
-                ROW,
-                SEQUENCES,
-                ROW,
-                SCRATCH,
-                ROWS,
-                ROWS,
-                ROW,
-                "int64",
-                "int64",
-            ),
-        ),
+        (_entry(f"{PRIMAL}.tabu", "search", *SHOP_SEARCH),),
         ("optbench.sim.primal",),
     ),
     "project_search": Kernel(

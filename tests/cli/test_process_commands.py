@@ -62,8 +62,8 @@ def test_what_does_not_fit_is_refused(
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [
-        ("return 7", 2, "tightest.py:9: action 1, 7: no such GPU"),
-        ("return seen[2]", 1, "tightest.py:10: act() raised IndexError"),
+        ("return 7", 2, "tightest.py:11: action 1, 7: no such GPU"),
+        ("return seen[2]", 1, "tightest.py:12: act() raised IndexError"),
         ("return None if 1 else x", 0, ""),
     ],
 )
@@ -71,7 +71,7 @@ def test_mistakes_of_a_policy_are_named_by_file_and_line(
     cli: Cli, workspace: Path, line: str, code: int, message: str
 ) -> None:
     lines = TIGHTEST.splitlines()
-    (workspace / "solvers" / "tightest.py").write_text("\n".join([*lines[:9], f"        {line}"]))
+    (workspace / "solvers" / "tightest.py").write_text("\n".join([*lines[:11], f"        {line}"]))
     done = cli("simulate", "serving", "-s", "tightest")
     assert done.code == code and message in done.err
     solved = cli("solve", "serving", "-s", "tightest", "-q")

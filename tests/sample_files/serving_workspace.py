@@ -98,6 +98,8 @@ import optbench as ob
 
 
 class FirstRoom(ob.ProcessPolicy):
+    """The first GPU with room."""
+
     shapes = {"serving"}
 
     def act(self, seen):
@@ -111,6 +113,8 @@ import optbench as ob
 
 
 class Tightest(ob.ProcessPolicy):
+    """The GPU with the least room that suffices."""
+
     shapes = {"serving"}
 
     def act(self, seen):

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optbench.shapes.protocol.data_shape import DataShape as DataShape
     from optbench.shapes.protocol.data_shape import Findings as Findings
+    from optbench.shapes.protocol.process import ActionError as ActionError
+    from optbench.shapes.protocol.process import Process as Process
     from optbench.shapes.protocol.shape import Metric as Metric
     from optbench.shapes.pyomo_models.pyomo_shape import PyomoShape as PyomoShape
 
 # Imported when they are asked for: a schedule needs none of them.
 _HOME = {
+    "ActionError": "optbench.shapes.protocol.process",
     "DataShape": "optbench.shapes.protocol.data_shape",
     "Findings": "optbench.shapes.protocol.data_shape",
     "Metric": "optbench.shapes.protocol.shape",
+    "Process": "optbench.shapes.protocol.process",
     "PyomoShape": "optbench.shapes.pyomo_models.pyomo_shape",
 }
 

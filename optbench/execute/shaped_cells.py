@@ -137,6 +137,8 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
                 for each in verdict.violations[:MOST_VIOLATIONS]
             ],
         }
+        if verdict.feasible:
+            answer |= _pictures_of(instance, made.decision)
     bounds, left = [], MOST_PROOFS
     for row in claims["bounds"]:
         bound = Bound(row["value"], row["source"], row["proof"], row["level"], row["certificate"])
@@ -146,6 +148,15 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         else:
             bounds.append({**bound.to_dict(), "proof": "solver"})
     return {**answer, "bounds": bounds}
+
+
+def _pictures_of(instance: ShapedInstance, decision: Any) -> dict[str, Any]:
+    """Return the pictures of a decision; a decision counts although drawing it fails."""
+    try:
+        with author_code(instance.shape, "pictures", PluginCrashError):
+            return {"pictures": dict(instance.shape.pictures(instance, decision))}
+    except OptbenchError as error:
+        return {"no_picture": str(error)}
 
 
 def relabelled(instance: ShapedInstance, bounds: Iterable[Bound]) -> list[Bound]:

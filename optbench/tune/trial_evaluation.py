@@ -69,9 +69,7 @@ class Evaluator:
         by_source = {(each.target, each.seed): each for each in self._made[key]}
         planned = plan(study, self._made[key])
         refuse_unfit(planned, planned.solving)
-        by_content = {
-            (cell.instance_hash, cell.instance_seed): cell for cell in planned.solving
-        }
+        by_content = {(cell.instance_hash, cell.instance_seed): cell for cell in planned.solving}
         out: dict[SearchPoint, Cell | str] = {}
         for point in points:
             made_one = by_source[self.task.target(point.target, configuration), point.seed]

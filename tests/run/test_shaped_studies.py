@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -290,6 +291,22 @@ def test_the_page_says_what_does_not_apply_to_a_maximised_objective(
     assert "It does not apply: an objective is maximised" in page
     assert "above best known</th>" not in page
     assert "18 cells: its objective is maximised" in page
+
+
+def test_the_page_shows_the_pictures_of_the_shape(
+    bagged: tuple[int, Any], packed: tuple[int, Any], workspace: Workspace
+) -> None:
+    page = page_of(workspace, "bag")
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="memory"', page)
+    assert len(pictures) == 3  # of the first instance, one per solver
+    assert all(b"<rect" in base64.b64decode(each) for each in pictures)
+    assert 'id="decisions"' not in page_of(workspace, "pack")
+    drawn = {
+        row.record.info.get("no_picture")
+        for row in rows_of(workspace, "bag").values()
+        if row.record
+    }
+    assert drawn == {None, "picture 'memory' is no SVG text that begins with <svg"}
 
 
 def test_an_mps_file_is_a_problem(workspace: Workspace) -> None:

@@ -34,7 +34,6 @@ solvers = ["highs", "first_fit"]
 seeds = 4
 time_limit = "10s"
 bound_limit = "2s"
-metrics = ["gpus"]
 [gates]
 highs = "gap <= 0.01"
 first_fit = "gpus <= 8 and study_gap <= 0.9"

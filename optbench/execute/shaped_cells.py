@@ -20,7 +20,7 @@ from optbench.errors import OptbenchError, PluginCrashError, PluginError
 from optbench.model.result import Bound
 from optbench.plugins.author_errors import author_code
 from optbench.rendering import resolve
-from optbench.shapes.milp.core_labels import is_of_core, labelled_by_core
+from optbench.shapes.milp.core_labels import core_infeasibility, is_of_core, labelled_by_core
 from optbench.shapes.protocol.shape_facts import ShapeFacts
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.study.formula_names import CONDITIONS, MEASURES
@@ -29,6 +29,8 @@ from optbench.study.formula_names import CONDITIONS, MEASURES
 TRACKED = ("study_bound", "primal_integral")
 # At most this many certificates, best first, are proved again; an honest solver has two or three.
 MOST_PROOFS = 4
+# Seconds in which the core looks for its own proof that an instance has no decision.
+CERTIFY_S = 10.0
 # Violations that are kept of a decision.
 MOST_VIOLATIONS = 50
 
@@ -110,7 +112,10 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     del folder
     instance = restored(Path(payload["instance_file"]))
     claims = json.loads(Path(payload["claims_file"]).read_text(encoding="utf-8"))
-    answer: dict[str, Any] = {"verdict": None, "decision": None}
+    answer: dict[str, Any] = {"verdict": None, "decision": None, "infeasibility": None}
+    if claims["infeasible"]:
+        proof = core_infeasibility(instance, CERTIFY_S)
+        answer["infeasibility"] = None if proof is None else proof.to_dict()
     if claims["decision"] is not None:
         try:
             decision = instance.shape.read_decision(instance, claims["decision"])

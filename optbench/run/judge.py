@@ -168,9 +168,12 @@ def _judge_answer(base: Record, outcome: JobOutcome, instance: Any) -> Record:
     if isinstance(found, Reason):
         return replace(base, reason=found)
     verdict = None if said.status == "error" else found.verdict
-    claim = {"source": "the solver", "argument": "", **(said.infeasibility or {})}
-    denial = {"source": claim["source"], "proof": "solver", "argument": claim["argument"]}
-    infeasibility = denial if said.status == "infeasible" else None
+    infeasibility = None
+    if said.status == "infeasible":
+        claim = {"source": "the solver", "argument": "", **(said.infeasibility or {})}
+        denial = {"source": claim["source"], "proof": "solver", "argument": claim["argument"]}
+        proof = found.infeasibility
+        infeasibility = denial if proof is None else {key: proof[key] for key in denial}
     record = _judge_solve(base, said, instance, verdict, found.bounds, infeasibility)
     if found.no_picture is None:
         return record

@@ -21,6 +21,7 @@ from optbench.execute.validate_answer import (
     listed,
     number,
     read_bounds,
+    read_infeasibility,
     read_refusal,
     read_solve,
     table,
@@ -49,7 +50,8 @@ MOST_PICTURES, LONGEST_PICTURE = 4, 500_000
 class Verified:
     """The verdict on the decision, if there is one, the bounds with their labels, the decision.
 
-    ``pictures`` are SVG by title; ``no_picture`` says why drawing failed.
+    ``pictures`` are SVG by title; ``no_picture`` says why drawing failed. ``infeasibility`` is the
+    core's own proof that no decision exists.
     """
 
     verdict: Verdict | None
@@ -57,6 +59,7 @@ class Verified:
     decision: Any
     pictures: Mapping[str, str] = field(default_factory=dict)
     no_picture: str | None = None
+    infeasibility: dict[str, Any] | None = None
 
 
 def work_of(key: str, folder: Path) -> tuple[Path, ...]:
@@ -73,10 +76,15 @@ def verification(cell: Cell, store: Store, folder: Path, outcome: JobOutcome) ->
         claimed = read_solve(answer, 1, outcome.total_s, cell.sense)
     except FileFormatError:  # the judge names the error
         return None
-    if claimed.decision is None and not claimed.bounds:
+    infeasible = claimed.status == "infeasible"
+    if claimed.decision is None and not claimed.bounds and not infeasible:
         return None
     _, claims, place = work_of(cell.key, folder)
-    content = {"decision": claimed.decision, "bounds": claimed.bounds}
+    content = {
+        "decision": claimed.decision,
+        "bounds": claimed.bounds,
+        "infeasible": infeasible,
+    }
     claims.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
     payload = {
         "instance_file": str(store.instance_file(cell.instance_hash, cell.shape)),
@@ -118,7 +126,9 @@ def _read(answer: Mapping[str, Any], sense: str) -> Verified:
     except FileFormatError as error:
         pictures, remark = {}, str(error)
     said_so = None if remark is None else text(remark, "no_picture")
-    return Verified(verdict, bounds, answer.get("decision"), pictures, said_so)
+    proof = answer.get("infeasibility")
+    infeasibility = None if proof is None else read_infeasibility(proof)
+    return Verified(verdict, bounds, answer.get("decision"), pictures, said_so, infeasibility)
 
 
 def _pictures(found: Any) -> dict[str, str]:

@@ -134,6 +134,23 @@ def test_a_decision_that_breaks_a_constraint_is_infeasible() -> None:
     assert record.reason.message == "weight: 11 of 10"
 
 
+@pytest.mark.parametrize(
+    "proof", [None, {"source": "farkas", "proof": "exact-lp", "argument": "a"}]
+)
+def test_that_no_decision_exists_is_certified_by_the_core_alone(proof: Any) -> None:
+    boast = {"source": "mine", "proof": "exact-lp", "argument": "", "certificate": "{}"}
+    said = solved(
+        status="infeasible", objective=None, trajectory=[], bounds=[], infeasibility=boast
+    )
+    assert said.answer is not None
+    said = replace(said, answer={**said.answer, "decision": None})
+    answer = {"verdict": None, "decision": None, "bounds": [], "infeasibility": proof}
+    record = checked(said, answer)
+    assert record.reason is None and record.status == "infeasible"
+    wanted = proof or {"source": "mine", "proof": "solver", "argument": ""}
+    assert record.infeasibility == wanted
+
+
 def test_without_an_answer_nothing_is_verified(tmp_path: Any) -> None:
     store = Store(tmp_path / ".optbench").make()
     for outcome in (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from optbench.model.result import Bound
+from optbench.model.result import Bound, Infeasibility
 from optbench.shapes.milp.milp_shape import MILPS
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
@@ -31,3 +31,11 @@ def labelled_by_core(instance: ShapedInstance, bound: Bound) -> Bound:
     if "formulate" not in instance.shape.capabilities:
         return Bound(bound.value, bound.source, "solver", bound.level)
     return MILPS.labelled(MILPS.instance(instance.formulation.program), bound)
+
+
+def core_infeasibility(instance: ShapedInstance, time_limit_s: float) -> Infeasibility | None:
+    """Return the core's own proof on the formulation that no decision exists, if it finds one."""
+    if "formulate" not in instance.shape.capabilities:
+        return None
+    program = MILPS.instance(instance.formulation.program)
+    return MILPS.certify_infeasible(program, time_limit_s)

@@ -272,11 +272,19 @@ def test_no_solver_forges_a_verdict(workspace: Workspace) -> None:
         "false": "false_bound",
         "stored": "crashed",
         "instance": "nonsense",
-        "crash_verify": "unverified",
         "digits": None,
         "honest": None,
     }
-    assert "GPU 0 holds" in str(reasons["verify"]) and "packing.py" in str(reasons["crash_verify"])
+    assert "GPU 0 holds" in str(reasons["verify"])
     by_how = {str(cell.params.get("how")): records[cell.key] for cell in plan.solving}
     for how in ("bound", "digits"):  # what it calls proven is its own word alone
         assert {row["proof"] for row in by_how[how].bounds} == {"solver"}
+
+
+def test_a_verify_that_raises_gives_no_verdict(workspace: Workspace) -> None:
+    code, summary, _ = workspace.run("run", "crash", "--no-track")
+    assert code == 5
+    (failure,) = summary["failures"].values()
+    assert list(summary["failures"]) == ["unverified"] and failure["count"] == 1
+    # The message has the file and line of the shape's own code.
+    assert "problems/knapsack.py:" in failure["message"] and "IndexError" in failure["message"]

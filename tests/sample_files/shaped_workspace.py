@@ -63,6 +63,12 @@ solvers = ["highs"]
 time_limit = "5s"
 bound_limit = "1s"
 """
+CRASH = """\
+problems = ["knapsack"]
+solvers = ["liar:how=crash"]
+time_limit = "5s"
+bound_limit = "1s"
+"""
 MODELS = {
     "infeasible": "Minimize\n x + y\nSubject To\n a: x + y <= 1\n b: x + y >= 2\nEnd\n",
     "unbounded": "Maximize\n x + y\nSubject To\n a: x - y <= 1\nEnd\n",
@@ -83,7 +89,7 @@ except AssertionError as error:
     print(error)
 """
 UNFIT = 'problems = ["packing:services=4"]\nsolvers = ["highs", "heft", "first_fit"]\n'
-LIES = ("verify", "file", "bound", "false", "stored", "instance", "crash_verify", "digits")
+LIES = ("verify", "file", "bound", "false", "stored", "instance", "digits")
 LIARS = f"""\
 problems = ["packing:services=4"]
 solvers = ["liar:how=[{",".join(LIES)}]", "first_fit"]
@@ -134,6 +140,7 @@ def shaped_workspace(root: Path) -> Workspace:
         "studies/mps.toml": MPS,
         "studies/unfit.toml": UNFIT,
         "studies/lps.toml": LPS,
+        "studies/crash.toml": CRASH,
         "studies/liars.toml": LIARS,
         "bag.mps": MAXIMISED_MPS,
         "optbench.toml": "",

@@ -19,19 +19,18 @@ from typing import Any
 from optbench.errors import OptbenchError, PluginCrashError, PluginError
 from optbench.model.result import Bound
 from optbench.plugins.author_errors import author_code
-from optbench.plugins.schedule_shape import shape_of
 from optbench.rendering import resolve
-from optbench.shapes.milp.milp_shape import MILPS
+from optbench.shapes.milp.core_labels import core_infeasibility, is_of_core, labelled_by_core
 from optbench.shapes.protocol.shape_facts import ShapeFacts
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.study.formula_names import CONDITIONS, MEASURES
 
-# Modules of optbench whose classes count by its version; plug-ins do not.
-OURS, PLUGINS = "optbench.", "optbench.plugins."
 # What else every run has in MLflow.
 TRACKED = ("study_bound", "primal_integral")
 # At most this many certificates, best first, are proved again; an honest solver has two or three.
 MOST_PROOFS = 4
+# Seconds in which the core looks for its own proof that an instance has no decision.
+CERTIFY_S = 10.0
 # Violations that are kept of a decision.
 MOST_VIOLATIONS = 50
 
@@ -78,17 +77,13 @@ def _files_of(shape: type) -> tuple[str, ...]:
     """Return the files that declare a shape: those of its classes that are not optbench's."""
     found: dict[str, None] = {}
     for cls in shape.__mro__:
-        if _is_ours(cls.__module__) or _is_of_python(cls.__module__):
+        if is_of_core(cls.__module__) or _is_of_python(cls.__module__):
             continue
         try:
             found[str(Path(inspect.getfile(cls)).resolve())] = None
         except (TypeError, OSError):  # a class of a library that is not written in Python
             continue
     return tuple(found)
-
-
-def _is_ours(module: str) -> bool:
-    return module.startswith(OURS) and not module.startswith(PLUGINS)
 
 
 def _is_of_python(module: str) -> bool:
@@ -117,7 +112,10 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     del folder
     instance = restored(Path(payload["instance_file"]))
     claims = json.loads(Path(payload["claims_file"]).read_text(encoding="utf-8"))
-    answer: dict[str, Any] = {"verdict": None, "decision": None}
+    answer: dict[str, Any] = {"verdict": None, "decision": None, "infeasibility": None}
+    if claims["infeasible"]:
+        proof = core_infeasibility(instance, CERTIFY_S)
+        answer["infeasibility"] = None if proof is None else proof.to_dict()
     if claims["decision"] is not None:
         try:
             decision = instance.shape.read_decision(instance, claims["decision"])
@@ -137,6 +135,8 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
                 for each in verdict.violations[:MOST_VIOLATIONS]
             ],
         }
+        if verdict.feasible:
+            answer |= _pictures_of(instance, made.decision)
     bounds, left = [], MOST_PROOFS
     for row in claims["bounds"]:
         bound = Bound(row["value"], row["source"], row["proof"], row["level"], row["certificate"])
@@ -148,18 +148,10 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {**answer, "bounds": bounds}
 
 
-def relabelled(instance: ShapedInstance, bounds: Iterable[Bound]) -> list[Bound]:
-    """Return bounds on an instance; those of a user's own ``bounds`` are proved again."""
-    if _is_ours(type(instance.shape).bounds.__module__):
-        return list(bounds)
-    return [labelled_by_core(instance, bound) for bound in bounds]
-
-
-def labelled_by_core(instance: Any, bound: Bound) -> Bound:
-    """Return a bound with the label that the core's own proof on the formulation justifies: what
-    the code of a user's shape calls proven counts as a solver's word.
-    """
-    shape = shape_of(instance)
-    if "formulate" not in shape.capabilities:
-        return Bound(bound.value, bound.source, "solver", bound.level)
-    return MILPS.labelled(MILPS.instance(instance.formulation.program), bound)
+def _pictures_of(instance: ShapedInstance, decision: Any) -> dict[str, Any]:
+    """Return the pictures of a decision; a decision counts although drawing it fails."""
+    try:
+        with author_code(instance.shape, "pictures", PluginCrashError):
+            return {"pictures": dict(instance.shape.pictures(instance, decision))}
+    except OptbenchError as error:
+        return {"no_picture": str(error)}

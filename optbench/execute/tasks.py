@@ -74,10 +74,6 @@ def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return certified bounds that all solvers of the instance share."""
     instance = _instance(payload)
     found = api.bound(instance, time_limit_s=payload["time_limit_s"])
-    if not isinstance(instance, Instance):
-        from optbench.execute.shaped_cells import relabelled
-
-        found = relabelled(instance, found)
     return {"bounds": [_with_certificate(each) for each in found]}
 
 

@@ -55,6 +55,8 @@ UNREADABLE = (
     RecursionError,
 )
 SHOWN_VIOLATIONS = 3
+# Pictures of a decision, as SVG by title.
+PICTURES = "pictures.json"
 # At most this many certificates per level, best first, are proved again; an honest solver has two
 # or three.
 MOST_PROOFS = 4
@@ -112,8 +114,11 @@ def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
         }
     if record.cell.shape is not None and kept:
         found = read_verified(outcome.check, record.cell.sense)
-        decision = found.decision if isinstance(found, Verified) else answer.get("decision")
-        kept = {"decision.json": decision, "trajectory.json": kept["trajectory.json"]}
+        decision, pictures = answer.get("decision"), None
+        if isinstance(found, Verified):
+            decision, pictures = found.decision, dict(found.pictures) or None
+        trajectory = kept["trajectory.json"]
+        kept = {"decision.json": decision, "trajectory.json": trajectory, PICTURES: pictures}
     if record.reason is not None and record.reason.kind == "nonsense":
         kept = {"answer.json": outcome.answer}
     for name, value in kept.items():
@@ -163,10 +168,16 @@ def _judge_answer(base: Record, outcome: JobOutcome, instance: Any) -> Record:
     if isinstance(found, Reason):
         return replace(base, reason=found)
     verdict = None if said.status == "error" else found.verdict
-    claim = {"source": "the solver", "argument": "", **(said.infeasibility or {})}
-    denial = {"source": claim["source"], "proof": "solver", "argument": claim["argument"]}
-    infeasibility = denial if said.status == "infeasible" else None
-    return _judge_solve(base, said, instance, verdict, found.bounds, infeasibility)
+    infeasibility = None
+    if said.status == "infeasible":
+        claim = {"source": "the solver", "argument": "", **(said.infeasibility or {})}
+        denial = {"source": claim["source"], "proof": "solver", "argument": claim["argument"]}
+        proof = found.infeasibility
+        infeasibility = denial if proof is None else {key: proof[key] for key in denial}
+    record = _judge_solve(base, said, instance, verdict, found.bounds, infeasibility)
+    if found.no_picture is None:
+        return record
+    return replace(record, info={**record.info, "no_picture": found.no_picture})
 
 
 def _judge_schedule(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,11 @@ from optbench.errors import FileFormatError
 from optbench.execute.base import Job, JobOutcome
 from optbench.execute.validate_answer import (
     MAX_LISTED,
+    clean,
     listed,
     number,
     read_bounds,
+    read_infeasibility,
     read_refusal,
     read_solve,
     table,
@@ -40,15 +42,24 @@ CLAIMS, FOLDER = ".claims.json", ".verify"
 # Refusals of the second process that are about the answer; any other is about the shape.
 OF_ANSWER = ("nonsense", "disagreement", "memory_limit")
 MOST_METRICS = 200
+# Pictures of a decision, and characters of each.
+MOST_PICTURES, LONGEST_PICTURE = 4, 500_000
 
 
 @dataclass(frozen=True)
 class Verified:
-    """The verdict on the decision, if there is one, the bounds with their labels, the decision."""
+    """The verdict on the decision, if there is one, the bounds with their labels, the decision.
+
+    ``pictures`` are SVG by title; ``no_picture`` says why drawing failed. ``infeasibility`` is the
+    core's own proof that no decision exists.
+    """
 
     verdict: Verdict | None
     bounds: tuple[Bound, ...]
     decision: Any
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    no_picture: str | None = None
+    infeasibility: dict[str, Any] | None = None
 
 
 def work_of(key: str, folder: Path) -> tuple[Path, ...]:
@@ -65,10 +76,15 @@ def verification(cell: Cell, store: Store, folder: Path, outcome: JobOutcome) ->
         claimed = read_solve(answer, 1, outcome.total_s, cell.sense)
     except FileFormatError:  # the judge names the error
         return None
-    if claimed.decision is None and not claimed.bounds:
+    infeasible = claimed.status == "infeasible"
+    if claimed.decision is None and not claimed.bounds and not infeasible:
         return None
     _, claims, place = work_of(cell.key, folder)
-    content = {"decision": claimed.decision, "bounds": claimed.bounds}
+    content = {
+        "decision": claimed.decision,
+        "bounds": claimed.bounds,
+        "infeasible": infeasible,
+    }
     claims.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
     payload = {
         "instance_file": str(store.instance_file(cell.instance_hash, cell.shape)),
@@ -105,7 +121,27 @@ def _read(answer: Mapping[str, Any], sense: str) -> Verified:
     bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in rows)
     said = answer.get("verdict")
     verdict = None if said is None else _verdict(table(said, "verdict"))
-    return Verified(verdict, bounds, answer.get("decision"))
+    try:
+        pictures, remark = _pictures(answer.get("pictures", {})), answer.get("no_picture")
+    except FileFormatError as error:
+        pictures, remark = {}, str(error)
+    said_so = None if remark is None else text(remark, "no_picture")
+    proof = answer.get("infeasibility")
+    infeasibility = None if proof is None else read_infeasibility(proof)
+    return Verified(verdict, bounds, answer.get("decision"), pictures, said_so, infeasibility)
+
+
+def _pictures(found: Any) -> dict[str, str]:
+    """Validate pictures; a page shows them as images, in which no script runs."""
+    out = {}
+    for title, picture in list(table(found, "pictures").items())[:MOST_PICTURES]:
+        if not isinstance(picture, str) or not picture.lstrip().startswith("<svg"):
+            raise FileFormatError(f"picture {clean(title)!r} is no SVG text that begins with <svg")
+        if len(picture) > LONGEST_PICTURE:
+            most = f"at most {LONGEST_PICTURE:,} are shown"
+            raise FileFormatError(f"picture {clean(title)!r}: {len(picture):,} characters; {most}")
+        out[clean(title)] = picture
+    return out
 
 
 def _verdict(said: Mapping[str, Any]) -> Verdict:

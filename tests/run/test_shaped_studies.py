@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,121 +17,21 @@ from optbench.evaluate.rows import Row, table
 from optbench.report.outline import outline
 from optbench.report.study_page import render
 from optbench.report.study_report import gather
-from optbench.store.records import Record
-from optbench.store.run_store import Store
 from optbench.store.snapshots import load_plan
 from optbench.track.study_runs import StudyRuns
-from tests.cli.conftest import COMMAND, environment
-from tests.sample_files.knapsack_workspace import GREEDY, KNAPSACK, MAXIMISED_MPS
-from tests.sample_files.packing_liars import LIAR
-from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
-
-PACK = """\
-question = "Is first fit good enough?"
-problems = ["packing:services=4"]
-solvers = ["highs", "first_fit"]
-seeds = 4
-time_limit = "10s"
-bound_limit = "2s"
-metrics = ["gpus"]
-[gates]
-highs = "gap <= 0.01"
-first_fit = "gpus <= 8 and study_gap <= 0.9"
-[[claims]]
-text = "first fit pays a third more"
-source = "these tests"
-paper = 0.36
-ours = "rel(objective, first_fit, highs)"
-"""
-BAG = """\
-question = "What is earned?"
-problems = ["knapsack:rent_usd=[5,300]"]
-solvers = ["highs", "cpsat", "greedy"]
-seeds = 3
-time_limit = "10s"
-bound_limit = "2s"
-[gates]
-highs = "gap <= 0.01 and objective <= 0"
-greedy = "rpd <= 0.5"
-[[claims]]
-text = "greedy loses 42 dollars"
-source = "these tests"
-paper = -42
-ours = "mean(objective, greedy)"
-better = "higher"
-"""
-MPS = """\
-question = "What fits?"
-problems = ["../bag.mps"]
-solvers = ["highs", "cpsat"]
-time_limit = "10s"
-bound_limit = "2s"
-[gates]
-highs = "objective == 13"
-"""
-UNFIT = 'problems = ["packing:services=4"]\nsolvers = ["highs", "heft", "first_fit"]\n'
-LIES = ("verify", "file", "bound", "false", "stored", "instance", "crash_verify", "digits")
-LIARS = f"""\
-problems = ["packing:services=4"]
-solvers = ["liar:how=[{",".join(LIES)}]", "first_fit"]
-time_limit = "5s"
-bound_limit = "2s"
-"""
-
-
-@dataclass(frozen=True)
-class Workspace:
-    """A folder in which commands run."""
-
-    root: Path
-
-    @property
-    def store(self) -> Store:
-        return Store(self.root / ".optbench")
-
-    def run(self, *words: str) -> tuple[int, Any, str]:
-        """Return the exit code of a command, its JSON and what it says of errors."""
-        done = subprocess.run(
-            [*COMMAND, *words, "--json"],
-            cwd=self.root,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, json.loads(done.stdout), done.stderr
-
-    def records(self, label: str) -> list[Record]:
-        found = self.store.records().values()
-        return [each for each in found if each.cell.label == label]
+from tests.cli.conftest import environment
+from tests.sample_files.packing_workspace import PACKING
+from tests.sample_files.shaped_workspace import ASSERTED, Workspace, shaped_workspace
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     root = tmp_path_factory.mktemp("shapes")
-    files = {
-        "problems/packing.py": PACKING,
-        "problems/knapsack.py": KNAPSACK,
-        "solvers/first_fit.py": FIRST_FIT,
-        "solvers/greedy.py": GREEDY,
-        "solvers/liar.py": LIAR,
-        "studies/pack.toml": PACK,
-        "studies/bag.toml": BAG,
-        "studies/mps.toml": MPS,
-        "studies/unfit.toml": UNFIT,
-        "studies/liars.toml": LIARS,
-        "bag.mps": MAXIMISED_MPS,
-        "optbench.toml": "",
-    }
-    for name, text in files.items():
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(text)
+    found = shaped_workspace(root)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPTBENCH_WORKSPACE", str(root))
         patch.chdir(root)
-        yield Workspace(root)
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -292,6 +192,22 @@ def test_the_page_says_what_does_not_apply_to_a_maximised_objective(
     assert "18 cells: its objective is maximised" in page
 
 
+def test_the_page_shows_the_pictures_of_the_shape(
+    bagged: tuple[int, Any], packed: tuple[int, Any], workspace: Workspace
+) -> None:
+    page = page_of(workspace, "bag")
+    pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)" alt="memory"', page)
+    assert len(pictures) == 3  # of the first instance, one per solver
+    assert all(b"<rect" in base64.b64decode(each) for each in pictures)
+    assert 'id="decisions"' not in page_of(workspace, "pack")
+    drawn = {
+        row.record.info.get("no_picture")
+        for row in rows_of(workspace, "bag").values()
+        if row.record
+    }
+    assert drawn == {None, "picture 'memory' is no SVG text that begins with <svg"}
+
+
 def test_an_mps_file_is_a_problem(workspace: Workspace) -> None:
     code, summary, _ = workspace.run("run", "mps", "--no-track")
     assert (code, summary["failed"]) == (0, 0)
@@ -301,6 +217,34 @@ def test_an_mps_file_is_a_problem(workspace: Workspace) -> None:
     }
     decision = workspace.store.cell(plan.solving[0].key) / "decision.json"
     assert json.loads(decision.read_text())["values"] == {"y": 1, "z": 1}
+
+
+def test_programmes_without_an_optimum_and_below_zero(workspace: Workspace) -> None:
+    code, summary, _ = workspace.run("run", "lps", "--no-track")
+    assert (code, summary["failed"], summary["contradictions"]) == (0, 0, [])
+    rows = rows_of(workspace, "lps")
+    states = {row.cell.instance: (row.state, row.objective, row.low) for row in rows.values()}
+    assert states == {
+        "infeasible": ("infeasible", None, None),
+        "unbounded": ("unbounded", None, None),
+        "negative": ("optimal", -7.0, -7.0),
+    }
+
+
+def test_gaps_are_asserted_for_any_shape(workspace: Workspace) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASSERTED],
+        cwd=workspace.root,
+        env={**environment(), "OPTBENCH_WORKSPACE": str(workspace.root)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "highs on 4 cells: mean gap 0 %" in done.stdout
+    assert "highs on 1 cells: mean gap 0 %" in done.stdout
+    assert "packing-4-0, seed 1: gap 45.1 %, objective 3.6" in done.stdout
 
 
 def test_a_solver_that_does_not_take_the_shape_is_refused_at_once(workspace: Workspace) -> None:
@@ -328,11 +272,19 @@ def test_no_solver_forges_a_verdict(workspace: Workspace) -> None:
         "false": "false_bound",
         "stored": "crashed",
         "instance": "nonsense",
-        "crash_verify": "unverified",
         "digits": None,
         "honest": None,
     }
-    assert "GPU 0 holds" in str(reasons["verify"]) and "packing.py" in str(reasons["crash_verify"])
+    assert "GPU 0 holds" in str(reasons["verify"])
     by_how = {str(cell.params.get("how")): records[cell.key] for cell in plan.solving}
     for how in ("bound", "digits"):  # what it calls proven is its own word alone
         assert {row["proof"] for row in by_how[how].bounds} == {"solver"}
+
+
+def test_a_verify_that_raises_gives_no_verdict(workspace: Workspace) -> None:
+    code, summary, _ = workspace.run("run", "crash", "--no-track")
+    assert code == 5
+    (failure,) = summary["failures"].values()
+    assert list(summary["failures"]) == ["unverified"] and failure["count"] == 1
+    # The message has the file and line of the shape's own code.
+    assert "problems/knapsack.py:" in failure["message"] and "IndexError" in failure["message"]

@@ -58,7 +58,8 @@ def checked(outcome: JobOutcome, answer: Any, reason: Reason | None = None) -> R
 
 def test_the_verdict_of_the_second_process_counts() -> None:
     record = checked(solved(), CHECK)
-    assert (record.objective, record.bound, record.gap) == (13.0, 14.0, pytest.approx(1 / 14))
+    assert (record.objective, record.bound) == (13.0, 14.0)
+    assert record.gap == pytest.approx(1 / 14)
     assert record.verified and record.metrics == {"earned": 13.0} and record.reason is None
     kept = kept_files(replace(solved(), check=JobOutcome("key", CHECK)), record)
     assert kept["decision.json"] == b'{"values": {"y": 1}}' and "schedule.json" not in kept
@@ -131,6 +132,23 @@ def test_a_decision_that_breaks_a_constraint_is_infeasible() -> None:
     record = checked(solved(), {**CHECK, "verdict": verdict})
     assert record.reason is not None and record.reason.kind == "infeasible"
     assert record.reason.message == "weight: 11 of 10"
+
+
+@pytest.mark.parametrize(
+    "proof", [None, {"source": "farkas", "proof": "exact-lp", "argument": "a"}]
+)
+def test_that_no_decision_exists_is_certified_by_the_core_alone(proof: Any) -> None:
+    boast = {"source": "mine", "proof": "exact-lp", "argument": "", "certificate": "{}"}
+    said = solved(
+        status="infeasible", objective=None, trajectory=[], bounds=[], infeasibility=boast
+    )
+    assert said.answer is not None
+    said = replace(said, answer={**said.answer, "decision": None})
+    answer = {"verdict": None, "decision": None, "bounds": [], "infeasibility": proof}
+    record = checked(said, answer)
+    assert record.reason is None and record.status == "infeasible"
+    wanted = proof or {"source": "mine", "proof": "solver", "argument": ""}
+    assert record.infeasibility == wanted
 
 
 def test_without_an_answer_nothing_is_verified(tmp_path: Any) -> None:

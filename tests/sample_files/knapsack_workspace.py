@@ -64,6 +64,13 @@ class Knapsack(PyomoShape):
         found.require(load <= data.gpu_gb, "memory", f"{load} GB on {data.gpu_gb} GB")
         return found
 
+    def pictures(self, instance, decision):
+        if instance.data.rent_usd > 100:
+            return {"memory": "not drawn"}
+        wide = sum(instance.data.memory_gb[j] for j in decision.jobs)
+        bar = f'<rect width="{wide:g}" height="4"/>'
+        return {"memory": f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 4">{bar}</svg>'}
+
 
 @dataclass
 class Problem(ob.Problem):

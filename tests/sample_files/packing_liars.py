@@ -1,4 +1,4 @@
-"""A solver of packings that lies: in its own process it may change anything."""
+"""A solver that lies, of packings most of all: in its own process it may change anything."""
 
 LIAR = '''"""Lies about packings."""
 
@@ -13,16 +13,16 @@ from optbench.shapes import Findings
 
 @dataclass
 class Liar(ob.Solver):
-    shapes = {"packing"}
+    shapes = {"packing", "knapsack"}
     how: str = "verify"
 
     def solve(self, instance, run):
         data, shape = instance.data, instance.shape
         count = len(data.memory_gb)
-        if self.how in ("verify", "crash_verify"):  # its own process believes it, nobody else
-            forged = lambda self, data, decision: Findings({"cost_usd": 0.5, "gpus": 1})
+        if self.how in ("verify", "crash"):  # its own process believes it, and nobody else
+            forged = lambda self, data, decision: Findings({shape.metric: 0.5})
             type(shape).verify, type(shape)._compare = forged, lambda *_: None
-            return shape.solution((0 if self.how == "verify" else 10**6,) * count)
+            return shape.solution((0,) * count if self.how == "verify" else (10**6,))
         if self.how == "file":
             import optbench.plugins.problems.packing as module
             Path(module.__file__).write_text("raise SystemExit")

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+import optbench as ob
 from optbench.errors import FileFormatError, PluginError, UnsupportedError
 from optbench.execute.shaped_cells import describe, restored
 from optbench.model.result import Bound
 from optbench.outcome import outcome_of
-from optbench.shapes.milp.milp_shape import MILPS
+from optbench.shapes.milp.milp_shape import MILPS, MilpShape
 from optbench.shapes.milp.mps_format import read_mps
 from optbench.shapes.protocol.shape_facts import CellShape, ShapeFacts, stand_in
 from optbench.shapes.protocol.shaped_instance import ShapedInstance, document_hash
@@ -87,3 +88,22 @@ def test_a_digest_follows_relative_imports_and_takes_files_of_code_only(tmp_path
     helper.write_text("x = 2\n")
     assert definition_digest([str(main)]) != first
     assert definition_digest([]) == definition_digest(["/dev/zero", "/dev/null"]) == ""
+
+
+class Boastful(MilpShape):
+    """Calls every bound proven; the first one has a certificate, the second one has none."""
+
+    name = "boastful"
+
+    def bounds(self, instance: Any, method: str, time_limit_s: float, best: Any) -> list[Bound]:
+        found = super().bounds(instance, method, time_limit_s, best)
+        return [*found, Bound(13.0, "a guess", "combinatorial")]
+
+
+def test_a_shapes_own_bounds_are_certified_by_the_core_alone() -> None:
+    instance = ShapedInstance(Boastful(), "bag", programme().data)
+    proven, guess = ob.bound(instance)
+    # Of 6 x + 8 y + 5 z with 5 x + 6 y + 4 z ≤ 10 and 0 ≤ x, y, z ≤ 1: y whole and z whole are
+    # 13 of profit and fill the bag; per unit of weight y earns 4/3, z 5/4 and x 6/5.
+    assert (proven.value, proven.proof) == (13.0, "exact-lp")
+    assert (guess.value, guess.proof) == (13.0, "solver")

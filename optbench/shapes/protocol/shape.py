@@ -125,6 +125,10 @@ class Shape(ABC):
         """Compare a point of the formulation with the verdict on the decision it stands for."""
         del instance, point, verdict
 
+    def pictures(self, instance: Any, decision: Any) -> Mapping[str, str]:
+        """Return pictures of a decision for reports, as SVG by title."""
+        return {}
+
     # --- files ---
 
     @abstractmethod

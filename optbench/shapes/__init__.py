@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optbench.shapes.protocol.data_shape import DataShape as DataShape
     from optbench.shapes.protocol.data_shape import Findings as Findings
+    from optbench.shapes.protocol.measurements import Measurements as Measurements
+    from optbench.shapes.protocol.measurements import MeasuringMachine as MeasuringMachine
     from optbench.shapes.protocol.shape import Metric as Metric
     from optbench.shapes.pyomo_models.pyomo_shape import PyomoShape as PyomoShape
 
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 _HOME = {
     "DataShape": "optbench.shapes.protocol.data_shape",
     "Findings": "optbench.shapes.protocol.data_shape",
+    "MeasuringMachine": "optbench.shapes.protocol.measurements",
+    "Measurements": "optbench.shapes.protocol.measurements",
     "Metric": "optbench.shapes.protocol.shape",
     "PyomoShape": "optbench.shapes.pyomo_models.pyomo_shape",
 }

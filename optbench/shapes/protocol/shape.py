@@ -10,12 +10,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from optbench.errors import UnsupportedError
 from optbench.model.measures import OPTIMAL_GAP, gap
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
+
+if TYPE_CHECKING:
+    from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 
 Sense = Literal["min", "max"]
 
@@ -111,6 +114,10 @@ class Shape(ABC):
     def check_decoded(self, instance: Any, point: Any, verdict: Verdict) -> None:
         """Compare a point of the formulation with the verdict on the decision it stands for."""
         del instance, point, verdict
+
+    def measured(self, instance: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
+        """Take readings of a decision's measured metrics on this machine."""
+        raise UnsupportedError(f"a {self.name} has no measured metrics")
 
     # --- files ---
 

@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from optbench.errors import UnsupportedError
 from optbench.model.measures import OPTIMAL_GAP, gap
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 
 Sense = Literal["min", "max"]
+# What rooms that serve every shape call an instance, which has a name, a hash, features and the
+# spec of its problem, and an object of ``Shape.decision_type``.
+AnyInstance: TypeAlias = Any
+Decision: TypeAlias = Any
 
 
 @dataclass(frozen=True)

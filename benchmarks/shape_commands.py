@@ -114,7 +114,8 @@ def main() -> int:
             "`bound` alone proves the model and has no decision: of a model that lacks a "
             "constraint its bound is valid and weak. In Python the same",
             "cases raise a `ContradictionError` "
-            "(`tests/shapes/pyomo_models/test_packing_shape.py`); `ShapeConformance` finds both without a solver that",
+            "(`tests/shapes/pyomo_models/test_packing_shape.py`); `ShapeConformance` finds "
+            "both without a solver that",
             "runs into them (`tests/testing/test_shape_suite.py`: eight mistakes, each found "
             "by the test that is for it).",
             "",

@@ -165,6 +165,10 @@ class Shape(ABC):
         """Return the core's own proof that no decision exists, if it finds one."""
         return None
 
+    def certify_unbounded(self, instance: Any, time_limit_s: float) -> dict[str, Any] | None:
+        """Return the core's own proof that no decision is best, if it finds one."""
+        return None
+
     def smallest_value(self, instance: Any) -> float:
         """Return a value that no objective is below: lower bounds are raised to it."""
         return -math.inf

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from optbench.plugins.python_policy import PythonPolicy as PythonPolicy
     from optbench.plugins.schedule_shape import read_decision as read_decision
     from optbench.plugins.shape_files import load as load
+    from optbench.plugins.shape_files import measure as measure
     from optbench.plugins.shape_files import read_instance as read_instance
     from optbench.plugins.shape_files import verify as verify
     from optbench.plugins.shape_files import write_decision as write_decision
@@ -141,6 +142,7 @@ _HOME = {
     "load_import": "optbench.model.formats.format_registry",
     "load_problem": "optbench.plugins.discovery",
     "load_solver": "optbench.plugins.discovery",
+    "measure": "optbench.plugins.shape_files",
     "njit": "optbench.compiling.compiled",
     "pareto": "optbench.fronts.front_search",
     "parse": "optbench.model.formats.format_registry",

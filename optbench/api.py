@@ -274,7 +274,10 @@ class _Solving:
             )
         run.close()  # Bounding does not count as the solver's work.
         began = time.perf_counter()
-        run.certify_infeasibility(max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
+        seconds = max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S))
+        run.certify_infeasibility(seconds)
+        ray = self.shape.certify_unbounded(instance, seconds) if run.proven_unbounded else None
+        run.info |= {} if ray is None else {"unbounded": ray}
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
             _add_bounds(run)
         self.bounding_s += time.perf_counter() - began

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import FileFormatError, ModelError, UnknownNameError, clipped
+from optbench.errors import FileFormatError, ModelError, ParameterError, UnknownNameError, clipped
 from optbench.model.files import json_columns as col
 from optbench.model.files.instance_json import FORMAT as SCHEDULE_FORMAT
 from optbench.model.files.json_fields import byte_limit, looks_like_json, read_text, shown
@@ -27,6 +27,7 @@ from optbench.model.validate import validate
 from optbench.model.verify import Verdict
 from optbench.model.verify import verify as schedule_verdict
 from optbench.plugins.schedule_shape import SCHEDULES, shape_of
+from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.shapes.protocol.shaped_json import FORMAT as SHAPED_FORMAT
 
@@ -147,6 +148,16 @@ def verify(instance: Any, decision: Any) -> Verdict:
     if isinstance(instance, ShapedInstance):
         return instance.shape.verdict_of(instance, decision)
     return schedule_verdict(instance, decision)
+
+
+def measure(instance: Any, decision: Any, repeats: int = 5) -> Measurements:
+    """Take readings of the measured metrics of a valid decision on this machine."""
+    if not isinstance(repeats, int) or repeats < 1:
+        raise ParameterError(f"repeats is {repeats!r}; it must be a whole number from 1 on")
+    verdict = verify(instance, decision)
+    if not verdict.feasible:
+        raise ParameterError(f"the decision is not feasible: {verdict.violations[0]}")
+    return shape_of(instance).measured(instance, decision, MeasuringMachine.here(repeats))
 
 
 @contextmanager

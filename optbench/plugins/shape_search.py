@@ -33,7 +33,7 @@ REMEDY = (
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredShape:
     """Where a shape is declared: module, class and file."""
 
     name: str
@@ -63,15 +63,15 @@ def shape_named(name: str) -> Shape:
     return in_memory
 
 
-def declared_shapes() -> list[Declared]:
+def declared_shapes() -> list[DeclaredShape]:
     """Return the shapes of workspace and packages by name; nothing is imported."""
     found = [each for folder in FOLDERS for each in _of_folder(folder)]
     for name, plugin in installed("shape").items():
-        found.append(Declared(name, plugin.module, plugin.attribute or "", plugin.path))
+        found.append(DeclaredShape(name, plugin.module, plugin.attribute or "", plugin.path))
     return sorted(found, key=lambda each: (each.name, str(each.path)))
 
 
-def _of_folder(folder: str) -> Iterator[Declared]:
+def _of_folder(folder: str) -> Iterator[DeclaredShape]:
     """Yield the shapes in the files of a folder; of two files of one name the first counts."""
     seen: set[Path] = set()
     for root in map(Path, importlib.import_module(f"optbench.plugins.{folder}").__path__):
@@ -83,7 +83,7 @@ def _of_folder(folder: str) -> Iterator[Declared]:
             parts = relative.parts[:-1] if relative.name == "__init__" else relative.parts
             module = ".".join(("optbench.plugins", folder, *parts))
             for name, class_name in _names_in(path, path.stat().st_mtime_ns):
-                yield Declared(name, module, class_name, path)
+                yield DeclaredShape(name, module, class_name, path)
         seen |= {path.relative_to(root).with_suffix("") for path in files}
 
 
@@ -125,7 +125,7 @@ def _name_written(node: ast.ClassDef) -> str | None:
     return None
 
 
-def _load(declared: Declared) -> Shape:
+def _load(declared: DeclaredShape) -> Shape:
     """Import the module of a shape and make the shape."""
     what = f"shape {declared.name!r} is unavailable: {declared.path}"
     module, reason = import_author_module(declared.module, declared.path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.sample_files.packing_workspace import write_workspace
+from tests.sample_files.packing_workspace import PACKING, write_workspace
 
 KNAPSACK = """Maximize
  profit: 5 x + 4.5 y + 3 z + 0.1 w
@@ -138,3 +138,28 @@ def test_a_value_that_is_no_number_is_refused_at_once(
     point.write_text(json.dumps({"format": "optbench-decision", "values": {"x": value}}))
     done = cli("verify", str(knapsack / "knapsack.lp"), str(point))
     assert done.code == 2 and "point.json: values: 'x'" in done.err
+
+
+def test_measured_metrics_are_shown_apart(cli: Cli, workspace: Path) -> None:
+    method = (
+        "    def measure(self, data, decision, machine):\n"
+        "        readings = {'load_s': (1.0, 2.0)[: machine.repeats]}\n"
+        "        return Measurements(readings, {'tool': 'none'})\n"
+    )
+    text = PACKING.replace(
+        '"gpus": Metric("", "in use")}',
+        '"gpus": Metric("", "in use"), "load_s": Metric("s", "to load", measured=True)}',
+    )
+    text = text.replace("import Findings, Metric", "import Findings, Measurements, Metric")
+    text = text.replace("\n\n@dataclass\nclass Problem", f"\n{method}\n\n@dataclass\nclass Problem")
+    (workspace / "problems" / "packing.py").write_text(text)
+    words = ("solve", "packing:services=3", "--measure", "2", "-q")
+    document = cli(*words, "--json").json
+    assert list(document)[-1] == "measured" and document["status"] == "optimal"
+    assert document["measured"]["metrics"]["load_s"]["readings"] == [1.0, 2.0]
+    assert document["measured"]["provenance"]["tool"] == "none"
+    assert "load_s" not in document["metrics"]
+    assert "95 % interval" in cli(*words).out
+    assert "measured" not in cli("solve", "packing:services=3", "--json", "-q").json
+    refused = cli("solve", "jobshop:jobs=2,machines=2", "--measure", "2")
+    assert refused.code == 2 and "--measure: a schedule has no measured metrics" in refused.err

@@ -75,8 +75,9 @@ class LargeOriginals(Originals):
             return write_lp(wide_programme())
         programme: Any = MILPS.instance(wide_programme())
         if name in ("schedules", "packing", "milp"):
-            made = {"schedules": many_tasks, "packing": many_services, "milp": lambda: programme}
-            return instance_text(made[name]())
+            if name == "milp":
+                return instance_text(programme)
+            return instance_text(many_tasks() if name == "schedules" else many_services())
         if name == "schedule":
             instance: Any = many_tasks()
             decision: Any = ob.solve(instance, "fcfs", bound=False).schedule

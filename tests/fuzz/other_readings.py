@@ -16,7 +16,7 @@ Json = dict[str, Any]
 # HiGHS drops coefficients that are smaller than this when it reads a file.
 SMALL = 1e-9
 # Keys of an instance that may be left out, with what stands for them.
-ABSENT = (None, [], {})
+ABSENT: tuple[Any, ...] = (None, [], {})
 
 
 def same_values(said: Json, written: Json) -> str | None:

@@ -235,7 +235,7 @@ class Originals:
             feasible, objective = judge(instance, json.loads(path.read_bytes()))
             if feasible != (answer.code == 0):
                 return f"the second reading says feasible = {feasible}"
-            found = None if answer.document is None else answer.document["objective"]
+            found: Any = None if answer.document is None else answer.document["objective"]
             if feasible and objective is not None:
                 off = abs(Fraction(found) - objective)
                 if off > Fraction(1, 2**40) * abs(objective):

@@ -21,7 +21,8 @@ def jobs() -> Any:
 
 @pytest.fixture(scope="module")
 def shop() -> ob.Instance:
-    return ob.load_problem("jobshop:jobs=2,machines=2").instance(0)
+    made: ob.Instance = ob.load_problem("jobshop:jobs=2,machines=2").instance(0)
+    return made
 
 
 def test_cpsat_for_schedules_and_highs_for_programmes(shop: ob.Instance) -> None:

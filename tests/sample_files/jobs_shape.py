@@ -46,7 +46,7 @@ class Jobs(DataShape):
 class ShortestFirst(ob.Solver):
     """Shortest job first, which is optimal."""
 
-    shapes: ClassVar[frozenset[str]] = frozenset({"job_order"})
+    shapes: ClassVar[frozenset[str]] = frozenset({"job_order", "watched_jobs"})
 
     def solve(self, instance: Any, run: ob.Run) -> Any:
         hours = instance.data.hours

@@ -60,6 +60,8 @@ def configure(parser: Parser) -> None:
     more = f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
     parser.flag("--explain", more)
     parser.flag("--bank", "use and keep bounds in the workspace's .optbench/ (not for comparisons)")
+    readings = "take N readings of the decision's measured metrics, where its shape has some"
+    parser.option("--measure N", readings, number(int, 1))
     parser.flag("-q --quiet", "no progress")
 
 
@@ -75,7 +77,13 @@ def run(args: argparse.Namespace) -> int:
     instance = instance_of(args.target, args.format, seed)
     if args.html or args.explain or args.bank:
         require_schedules(instance, "--html, --explain and --bank")
+    if args.measure is not None:
+        _require_measured(instance)
     result = _write_schedule(args, instance, _solve(args, instance))
+    if args.measure is not None and result.verified:
+        from optbench.plugins.shape_files import measure
+
+        result = replace(result, measured=measure(instance, result.schedule, args.measure))
     explanation = _explain(args, instance, result) if args.explain else None
     if args.html:
         from optbench.html import schedule_page
@@ -93,6 +101,15 @@ def run(args: argparse.Namespace) -> int:
 
         show_result(instance, result, args.html, explanation)
     return exit_code(result)
+
+
+def _require_measured(instance: Instance) -> None:
+    """Refuse --measure before the work starts, where there is nothing to measure."""
+    from optbench.plugins.schedule_shape import shape_of
+
+    shape = shape_of(instance)
+    if not any(metric.measured for metric in shape.metrics.values()):
+        raise UsageError(f"--measure: a {shape.name} has no measured metrics")
 
 
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:

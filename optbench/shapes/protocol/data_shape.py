@@ -18,13 +18,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
 from optbench.errors import FileFormatError, ModelError, UnsupportedError
 from optbench.model.checks import Violation
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
+from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 from optbench.shapes.protocol.plain_data import from_plain, to_plain
 from optbench.shapes.protocol.process import Process
 from optbench.shapes.protocol.shape import Sense, Shape
@@ -153,6 +154,33 @@ class DataShape(Shape):
         violations = (*found.violations, *wrong)
         objectives = () if violations else (metrics[self.metric],)
         return Verdict(not violations, violations, objectives, metrics)
+
+    def measure(self, data: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
+        """Return ``machine.repeats`` readings of each metric that is declared as measured."""
+        raise UnsupportedError(
+            f"shape {self.name!r}: define measure(self, data, decision, machine)"
+        )
+
+    def measured(
+        self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
+    ) -> Measurements:
+        names = {name for name, metric in self.metrics.items() if metric.measured}
+        if not names:
+            return super().measured(instance, decision, machine)
+        with self.authored("measure"):
+            found = self.measure(instance.data, decision, machine)
+        if not isinstance(found, Measurements):
+            words = f"measure returned {type(found).__name__}; it must return Measurements"
+            raise ModelError(f"shape {self.name!r}: {words}")
+        if set(found.readings) != names:
+            words = f"measure returned readings of {sorted(found.readings)}, not of {sorted(names)}"
+            raise ModelError(f"shape {self.name!r}: {words}")
+        readings = {name: tuple(map(float, each)) for name, each in found.readings.items()}
+        for name, values in readings.items():
+            if not values or not all(map(math.isfinite, values)):
+                words = f"measure returned {values!r:.60} for {name!r}; it must be finite numbers"
+                raise ModelError(f"shape {self.name!r}: {words}")
+        return Measurements(readings, {**asdict(machine), **found.provenance})
 
     def write(self, instance: ShapedInstance) -> dict[str, Any]:
         return instance_document(self.name, instance.name, to_plain(instance.data))

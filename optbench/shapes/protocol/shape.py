@@ -10,12 +10,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from optbench.errors import UnsupportedError
 from optbench.model.measures import OPTIMAL_GAP, gap
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
+
+if TYPE_CHECKING:
+    from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 
 Sense = Literal["min", "max"]
 # What rooms that serve every shape call an instance, which has a name, a hash, features and the
@@ -129,6 +132,10 @@ class Shape(ABC):
         """Return pictures of a decision for reports, as SVG by title."""
         return {}
 
+    def measured(self, instance: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
+        """Take readings of a decision's measured metrics on this machine."""
+        raise UnsupportedError(f"a {self.name} has no measured metrics")
+
     # --- files ---
 
     @abstractmethod
@@ -169,6 +176,10 @@ class Shape(ABC):
 
     def certify_infeasible(self, instance: Any, time_limit_s: float) -> Infeasibility | None:
         """Return the core's own proof that no decision exists, if it finds one."""
+        return None
+
+    def certify_unbounded(self, instance: Any, time_limit_s: float) -> dict[str, Any] | None:
+        """Return the core's own proof that no decision is best, if it finds one."""
         return None
 
     def smallest_value(self, instance: Any) -> float:

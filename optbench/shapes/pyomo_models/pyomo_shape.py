@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import DisagreementError, ModelError
-from optbench.model.result import Bound
+from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.milp.exact_point import Point, broken
@@ -164,6 +164,16 @@ class PyomoShape(DataShape):
         self, instance: ShapedInstance, method: str, time_limit_s: float, best: Any
     ) -> list[Bound]:
         return MILPS.bounds(_as_milp(instance), method, time_limit_s, None)
+
+    def certify_infeasible(
+        self, instance: ShapedInstance, time_limit_s: float
+    ) -> Infeasibility | None:
+        return MILPS.certify_infeasible(_as_milp(instance), time_limit_s)
+
+    def certify_unbounded(
+        self, instance: ShapedInstance, time_limit_s: float
+    ) -> dict[str, Any] | None:
+        return MILPS.certify_unbounded(_as_milp(instance), time_limit_s)
 
     def prove(self, instance: ShapedInstance, certificate: str) -> Bound:
         return MILPS.prove(_as_milp(instance), certificate)

@@ -34,7 +34,7 @@ FAMILIES = tuple(
     FutureStream(f"`{spec}`", {}, lambda _, spec=spec: load_target(spec)) for spec in SPECS
 )
 # Faster parameters of the same code, where the defaults take an hour.
-QUICK = {"lp_guided": "lp_guided:resolve_every=0.5,steps=50", "random_rules": "random_rules:k=100"}
+QUICK = {"lp_guided": "lp_guided:resolve_every=1,steps=20", "random_rules": "random_rules:k=30"}
 
 
 @dataclass
@@ -84,7 +84,8 @@ def check(name: str, policy: Policy) -> Checked:
     for stream in streams:
         prepare(policy.kernels(stream.instance))
     began = time.perf_counter()
-    found = [each for stream in streams for each in compared(policy, stream, MOMENTS)]
+    moments = MOMENTS[1:2] if name in QUICK else MOMENTS
+    found = [each for stream in streams for each in compared(policy, stream, moments)]
     return Checked(name, policy, found, time.perf_counter() - began)
 
 
@@ -108,7 +109,8 @@ def page(rows: list[Checked]) -> str:
         "announced outages.",
         "",
         f"{len(rows)} policies, {futures:,} changed futures, {decisions:,} decisions compared; "
-        f"wrong: {', '.join(wrong) or 'none'}. Tried with faster parameters: {quick}.",
+        f"wrong: {', '.join(wrong) or 'none'}.",
+        f"With faster parameters, and after half of the tasks only: {quick}.",
         "",
         "| policy | instances | futures | decisions compared | result |",
         "| --- | --- | --- | --- | --- |",

@@ -53,9 +53,10 @@ class Plant:
         return str(path)
 
     def instance(self, seed: int) -> Instance:
-        return load_problem(
+        made: Instance = load_problem(
             f"geo_dc:days={DAYS},rate={self.rate},sizes=exponential,sites={self.file()}"
         ).instance(seed)
+        return made
 
     def programme(self, room: int | None = None) -> OccupancyProgramme:
         return OccupancyProgramme(

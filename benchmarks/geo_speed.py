@@ -124,7 +124,8 @@ def many_sites(copies: int, folder: Path) -> Instance:
     }
     file = folder / f"sites-{copies}.json"
     file.write_text(json.dumps(data))
-    return load_target(f"geo_dc:sites={file},days={7 / copies!r}")
+    made: Instance = load_target(f"geo_dc:sites={file},days={7 / copies!r}")
+    return made
 
 
 def first_call() -> tuple[float, float]:

@@ -18,25 +18,20 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
-from optbench.arguments import keywords_of, known_keywords
+from optbench.arguments import check_limit, check_whole, keywords_of, known_keywords
 from optbench.bounds.auto import METHODS
 from optbench.compiling.compile_meter import compiled_s
 from optbench.compiling.kernel_table import prepare
 from optbench.errors import ContradictionError, OptbenchError, ParameterError, UnknownNameError
-from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, Status, Termination, TrajectoryPoint
-from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.outcome import Outcome, outcome_of
-from optbench.plugins.author_errors import crash_words, located, refuse_result, shown
-from optbench.plugins.budget import Budget, check_limit
+from optbench.plugins.author_errors import crash_words, is_built_in, located, refuse_result, shown
 from optbench.plugins.discovery import names
-from optbench.plugins.given_solver import solver_given
-from optbench.plugins.overtime import solve_in_time
+from optbench.plugins.given import Target, read_target, solver_given
 from optbench.plugins.protocol import Run, Solver, check_supported
-from optbench.plugins.read_target import Target, read_target
 from optbench.plugins.schedule_shape import shape_of
-from optbench.shapes.protocol.shape import Shape
+from optbench.shapes.protocol.shape import AnyInstance, Decision, Shape
 from optbench.units import BYTES_PER_MB, KB_PER_MB
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -48,10 +43,10 @@ LEAST_BOUNDING_S, MOST_BOUNDING_S, MOST_LARGE_S = 0.5, 10.0, 30.0
 FELT_S = 0.1
 
 
-def load_target(target: Target, seed: int = 0) -> Instance:
+def load_target(target: Target, seed: int = 0) -> AnyInstance:
     """The instance that a target names: a file of any known format, a public data set
     (``jobshop/ft06``), a problem spec (``gpu_dag:tasks=20``), a problem, or itself."""
-    instance: Instance = read_target(target, seed)[0]
+    instance: AnyInstance = read_target(target, seed)[0]
     return instance
 
 
@@ -63,7 +58,7 @@ def solve(
     work_limit: float | None = None,
     seed: int = 0,
     threads: int = 1,
-    warm_start: Schedule | None = None,
+    warm_start: Decision | None = None,
     on_progress: Callable[[TrajectoryPoint], None] | None = None,
     stop: threading.Event | None = None,
     bound: bool = True,
@@ -132,7 +127,7 @@ def bound(
     return out
 
 
-def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> float:
+def load_compiled_code(solver: Solver, instance: AnyInstance, bounding: bool) -> float:
     """Load the kernels that a solver, and with ``bounding`` the bounds, need on any level of the
     objective, compile those that are missing; return the seconds of compiling.
     """
@@ -144,15 +139,31 @@ def load_compiled_code(solver: Solver, instance: Instance, bounding: bool) -> fl
     return compiled_s() - before
 
 
+@dataclass(frozen=True)
+class Budget:
+    """The limits and the seed of a run."""
+
+    time_limit_s: float | None = 60.0
+    work_limit: float | None = None
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        check_limit("time_limit_s", self.time_limit_s, "a number of seconds, such as 10")
+        check_limit("work_limit", self.work_limit, "a number, in the solver's own units")
+        check_whole("threads", self.threads, 1)
+        check_whole("seed", self.seed, 0)
+
+
 @dataclass
 class _Solving:
     """One call of ``solve``."""
 
-    instance: Instance
+    instance: AnyInstance
     name: str
     method: Solver
     budget: Budget
-    warm_start: Schedule | None
+    warm_start: Decision | None
     on_progress: Callable[[TrajectoryPoint], None] | None
     stop: threading.Event
     bounding: bool
@@ -193,7 +204,7 @@ class _Solving:
             reached.append(run.verdict.objectives[0])
         return self._assemble(best)
 
-    def _run(self, instance: Instance, k: int, start: Schedule | None) -> Run:
+    def _run(self, instance: AnyInstance, k: int, start: Decision | None) -> Run:
         """Return the run of level k, with an equal share of the time that is left."""
         budget = self.budget
         share = budget.time_limit_s
@@ -213,7 +224,7 @@ class _Solving:
             self.solving_s,
         )
 
-    def _level(self, instance: Instance, k: int, start: Schedule | None) -> Run:
+    def _level(self, instance: AnyInstance, k: int, start: Decision | None) -> Run:
         run = self._run(instance, k, start)
         schedule: Any = None
         if start is not None:
@@ -224,7 +235,12 @@ class _Solving:
             take_banked(self.bank, run)
         try:
             with located(self.method):
-                schedule = solve_in_time(self.method, instance, run)
+                if is_built_in(self.method):
+                    schedule = self.method.solve(instance, run)
+                else:
+                    from optbench.plugins.overtime import solve_in_time
+
+                    schedule = solve_in_time(self.method, instance, run)
         except KeyboardInterrupt:
             self.stop.set()
         except OptbenchError:
@@ -260,7 +276,7 @@ class _Solving:
             bank_run(self.bank, run, origin_of(self.method, self.name, asdict(self.budget)))
         return run
 
-    def _assemble(self, schedule: Schedule | None) -> Result:
+    def _assemble(self, schedule: Decision | None) -> Result:
         runs = self.runs
         verdict = self.shape.verdict_of(self.instance, schedule) if schedule is not None else None
         bounds = tuple(b for run in runs for b in run.labelled_bounds())

@@ -1,13 +1,14 @@
-"""Refuse a keyword argument that a function does not take, with the nearest one that it does."""
+"""Arguments of a call, checked: keywords that a function takes, limits and whole numbers."""
 
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from optbench.errors import ArgumentError, OptbenchError, nearest
+from optbench.errors import ArgumentError, OptbenchError, ParameterError, nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -68,3 +69,34 @@ def keywords_of(function: Callable[..., object]) -> list[str]:
 def _takes_any(function: Callable[..., object]) -> bool:
     found = inspect.signature(function).parameters.values()
     return any(each.kind is inspect.Parameter.VAR_KEYWORD for each in found)
+
+
+def check_limit(name: str, value: object, expected: str) -> None:
+    """Refuse a limit that is neither a positive number nor None."""
+    if value is None:
+        return
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        raise ParameterError(f"{name} is {value!r}; it must be {expected}, or None for no limit")
+    if not float(value) > 0:
+        raise ParameterError(f"{name} is {value!r}; it must be positive, or None for no limit")
+
+
+def check_whole(name: str, value: object, least: int) -> None:
+    """Refuse anything but a whole number of at least ``least``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        raise ParameterError(f"{name} is {value!r}; it must be a whole number")
+    if value < least:
+        words = "must not be negative" if least == 0 else f"must be at least {least}"
+        raise ParameterError(f"{name} is {value!r}; it {words}")
+
+
+def require(ok: bool, family: str, name: str, value: object, allowed: str) -> None:
+    """Raise a ParameterError that names the parameter, its value and what is allowed."""
+    if not ok:
+        raise ParameterError(f"problem {family!r}: {name} is {value!r}; it must be {allowed}")
+
+
+def require_range(family: str, low: int, high: int) -> None:
+    """Check the range from which durations are drawn: 1 <= low <= high."""
+    require(low >= 1, family, "low", low, "at least 1")
+    require(high >= low, family, "high", high, f"at least low, which is {low}")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from optbench.api import load_compiled_code, load_target, peak_memory_mb
-from optbench.arguments import known_keywords
+from optbench.arguments import check_limit, check_whole, known_keywords
 from optbench.bounds.auto import lower_bounds
 from optbench.compiling.kernel_table import prepare
 from optbench.errors import ParameterError, UnsupportedError
@@ -29,13 +29,12 @@ from optbench.model.timegrid import HORIZON_TICKS, grid_down
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import outcome_of
 from optbench.plugins.author_errors import refuse_incomplete
-from optbench.plugins.budget import check_limit, check_whole
 from optbench.plugins.discovery import load_problem, load_solver, problem_named_by
+from optbench.plugins.given import instance_made_by
 from optbench.plugins.play_in_time import HowEnded, play_in_time
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import Problem, check_supported
 from optbench.plugins.python_policy import DecideFunction
-from optbench.plugins.read_target import instance_made_by
 from optbench.rendering import ShortRepr
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.state import (

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from optbench.arguments import require
 from optbench.errors import nearest
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.units import SECONDS_PER
 
 from ._geo_arrivals import Burst
-from ._parameters import require
 
 FORM = re.compile(r"([\w.-]+)@(\d+(?:\.\d+)?)(s|m|h|d)\+(\d+(?:\.\d+)?)(s|m|h|d)")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")

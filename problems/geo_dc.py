@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from optbench.arguments import require
 from optbench.errors import FileFormatError
 from optbench.model.builder import Model, Pool
 from optbench.model.instance import Instance
@@ -34,7 +35,6 @@ from optbench.units import DAY_S, HOUR_S
 from ._geo_arrivals import Arrivals, Sizes, draw_arrivals, peak_rate_factor
 from ._geo_outages import bursts_of, outages_of
 from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
-from ._parameters import require
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import

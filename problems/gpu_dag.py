@@ -39,6 +39,7 @@ from typing import Literal
 
 import numpy as np
 
+from optbench.arguments import require
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
@@ -49,7 +50,6 @@ from ._gpu_caps import with_caps
 from ._gpu_nodes import Cluster
 from ._gpu_time import within_time
 from ._gpu_work import SIZES, Options, declare_work
-from ._parameters import require
 from ._shapes import SHAPES, Graph, data_parallel, pipeline, plain, with_preparation
 
 TYPES = (

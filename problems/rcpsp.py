@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.arguments import require, require_range
 from optbench.errors import ParameterError
 from optbench.model.formats.classical import Project, project_instance
 from optbench.model.instance import Bools, Instance, Ints
@@ -23,7 +24,6 @@ from optbench.model.validate import validate
 from optbench.plugins.protocol import Problem
 
 from ._files import from_file
-from ._parameters import require, require_range
 
 # The largest number of activities without predecessors, and of those without successors, as in
 # the sets j30 to j120.

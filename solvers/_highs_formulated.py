@@ -14,8 +14,8 @@ from typing import Any
 from optbench.model.instance import Floats
 from optbench.plugins.protocol import Run
 from optbench.shapes.milp.exact_point import as_floats, exact_point, within_tolerance
+from optbench.shapes.milp.lp_relaxation import highs_model
 from optbench.shapes.milp.program import Milp
-from optbench.shapes.milp.relaxation import highs_model
 
 from ._highs_session import HighsSession
 

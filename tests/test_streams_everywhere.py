@@ -38,7 +38,8 @@ SCHEDULERS = [name for name in names("solver") if name not in ("cpsat", "highs")
 
 
 def made(spec: str, seed: int = 0) -> Instance:
-    return load_problem(spec).instance(seed)
+    made: Instance = load_problem(spec).instance(seed)
+    return made
 
 
 def two_clocks(seed: int) -> Instance:

@@ -54,19 +54,29 @@ class Entry:
 
 def files_by_name(kind: Kind) -> dict[str, list[Path]]:
     """Files of each plug-in of a kind, of which the first counts; nothing is imported."""
-    found: dict[str, list[Path]] = {}
-    for folder in map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__):
-        for name, path in sorted(_inside(kind, folder)):
-            found.setdefault(name, []).append(path)
+    found = _files_in_folders(kind)
     for name, plugin in installed(kind).items():
         found.setdefault(name, []).append(plugin.path)
     return dict(sorted(found.items()))
 
 
+def _files_in_folders(kind: Kind) -> dict[str, list[Path]]:
+    """The same without plug-ins of installed packages, which need a look at each package."""
+    found: dict[str, list[Path]] = {}
+    for folder in map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__):
+        for name, path in sorted(_inside(kind, folder)):
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def _files_of(kind: Kind, name: str) -> list[Path]:
+    """Files of one plug-in, of which the first counts; none where nothing has this name."""
+    return _files_in_folders(kind).get(name) or files_by_name(kind).get(name, [])
+
+
 def package_plugin(kind: Kind, name: str) -> Installed | None:
     """The plug-in of an installed package that a name means; None for one of a folder."""
-    plugin = installed(kind).get(name)
-    return plugin if plugin is not None and files_by_name(kind)[name][0] == plugin.path else None
+    return None if name in _files_in_folders(kind) else installed(kind).get(name)
 
 
 def module_of(kind: Kind, name: str) -> str:
@@ -90,8 +100,8 @@ def catalogue(kind: Kind | None = None) -> list[Entry]:
 
 def load_class(kind: Kind, name: str) -> type:
     """The plug-in's class."""
-    paths = files_by_name(kind).get(name)
-    if paths is None:
+    paths = _files_of(kind, name)
+    if not paths:
         raise UnknownNameError(kind, name, names(kind))
     module, reason = _import(kind, name, paths[0])
     if module is None:
@@ -142,8 +152,8 @@ def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]
 
 def study_file(name: str) -> Path:
     """The file of a study of the workspace, the checkout or the wheel."""
-    paths = files_by_name("study").get(name)
-    if paths is None:
+    paths = _files_of("study", name)
+    if not paths:
         raise UnknownNameError("study", name, names("study"))
     _refuse_announcement(name, paths[0])
     return paths[0]

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from optbench.plugins.author_errors import is_built_in, label
 
 if TYPE_CHECKING:
-    from optbench.model.instance import Instance
     from optbench.plugins.protocol import Run, Solver
+    from optbench.shapes.protocol.shape import AnyInstance
 
 T = TypeVar("T")
 # Seconds after the end of the time: to return, and until the thread is left alone.
@@ -62,7 +62,7 @@ def is_watched(plugin: Any) -> bool:
     return not _killed_from_outside.get() and not is_built_in(plugin)
 
 
-def solve_in_time(method: Solver, instance: Instance, run: Run) -> Any:
+def solve_in_time(method: Solver, instance: AnyInstance, run: Run) -> Any:
     """What ``method.solve`` returns; None, with the reason in ``run``, where it was stopped."""
     if not is_watched(method):
         return method.solve(instance, run)

@@ -15,15 +15,13 @@ import numpy as np
 
 from optbench.errors import ContradictionError, PluginError, UnsupportedError, nearest
 from optbench.model.features import FEATURES
-from optbench.model.instance import Instance
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
-from optbench.model.schedule import Schedule
 from optbench.model.verify import Verdict
 from optbench.plugins.author_errors import author_code, calling_line, defined_at, shown
 from optbench.plugins.overtime import PluginStop
 from optbench.plugins.schedule_shape import shape_of
-from optbench.shapes.protocol.shape import Shape
+from optbench.shapes.protocol.shape import AnyInstance, Decision, Shape
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import
@@ -40,7 +38,7 @@ class Problem:
     # Methods of which a subclass defines at least one; messages name the first.
     to_define: ClassVar[tuple[str, ...]] = ("instance",)
 
-    def instance(self, seed: int = 0) -> Instance:
+    def instance(self, seed: int = 0) -> AnyInstance:
         """Make the instance of a seed; the same seed gives the same instance."""
         raise NotImplementedError
 
@@ -63,22 +61,22 @@ class Solver:
     # Names of ``compiling.kernel_table.KERNELS``: compiled code of optbench that it runs.
     needs: ClassVar[frozenset[str] | set[str]] = frozenset()
 
-    def solve(self, instance: Instance, run: Run) -> Schedule | None:
+    def solve(self, instance: AnyInstance, run: Run) -> Decision | None:
         """Return a schedule, or None if none was found; report incumbents and bounds to ``run``."""
         raise NotImplementedError
 
-    def kernels(self, instance: Instance) -> frozenset[str] | set[str]:
+    def kernels(self, instance: AnyInstance) -> frozenset[str] | set[str]:
         """The part of ``needs`` that this instance uses.
 
         These kernels are loaded, and compiled where necessary, before the clock starts."""
         return self.needs
 
-    def warm_up(self, instance: Instance) -> None:
+    def warm_up(self, instance: AnyInstance) -> None:
         """Load and compile the plug-in's own code before the clock starts, outside of any
         budget.
         """
 
-    def refuse(self, instance: Instance) -> str | None:
+    def refuse(self, instance: AnyInstance) -> str | None:
         """The reason to refuse this instance (its size, for example) with a remedy, or None."""
         return None
 
@@ -91,12 +89,12 @@ class Run:
     ``report`` and ``report_bound`` may be called from any thread.
     """
 
-    instance: Instance
+    instance: AnyInstance
     seed: int = 0
     threads: int = 1
     time_limit_s: float | None = 60.0
     work_limit: float | None = None
-    warm_start: Schedule | None = None
+    warm_start: Decision | None = None
     on_progress: Callable[[TrajectoryPoint], None] | None = None
     level: int = 0
     stop_requested: threading.Event = field(default_factory=threading.Event)
@@ -107,7 +105,7 @@ class Run:
         self._paused = 0.0
         self._closed: float | None = None
         self._lock = threading.RLock()
-        self.best: Schedule | None = None
+        self.best: Decision | None = None
         self.verdict: Verdict | None = None
         self.repaired: dict[str, float] | None = None
         self._bounds: list[Bound] = []
@@ -177,7 +175,7 @@ class Run:
         """Best bound so far."""
         return self._bounds[-1].value if self._bounds else None
 
-    def report(self, schedule: Schedule) -> Verdict:
+    def report(self, schedule: Decision) -> Verdict:
         """Verify a schedule and keep it if it is the best; an infeasible one never counts.
 
         A schedule that is infeasible by rounding alone is repaired first (``model.repair``); the
@@ -345,7 +343,7 @@ def _listed(shapes: Iterable[str]) -> str:
     return " or ".join(words.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
 
 
-def check_supported(solver: Solver, name: str, instance: Instance) -> None:
+def check_supported(solver: Solver, name: str, instance: AnyInstance) -> None:
     """Refuse an instance that the solver cannot express, with a remedy."""
     shape = shape_of(instance)
     if not solver.shapes & ({shape.name} | shape.capabilities):

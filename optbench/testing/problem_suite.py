@@ -33,7 +33,8 @@ class ProblemConformance:
         return discovery.load_problem(self.problem)
 
     def instance(self, seed: int = 0) -> Instance:
-        return self.load().instance(seed)
+        made: Instance = self.load().instance(seed)
+        return made
 
     def test_it_is_documented(self) -> None:
         name = specs.parse(self.problem)[0]

@@ -29,7 +29,8 @@ SPECS = (
 
 
 def instance_of(spec: str) -> Instance:
-    return load_problem(spec).instance(4)
+    made: Instance = load_problem(spec).instance(4)
+    return made
 
 
 @pytest.mark.parametrize("keep_edges", [True, False])

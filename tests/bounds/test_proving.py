@@ -35,7 +35,8 @@ LEVELS = (
 
 def graph(weights: dict[str, float]) -> Instance:
     found = load_target("gpu_dag:tasks=8,gpus=4")
-    return found.with_objective(Objective.weighted(weights))
+    made: Instance = found.with_objective(Objective.weighted(weights))
+    return made
 
 
 @pytest.mark.parametrize("weights", LEVELS)

@@ -10,7 +10,8 @@ from optbench.plugins.discovery import load_problem
 
 
 def make(spec: str, seed: int = 0) -> Instance:
-    return load_problem(spec).instance(seed)
+    made: Instance = load_problem(spec).instance(seed)
+    return made
 
 
 def best(instance: Instance) -> ob.Result:

@@ -22,7 +22,8 @@ Change = Callable[[dict[str, Any]], None]
 
 
 def made(spec: str, seed: int = 0) -> Instance:
-    return load_problem(spec).instance(seed)
+    made: Instance = load_problem(spec).instance(seed)
+    return made
 
 
 def sites_file(tmp_path: Path, change: Change) -> Path:

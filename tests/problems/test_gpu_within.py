@@ -16,7 +16,8 @@ SMALL = "gpu_dag:tasks=5,gpus=4,transfers=no,deadlines=none"
 
 
 def make(extra: str = "", seed: int = 0) -> Instance:
-    return load_problem(SMALL + extra).instance(seed)
+    made: Instance = load_problem(SMALL + extra).instance(seed)
+    return made
 
 
 def least_energy(instance: Instance) -> float:

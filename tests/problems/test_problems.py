@@ -40,7 +40,8 @@ SPECS = (
 
 
 def make(spec: str, seed: int = 0) -> Instance:
-    return load_problem(spec).instance(seed)
+    made: Instance = load_problem(spec).instance(seed)
+    return made
 
 
 def test_every_built_in_family_is_tested_here() -> None:

@@ -36,19 +36,22 @@ def mixed_instance(seed: int) -> Instance:
     if kind < 2:
         return _tiny(seed, fine=kind == 1)
     if kind == 2:
-        return load_problem(
+        made: Instance = load_problem(
             f"jobshop:jobs={rng.integers(2, 7)},machines={rng.integers(2, 6)}"
         ).instance(seed)
+        return made
     if kind == 3:
         spec = (
             f"flexible_jobshop:jobs={rng.integers(2, 6)},machines={rng.integers(2, 5)},"
             f"operations={rng.integers(2, 5)}"
         )
-        return load_problem(spec).instance(seed)
+        made = load_problem(spec).instance(seed)
+        return made
     if kind == 4:
-        return load_problem(
+        made = load_problem(
             f"rcpsp:activities={rng.integers(10, 24)},resources={rng.integers(1, 5)},complexity=1.2"
         ).instance(seed)
+        return made
     return _task_graph(rng, seed, kind)
 
 
@@ -83,7 +86,8 @@ def _task_graph(rng: Rng, seed: int, kind: int) -> Instance:
     )
     if kind != 5:
         instance = in_nanoseconds(instance, rng)
-    return instance
+    made: Instance = instance
+    return made
 
 
 def in_nanoseconds(instance: Instance, rng: Rng) -> Instance:

@@ -81,7 +81,8 @@ class Inline:
 
 
 def instance_of(seed: int = 0) -> Instance:
-    return api.load_target("jobshop:jobs=3,machines=3", seed)
+    made: Instance = api.load_target("jobshop:jobs=3,machines=3", seed)
+    return made
 
 
 def cell_of(instance: Instance, solver: str = "fcfs", kind: Any = "solve", **fields: Any) -> Cell:

@@ -134,7 +134,7 @@ def test_a_time_limit_without_incumbent(monkeypatch: pytest.MonkeyPatch) -> None
         "_on_interrupt",
         lambda self, event: setattr(event.data_in, "user_interrupt", True),
     )
-    monkeypatch.setattr(module.Session, "_report", lambda self, values: None)
+    monkeypatch.setattr(module.Session, "report_values", lambda self, values: None)
     assert Highs("disjunctive", first=False).solve(instance, run) is None
     assert (run.termination, run.proven_infeasible) == ("time_limit", False)
 

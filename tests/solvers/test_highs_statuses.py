@@ -13,8 +13,7 @@ import pytest
 from optbench.errors import ContradictionError
 from optbench.model.instance import Instance
 from optbench.plugins.protocol import Run
-from optbench.plugins.solvers import highs as module
-from optbench.plugins.solvers._highs_session import STOPPED
+from optbench.plugins.solvers._highs_session import SOLVED, STOPPED
 from optbench.plugins.solvers.highs import Highs, Session, safe_bound
 from optbench.views.milp import formulate
 from tests.solvers.highs_shops import serial, shop
@@ -80,6 +79,9 @@ class Undecided(Stopped):
         super().__init__(highspy.HighsModelStatus.kUnboundedOrInfeasible, bound=0.0)
         self.then, self.calls = then, list[str]()
 
+    def getNumCol(self) -> int:
+        return 1
+
     def disableCallbacks(self) -> None:
         self.calls.append("quiet")
 
@@ -115,7 +117,7 @@ def test_unbounded_or_infeasible_is_looked_into(
 
 
 def test_every_status_of_highs_is_mapped() -> None:
-    solved_ones = set(module.SOLVED)
+    solved_ones = set(SOLVED)
     handled = solved_ones | {"kInfeasible", "kUnbounded"}
     for name, status in highspy.HighsModelStatus.__members__.items():
         one = session(shop(2))

@@ -20,7 +20,8 @@ DAY = "geo_dc:days=1,shrink=0.25,rate=0.005,drain=yes,minimize=cost,local_hours=
 
 @pytest.fixture(scope="module")
 def day() -> Instance:
-    return load_problem(DAY).instance(500)
+    made: Instance = load_problem(DAY).instance(500)
+    return made
 
 
 def cost(instance: Instance, solver: str) -> float:

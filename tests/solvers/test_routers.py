@@ -27,7 +27,8 @@ ROUTERS = (
 
 
 def stream(spec: str = "geo_dc:days=0.1,shrink=0.2", seed: int = 500) -> Instance:
-    return load_problem(spec).instance(seed)
+    made: Instance = load_problem(spec).instance(seed)
+    return made
 
 
 def metric(instance: Instance, solver: str, name: str) -> float:

@@ -56,9 +56,10 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tiny(sites: Path, seed: int = 0, days: float = 60.0, **more: Any) -> Instance:
     params = "".join(f",{name}={value}" for name, value in more.items())
-    return load_problem(
+    made: Instance = load_problem(
         f"geo_dc:days={days},rate={RATE},sizes=exponential,sites={sites}{params}"
     ).instance(seed)
+    return made
 
 
 def chain(sites: Path, room: int = 5) -> Chain:

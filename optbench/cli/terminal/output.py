@@ -1,4 +1,6 @@
-"""Output to stdout: tables, or one JSON object with --json. Progress and errors go to stderr."""
+"""Output to stdout: tables, or one JSON object with --json. Progress and errors go to stderr.
+Output files are checked before the work starts, and saved elsewhere if writing fails.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,13 @@ import json
 import math
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from optbench.cli.terminal.parser import UsageError
+from optbench.errors import FileFormatError
 from optbench.html import quantities
 
 if TYPE_CHECKING:
@@ -16,6 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GOOD, BAD, DIM = "green", "bold red", "dim"
+# The path that means standard output.
+STDOUT = "-"
 
 
 def emit(text: str) -> None:
@@ -136,3 +144,52 @@ def length(value_s: float) -> str:
     if value_s < quantities.MINUTES_FROM_S:
         return f"{value_s:.1f} s"
     return quantities.duration(value_s)
+
+
+def check_writable(option: str, path: str | None) -> None:
+    """Refuse a path that cannot be written, before the work starts."""
+    if path is None or path == STDOUT:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise UsageError(f"{option} {path!r} is a folder; give the path of a file")
+    if not target.parent.is_dir():
+        raise UsageError(
+            f"{option} {path!r}: there is no folder {str(target.parent)!r}; make it first"
+        )
+    if target.exists() and not os.access(target, os.W_OK):
+        raise UsageError(f"{option} {path!r} exists and may not be written; choose another path")
+    if target.exists() and not target.is_file():
+        return
+    try:
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{option} {path!r}: the folder {str(target.parent)!r} cannot be written: "
+            f"{error.strerror}"
+        ) from None
+
+
+def save(text: str, path: str) -> str:
+    """Write a file, or to stdout for ``-``, or a temporary file if that fails; return which."""
+    from optbench.model.files.strict_json import write_text
+
+    if path == STDOUT:
+        emit(text)
+        return path
+    target = Path(path)
+    try:
+        # A pipe or a device must not be replaced by a file.
+        if target.exists() and not target.is_file():
+            with target.open("w", encoding="utf-8") as file:
+                file.write(text)
+        else:
+            write_text(target, text)
+        return path
+    except (OSError, FileFormatError) as error:
+        handle, rescue = tempfile.mkstemp(prefix="optbench-", suffix=target.suffix)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        sys.stderr.write(f"optbench: {error}; saved as {rescue} instead\n")
+        return rescue

@@ -30,7 +30,7 @@ def instance_of(target: str, format: str | None, seed: int) -> Instance:
 
 def read(target: str, format: str | None, seed: int) -> tuple[Instance, ImportReport | None]:
     """The instance that a TARGET names, with a report where a problem reads a record."""
-    from optbench.plugins.read_target import read_target
+    from optbench.plugins.given import read_target
 
     if not target.strip():
         raise UsageError(

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal import exits, output
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, show, table, table_of
 from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
 from optbench.cli.verbs.convert import add_counts, counts_of
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.work import interruptible
 
     for flag, path in (("--html", args.html), ("--instance", args.instance)):
-        outputs.check_writable(flag, path)
-    if [args.html, args.instance].count(outputs.STDOUT) + args.json > 1:
+        output.check_writable(flag, path)
+    if [args.html, args.instance].count(output.STDOUT) + args.json > 1:
         raise UsageError(
             "--json and a file on stdout (-), or two of them, would mix; give one of them a path"
         )
@@ -89,18 +89,18 @@ def run(args: argparse.Namespace) -> int:
         from optbench.audit.audit_page import render
         from optbench.audit.range_page import render_ranges
 
-        written = outputs.save(
+        written = output.save(
             render_ranges(done) if isinstance(done, Ranges) else render(done), args.html
         )
     if args.instance and isinstance(done, Audit):
         from optbench.model.files.instance_json import instance_to_json
 
-        outputs.save(instance_to_json(done.cluster.instance), args.instance)
+        output.save(instance_to_json(done.cluster.instance), args.instance)
     if args.json:
         emit_json(of_ranges(done) if isinstance(done, Ranges) else document(done))
     elif isinstance(done, Ranges):
         show_ranges(done, written)
-    elif outputs.STDOUT not in (written, args.instance):
+    elif output.STDOUT not in (written, args.instance):
         show_audit(done, written)
     return exits.DONE
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal import exits, output
 from optbench.cli.terminal.output import emit_json, escape, show
 from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
 from optbench.cli.terminal.targets import TARGET_HELP, is_file, read
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if write is None:
         problem = "can be read but not written" if args.to in FORMATS else "is no format"
         raise UsageError(f"--to {args.to!r} {problem}; {nearest(args.to, writers)}")
-    if args.json and outputs.STDOUT in (args.output, args.schedule):
+    if args.json and output.STDOUT in (args.output, args.schedule):
         raise UsageError("--json and OUT or --schedule on stdout (-) would mix; give a path")
     check_paths(args)
     found = import_of(args)
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"--schedule: {args.input} contains no recorded schedule" + (f": {why}" if why else "")
         )
-    written = outputs.save(write(instance), args.output)
+    written = output.save(write(instance), args.output)
     schedule_file = save_schedule(found, args.schedule)
     recorded = (
         found.report.format not in FORMATS or FORMATS[found.report.format].importer is not None
@@ -106,12 +106,12 @@ def run(args: argparse.Namespace) -> int:
         return exits.DONE
     if recorded:
         sys.stderr.write("".join(f"{line}\n" for line in found.report.lines()))
-    if args.output != outputs.STDOUT:
+    if args.output != output.STDOUT:
         show(
             f"{escape(instance.name)}: {instance.num_tasks:,} tasks written to "
             f"[bold]{escape(written)}[/] ({escape(args.to)})"
         )
-    if schedule_file not in (None, outputs.STDOUT):
+    if schedule_file not in (None, output.STDOUT):
         show(
             f"{escape(instance.name)}: recorded schedule written to "
             f"[bold]{escape(str(schedule_file))}[/]"
@@ -140,11 +140,11 @@ def _convert_programme(args: argparse.Namespace) -> int:
         raise UsageError(f"--to {to!r} is no format of a programme; {known}")
     if args.schedule is not None or options_of(args) is not None:
         raise UsageError("options of recorded runs need a file of recorded runs (sacct, wfformat)")
-    if args.json and args.output == outputs.STDOUT:
+    if args.json and args.output == output.STDOUT:
         raise UsageError("--json and OUT on stdout (-) would mix; give a path")
     check_paths(args)
     program = milp_files.load(Path(args.input), str(_programme_format(args)))
-    written = outputs.save(milp_files.FORMATS[to].write(program), args.output)
+    written = output.save(milp_files.FORMATS[to].write(program), args.output)
     instance = MILPS.instance(program)
     if args.json:
         emit_json(
@@ -157,7 +157,7 @@ def _convert_programme(args: argparse.Namespace) -> int:
                 "file": written,
             }
         )
-    elif args.output != outputs.STDOUT:
+    elif args.output != output.STDOUT:
         size = MILPS.describe(instance)
         show(f"{escape(instance.name)}: {size} written to [bold]{escape(written)}[/] ({to})")
     return exits.DONE
@@ -165,12 +165,12 @@ def _convert_programme(args: argparse.Namespace) -> int:
 
 def check_paths(args: argparse.Namespace) -> None:
     """Refuse paths that cannot be written, and those that would overwrite IN or each other."""
-    outputs.check_writable("OUT", args.output)
-    outputs.check_writable("--schedule", args.schedule)
+    output.check_writable("OUT", args.output)
+    output.check_writable("--schedule", args.schedule)
     taken = {Path(args.input).resolve(): "IN"} if is_file(args.input) else {}
     for name, path in (("OUT", args.output), ("--schedule", args.schedule)):
         if path is None or (
-            path != outputs.STDOUT and not Path(path).is_file() and Path(path).exists()
+            path != output.STDOUT and not Path(path).is_file() and Path(path).exists()
         ):
             continue  # Several texts may go to the same pipe or device.
         other = taken.setdefault(Path(path).resolve(), name)
@@ -227,4 +227,4 @@ def save_schedule(found: Import, path: str | None) -> str | None:
 
     if path is None or found.schedule is None:
         return None
-    return outputs.save(render(schedule_to_dict(found.schedule, found.instance)), path)
+    return output.save(render(schedule_to_dict(found.schedule, found.instance)), path)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal import exits, output
 from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import (
     BAD,
@@ -86,8 +86,8 @@ def horizon(text: str) -> float | str:
 def run(args: argparse.Namespace) -> int:
     files = {"-o": args.output, "--html": args.html, "--csv": args.csv}
     for option, path in files.items():
-        outputs.check_writable(option, path)
-    on_stdout = [path for path in files.values() if path == outputs.STDOUT]
+        output.check_writable(option, path)
+    on_stdout = [path for path in files.values() if path == output.STDOUT]
     if len(on_stdout) + args.json > 1:
         raise UsageError(
             "--json and a file on stdout (-), or two of them, would mix; give one of them a path"
@@ -145,14 +145,14 @@ def _write(args: argparse.Namespace, front: Front) -> list[str]:
     if args.output:
         from optbench.model.files.strict_json import render
 
-        written.append(outputs.save(render(front.to_dict()), args.output))
+        written.append(output.save(render(front.to_dict()), args.output))
     if args.html:
         from optbench.fronts.front_page import render_front
 
-        written.append(outputs.save(render_front(front), args.html))
+        written.append(output.save(render_front(front), args.html))
     if args.csv:
-        written.append(outputs.save(_csv(front), args.csv))
-    return [path for path in written if path != outputs.STDOUT]
+        written.append(output.save(_csv(front), args.csv))
+    return [path for path in written if path != output.STDOUT]
 
 
 def _csv(front: Front) -> str:

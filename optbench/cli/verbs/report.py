@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal import exits, output
 from optbench.cli.terminal.output import BAD, DIM, GOOD, emit_json, escape, percent, show, table
 from optbench.cli.terminal.parser import Parser, UsageError
 from optbench.errors import OptbenchError
@@ -49,9 +49,9 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.output == outputs.STDOUT:
+    if args.output == output.STDOUT:
         raise UsageError("-o -: the page links to files beside it; give the path of a file")
-    outputs.check_writable("-o", args.output)
+    output.check_writable("-o", args.output)
     path = None if args.output is None else Path(args.output)
     written = _every_study(args, path) if args.study is None else _one_study(args, path)
     if args.open:

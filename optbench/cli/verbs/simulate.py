@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 def instance_with(args: argparse.Namespace) -> Instance:
     """The instance of the target, with the given arrivals and horizon if it is a problem."""
     from optbench.plugins import discovery, specs
-    from optbench.plugins.read_target import instance_made_by
+    from optbench.plugins.given import instance_made_by
     from optbench.simulation import names_problem
     from optbench.study.grids import spec_text
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from optbench.cli.terminal import exits, outputs
+from optbench.cli.terminal import exits, output
 from optbench.cli.terminal.output import emit_json
 from optbench.cli.terminal.parser import (
     Parser,
@@ -67,9 +67,9 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    outputs.check_writable("-o", args.output)
-    outputs.check_writable("--html", args.html)
-    if args.json and outputs.STDOUT in (args.output, args.html):
+    output.check_writable("-o", args.output)
+    output.check_writable("--html", args.html)
+    if args.json and output.STDOUT in (args.output, args.html):
         raise UsageError("--json and a file on stdout (-) would mix; give one of them a path")
     # A time limit that ends before the work limit would make the result depend on the machine.
     if args.time_limit is None and args.work_limit is None:
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     if args.html:
         from optbench.html import schedule_page
 
-        outputs.save(schedule_page.render(instance, [result], explained=[explanation]), args.html)
+        output.save(schedule_page.render(instance, [result], explained=[explanation]), args.html)
     if args.json:
         from optbench.model.files.result_json import result_to_dict
 
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         if args.explain:
             document["explain"] = None if explanation is None else explanation.to_dict()
         emit_json(document)
-    elif outputs.STDOUT not in (args.output, args.html):
+    elif output.STDOUT not in (args.output, args.html):
         from optbench.cli.terminal.result_lines import show_result
 
         show_result(instance, result, args.html, explanation)
@@ -138,7 +138,7 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
     from optbench.plugins.schedule_shape import shape_of
 
     text = render(shape_of(instance).write_decision(instance, result.schedule))
-    return replace(result, schedule_file=outputs.save(text, args.output))
+    return replace(result, schedule_file=output.save(text, args.output))
 
 
 def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Explanation | None:

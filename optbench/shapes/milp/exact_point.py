@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from optbench.shapes.milp.lp_relaxation import Place, relax
 from optbench.shapes.milp.program import Floats, Milp, exact
 from optbench.shapes.milp.rational_equations import solve_exactly
-from optbench.shapes.milp.relaxation import Place, relax
 
 Point = tuple[Fraction, ...]
 # Rounding integers that are further from whole numbers than this makes another decision of them.

@@ -22,9 +22,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from optbench.shapes.milp.lp_relaxation import SolvedRelaxation, relax
 from optbench.shapes.milp.program import Milp, exact
 from optbench.shapes.milp.rational_equations import solve_exactly
-from optbench.shapes.milp.relaxation import SolvedRelaxation, relax
 
 # Float duals keep this many decimals below the largest one.
 DIGITS = 12

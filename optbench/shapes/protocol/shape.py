@@ -10,7 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from optbench.errors import UnsupportedError
 from optbench.model.measures import OPTIMAL_GAP, gap
@@ -18,6 +18,10 @@ from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
 
 Sense = Literal["min", "max"]
+# What rooms that serve every shape call an instance, which has a name, a hash, features and the
+# spec of its problem, and an object of ``Shape.decision_type``.
+AnyInstance: TypeAlias = Any
+Decision: TypeAlias = Any
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ SMALL = "geo_dc:days=0.05,rate=0.01,only=[us-west,ap-southeast],max_gpus=2"
 
 
 def small(seed: int) -> Instance:
-    return load_problem(SMALL).instance(seed)
+    made: Instance = load_problem(SMALL).instance(seed)
+    return made
 
 
 def quick(**more: object) -> SiteTraining:

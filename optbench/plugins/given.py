@@ -1,17 +1,22 @@
-"""From a target to an instance: a file, a public data set, a problem spec, or a problem."""
+"""What a caller gives: a target (a file, a public data set, a problem spec, a problem, an instance)
+and a solver, by name or as an object; what is wrong with either is named.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from optbench.errors import OptbenchError, ParameterError
+from optbench.arguments import refuse_unknown
+from optbench.errors import OptbenchError, ParameterError, nearest
 from optbench.model.instance import Instance
 from optbench.plugins import specs
 from optbench.plugins.author_errors import author_code, refuse_incomplete, refuse_result
-from optbench.plugins.discovery import load_problem
-from optbench.plugins.protocol import Problem
+from optbench.plugins.discovery import load_class, load_problem, load_solver
+from optbench.plugins.params import PARAMS
+from optbench.plugins.protocol import Problem, Solver
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 if TYPE_CHECKING:
@@ -103,3 +108,39 @@ def _exists(target: str | Path) -> bool:
         return Path(target).exists()
     except (OSError, ValueError):  # It cannot be a path: it is too long, or contains a NUL.
         return False
+
+
+def solver_given(
+    solver: str | Solver, params: Mapping[str, Any], keywords: Sequence[str]
+) -> tuple[str, Solver]:
+    """Name and object of a solver; ``keywords`` are what the caller takes beside parameters."""
+    if isinstance(solver, str):
+        cls = load_class("solver", specs.name_of(solver)) if params else Solver
+        fields = [each.name for each in specs.parameters(cls)]
+        known = {PARAMS, *fields, *(name.removesuffix("_s") for name in fields)}
+        _refuse_misspelt(params, known, keywords)
+        return load_solver(solver, params)
+    if isinstance(solver, type):
+        raise ParameterError(
+            f"the solver is the class {solver.__name__}; give an object, {solver.__name__}()"
+        )
+    if not isinstance(solver, Solver):
+        raise ParameterError(
+            f"the solver is {solver!r}; it must be the name of a solver, such as 'cpsat', or an "
+            "object of a subclass of ob.Solver"
+        )
+    if params:
+        _refuse_misspelt(params, set(), keywords)
+        raise ParameterError(
+            f"parameters {sorted(params)} can only be given with a solver's name; "
+            "this solver is already an object"
+        )
+    refuse_incomplete(type(solver))
+    return type(solver).__name__.lower(), solver
+
+
+def _refuse_misspelt(given: Mapping[str, Any], known: set[str], keywords: Sequence[str]) -> None:
+    """Refuse what is no parameter and close to one of the keywords of ``ob.solve``."""
+    for key in given:
+        if key not in known and nearest(key, keywords).startswith("did you mean"):
+            refuse_unknown("ob.solve", [key], {*known, *keywords})

@@ -13,7 +13,7 @@ from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS
 from optbench.model.windows import windows
-from optbench.sim.arrivals import Arrivals
+from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.observe import (
     LIMIT,
     OPTION_FEATURES,
@@ -163,7 +163,7 @@ def first_arrivals(instance: Instance) -> Instance:
     release = instance.tasks.release
     if not (release != release[:1]).any():
         return instance
-    arrivals = Arrivals.of(instance)
+    arrivals = TaskArrivals.of(instance)
     return arrivals.known(float(arrivals.time[0]))
 
 

@@ -37,7 +37,6 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     problem: str | None
     shape: str
     policy: str
-    clairvoyant: bool
     seed: int
     threads: int
     end: Literal["complete", "stopped"]
@@ -56,6 +55,7 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     decision: Any
     compile_s: float = 0.0
     termination: HowEnded = "finished"
+    clairvoyant: bool = False
 
 
 def simulate_process(
@@ -91,7 +91,6 @@ def simulate_process(
         problem=instance.problem,
         shape=shape.name,
         policy=name,
-        clairvoyant=player.clairvoyant,
         seed=seed,
         threads=threads,
         end="complete" if how == "finished" else "stopped",
@@ -111,6 +110,7 @@ def simulate_process(
         else None,
         decision=decision,
         termination=how,
+        clairvoyant=player.clairvoyant,
     )
 
 

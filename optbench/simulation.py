@@ -110,6 +110,7 @@ class Simulation(ShortRepr, kind="simulation"):
     schedule: Schedule
     compile_s: float = 0.0
     termination: HowEnded = "finished"
+    clairvoyant: bool = False
 
 
 @known_keywords("ob.simulate")
@@ -163,7 +164,8 @@ def simulate(
         instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0
     )
     end: End = done.end if how == "finished" else "stopped"
-    return replace(done, compile_s=round(compile_s, 3), end=end, termination=how)
+    told: dict[str, Any] = {"termination": how, "clairvoyant": player.clairvoyant}
+    return replace(done, compile_s=round(compile_s, 3), end=end, **told)
 
 
 def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:

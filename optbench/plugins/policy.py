@@ -117,13 +117,13 @@ class RulePolicy(Policy):
     ) -> Trace:
         if not self._is_made_again(instance):
             return run_rule(instance, self._rule(instance, rng), faults, until)
-        from optbench.sim.arrivals import Arrivals
+        from optbench.sim.arrivals import TaskArrivals
         from optbench.sim.renumbered_rules import run_as_known
 
         def make(known: Instance) -> Rule:
             return self._rule(known, deepcopy(rng))
 
-        return run_as_known(Arrivals.of(instance), make, faults, until)
+        return run_as_known(TaskArrivals.of(instance), make, faults, until)
 
     def _is_made_again(self, instance: Instance) -> bool:
         """Whether something arrives later than the first tasks, and may change the numbers."""

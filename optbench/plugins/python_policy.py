@@ -12,7 +12,7 @@ from numpy.random import Generator
 from optbench.model.instance import Instance
 from optbench.plugins.author_errors import defined_at, refuse_result
 from optbench.plugins.policy import CARRIED_OUT, Policy
-from optbench.sim.arrivals import Arrivals
+from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.moments import Decide, Decision, DecisionError, Moment, TimedTrace, run_decisions
 
@@ -41,7 +41,7 @@ class PythonPolicy(Policy):
     def play(
         self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
     ) -> TimedTrace:
-        arrivals = (Arrivals.foreseen if self.clairvoyant else Arrivals.of)(instance)
+        arrivals = (TaskArrivals.foreseen if self.clairvoyant else TaskArrivals.of)(instance)
         decide = self.decider(arrivals.known(0.0), rng)
         if not callable(decide):
             raise refuse_result(self, "decider", decide, "return a function of a moment")

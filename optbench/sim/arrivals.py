@@ -21,7 +21,7 @@ COLUMNS = ("kind", "units", "release", "deadline", "deadline_hard", "weight", "m
 
 
 @dataclass(frozen=True, eq=False)
-class Arrivals:
+class TaskArrivals:
     """The tasks of an instance in order of arrival, equal ones in their own order.
 
     ``time`` ascends; ``order[k]`` is the k-th task to arrive, None where that is task k itself.
@@ -32,7 +32,7 @@ class Arrivals:
     order: Ints | None
 
     @classmethod
-    def of(cls, instance: Instance) -> Arrivals:
+    def of(cls, instance: Instance) -> TaskArrivals:
         time = arrival_times(instance)
         if (time[1:] >= time[:-1]).all():
             return cls(instance, time, None)
@@ -40,7 +40,7 @@ class Arrivals:
         return cls(instance, time[order], order)
 
     @classmethod
-    def foreseen(cls, instance: Instance) -> Arrivals:
+    def foreseen(cls, instance: Instance) -> TaskArrivals:
         """Everything is known from time 0 on: for clairvoyant references."""
         return cls(instance, np.zeros(instance.num_tasks), None)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from optbench.errors import OptbenchError
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.sim.arrivals import Arrivals
+from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.moments import (
     LISTED,
     OPTIONS,
@@ -65,7 +65,9 @@ class Moment:
     options are sorted by task in the order of ``ready``, then by mode.
     """
 
-    def __init__(self, arrivals: Arrivals, rows: Rows, state: State, table: DecisionTable) -> None:
+    def __init__(
+        self, arrivals: TaskArrivals, rows: Rows, state: State, table: DecisionTable
+    ) -> None:
         self._arrivals, self._rows, self._state, self._table = arrivals, rows, state, table
         self._counted_at, self._num_known = -math.inf, 0
         self._known: Instance | None = None
@@ -186,12 +188,12 @@ def run_decisions(
     decide: Decide,
     faults: Sequence[Fault] = (),
     until: float = math.inf,
-    arrivals: Arrivals | None = None,
+    arrivals: TaskArrivals | None = None,
 ) -> TimedTrace:
     """Run from time 0 until everything has ended, no decision is possible, or no event remains up
     to ``until``.
     """
-    arrivals = Arrivals.of(instance) if arrivals is None else arrivals
+    arrivals = TaskArrivals.of(instance) if arrivals is None else arrivals
     plant = plant_of(instance, faults)
     state, decisions = new_state(plant), new_decision_table(plant)
     spent: list[float] = []
@@ -235,7 +237,7 @@ def _pair(decision: Any) -> tuple[int, int]:
         ) from None
 
 
-def _refused(arrivals: Arrivals, moment: Moment, task: int, mode: int) -> str:
+def _refused(arrivals: TaskArrivals, moment: Moment, task: int, mode: int) -> str:
     return f"{arrivals.instance.name} at {moment.now:g}: {_why_impossible(moment, task, mode)}"
 
 

@@ -13,7 +13,7 @@ from copy import deepcopy
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.sim.arrivals import Arrivals
+from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.dispatch import READY_WEIGHT, Rule, go_on, run
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
@@ -26,7 +26,7 @@ BEFORE = 0.5
 
 
 def run_as_known(
-    arrivals: Arrivals,
+    arrivals: TaskArrivals,
     make: Callable[[Instance], Rule],
     faults: Sequence[Fault] = (),
     until: float = math.inf,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import UnsupportedError
+from optbench.model.instance import Instance
 from optbench.plugins.policy import Policy
 from optbench.plugins.protocol import check_supported
 from optbench.sim.kernel.plant import Fault
@@ -70,9 +71,10 @@ def compared(
                 continue
             if change == FAULTS:
                 at = moment + round(0.1 * HOUR_S / instance.tick_s)
-                lost = Fault(0, 0, 1)
+                pool = roomiest(instance)
+                lost = Fault(0, pool, 1)
                 mine = decided(policy, instance, (lost,))
-                theirs = decided(policy, instance, (lost, Fault(at, 0, -1)))
+                theirs = decided(policy, instance, (lost, Fault(at, pool, -1)))
             else:
                 other = other_future(instance, moment, change)
                 if other.hash == instance.hash:  # no outage comes after this moment
@@ -80,6 +82,15 @@ def compared(
                 theirs = decided(policy, other)
             found = first_difference(mine, theirs, moment)
             yield ChangedFuture(stream.name, change, moment, len(before), found)
+
+
+def roomiest(instance: Instance) -> int:
+    """The pool with most devices, those that an outage takes aside."""
+    count = instance.pools.count.copy()
+    if instance.stream is not None:
+        outages = instance.stream.outages
+        np.subtract.at(count, outages.pool, np.maximum(outages.devices, 0))
+    return int(count.argmax())
 
 
 def decided(policy: Policy, instance: Any, faults: Sequence[Fault] = ()) -> list[Start]:

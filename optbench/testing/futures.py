@@ -18,7 +18,7 @@ from optbench.model.builder import Model
 from optbench.model.instance import Edges, Instance, Tasks
 from optbench.model.objective import Objective
 from optbench.model.streams import Outages, outages_in_seconds, with_stream
-from optbench.sim.arrivals import Arrivals, arrival_times
+from optbench.sim.arrivals import TaskArrivals, arrival_times
 from optbench.units import HOUR_S
 
 JOBS, HOURS = 72, 6.0
@@ -37,7 +37,7 @@ class FutureStream:
     @cached_property
     def instance(self) -> Instance:
         made = (self.make or _sites)(self.name, **self.options)
-        return Arrivals.of(made).known(np.inf)
+        return TaskArrivals.of(made).known(np.inf)
 
     def moment(self, share: float) -> float:
         """A time between two arrivals, by which a share of the tasks has arrived."""
@@ -90,7 +90,7 @@ def none_later(instance: Instance, later: np.ndarray) -> Instance:
     """No job comes any more."""
     kept = np.flatnonzero(~later)
     assert len(kept) == kept[-1] + 1, "rows are in order of arrival"
-    return Arrivals.of(instance).known(float(arrival_times(instance)[kept].max()))
+    return TaskArrivals.of(instance).known(float(arrival_times(instance)[kept].max()))
 
 
 def twice_as_many(instance: Instance, later: np.ndarray) -> Instance:

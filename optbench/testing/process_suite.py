@@ -80,7 +80,7 @@ class ProcessConformance:
 
 
 @dataclass
-class Record:
+class PlayedProcess:
     """What a policy saw and did, and the decision that this makes."""
 
     seen: list[Any] = field(default_factory=list)
@@ -88,16 +88,16 @@ class Record:
     decision: Any = None
 
 
-def played(policy: ProcessPolicy, instance: Any, seed: int) -> Record:
+def played(policy: ProcessPolicy, instance: Any, seed: int) -> PlayedProcess:
     """Play the process of an instance to its end."""
-    record = Record()
+    record = PlayedProcess()
     playing = Playing(_Recorded(policy, record), instance, seed)
     assert playing.play(lambda: True)
     record.decision = playing.decision
     return record
 
 
-def first_difference(mine: Record, theirs: Record, observed: int) -> str | None:
+def first_difference(mine: PlayedProcess, theirs: PlayedProcess, observed: int) -> str | None:
     for k in range(observed):
         if k >= len(theirs.seen) or mine.seen[k] != theirs.seen[k]:
             return f"the process shows the future: observation {k + 1} differs"
@@ -112,7 +112,7 @@ class _Recorded(ProcessPolicy):
     """A policy whose observations and actions are written down."""
 
     policy: ProcessPolicy
-    record: Record
+    record: PlayedProcess
 
     def actor(self, rng: Any) -> Callable[[Any], Any]:
         act = self.policy.actor(rng)

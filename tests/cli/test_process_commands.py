@@ -42,6 +42,16 @@ def test_the_commands(cli: Cli, workspace: Path) -> None:
     assert broken.code == 4 and "memory" in broken.out
 
 
+def test_a_clairvoyant_policy_is_shown_as_such(cli: Cli, workspace: Path) -> None:
+    told = TIGHTEST.replace("    shapes =", "    clairvoyant = True\n    shapes =")
+    (workspace / "solvers" / "tightest.py").write_text(told)
+    assert "clairvoyant" in cli("simulate", "serving", "-s", "tightest").out
+    assert cli("simulate", "serving", "-s", "tightest", "--json").json["clairvoyant"] is True
+    assert cli("simulate", "serving", "-s", "first_room", "--json").json["clairvoyant"] is False
+    assert "clairvoyant" in cli("simulate", "gpu_dag:tasks=4", "-s", "random_rules:k=5").out
+    assert "clairvoyant" not in cli("simulate", "gpu_dag:tasks=4", "-s", "fcfs").out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -13,7 +13,7 @@ from optbench.errors import PluginCrashError
 from optbench.model.streams import outages_in_seconds, with_stream
 from optbench.plugins.discovery import load_solver
 from optbench.rules import Moment, Rule, RulePolicy, list_rule
-from optbench.sim.arrivals import Arrivals, arrival_times
+from optbench.sim.arrivals import TaskArrivals, arrival_times
 from optbench.sim.moments import run_decisions
 from tests.reference.mixed_instances import mixed_instance
 
@@ -34,7 +34,7 @@ def unsorted() -> ob.Instance:
 def test_a_task_arrives_with_the_last_of_those_before_it() -> None:
     instance = unsorted()
     assert arrival_times(instance).tolist() == [5, 5, 2, 0]
-    arrivals = Arrivals.of(instance)
+    arrivals = TaskArrivals.of(instance)
     assert arrivals.order is not None and arrivals.order.tolist() == [3, 2, 0, 1]
     names = [arrivals.known(now).tasks.names for now in (-1, 0, 4.9, 5)]
     assert names == [(), ("d",), ("d", "c"), ("d", "c", "a", "b")]
@@ -52,7 +52,7 @@ def test_outages_that_nobody_announced_and_the_spec_of_the_problem_are_hidden() 
     outages = outages_in_seconds(built, [1, 4, 6, 8], 0, [1, -1, 1, -1], [False, False, True, True])
     instance = replace(with_stream(built, outages=outages), problem="night:seed=3")
     for now, seen in ((0, [6, 8]), (1, [1, 6, 8]), (4, [1, 4, 6, 8])):
-        known = Arrivals.of(instance).known(now)
+        known = TaskArrivals.of(instance).known(now)
         assert known.stream is not None and known.stream.outages.time.tolist() == seen
         assert known.problem is None
 

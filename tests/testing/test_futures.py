@@ -187,6 +187,25 @@ def test_a_policy_in_python_is_given_nothing_of_the_future_unless_it_says_so() -
     suite(told).test_decisions_use_the_future_only_if_declared()
 
 
+def test_an_environment_shows_the_same_until_the_futures_part() -> None:
+    """Observations and masks of an agent that takes the first thing that is possible."""
+    stream = next(each for each in STREAMS if each.name == "task graphs")
+    moment = stream.moment(0.5)
+
+    def shown(instance: Instance) -> list[Any]:
+        env = ob.environment(instance, slots=32)
+        seen, (observation, info), done = [], env.reset(seed=0), False
+        while not done and info["time"] <= moment:
+            row = [info["action_mask"], *observation.values()]
+            seen.append((info["time"], [part.tolist() for part in row]))
+            observation, _, done, _, info = env.step(int(info["action_mask"].argmax()))
+        return seen
+
+    mine = shown(stream.instance)
+    for change in stream.changes():
+        assert mine == shown(other_future(stream.instance, moment, change)), change
+
+
 def test_a_network_that_is_fed_sizes_relative_to_all_jobs_is_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

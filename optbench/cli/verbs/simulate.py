@@ -49,6 +49,10 @@ EXAMPLES = (
 COUNTS = ("arrivals", "completed", "in_progress", "queue_end")
 # Keys of ``--json`` for every family; they are null where a family has no such value.
 ELSEWHERE = ("reference", "regret")
+# Keys that stand after all others.
+LAST = ("termination", "clairvoyant")
+# Beside the name of a policy that uses work before it arrives.
+CLAIRVOYANT = f"  [{BAD}]clairvoyant[/]"
 # Shorter waits are not mentioned.
 FELT_S = 0.1
 
@@ -137,13 +141,13 @@ def document(done: Simulation | ProcessSimulation) -> dict[str, Any]:
     values = {
         field.name: getattr(done, field.name)
         for field in fields(done)
-        if field.name not in ("schedule", "decision", "bounds", "termination")
+        if field.name not in ("schedule", "decision", "bounds", *LAST)
     }
     return {
         **values,
         "bounds": [asdict(bound) for bound in done.bounds],
         **dict.fromkeys(ELSEWHERE),
-        "termination": done.termination,
+        **{name: getattr(done, name) for name in LAST},
     }
 
 
@@ -175,7 +179,7 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
         (
             f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, "
             f"{escape(done.policy)}, "
-            f"seed {done.seed}[/]"
+            f"seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
         ),
         f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in "
         f"{duration(done.wall_s)}{compiled}",
@@ -198,9 +202,9 @@ def show_objective(done: Simulation | ProcessSimulation) -> None:
 
 def show_played(done: ProcessSimulation) -> None:
     """Show what a policy has reached in the process of another shape than schedules."""
-    by = f"{escape(done.policy)}, seed {done.seed}"
+    by = f"{escape(done.policy)}, seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
     show(
-        f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{escape(done.shape)}, {by}[/]",
+        f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{escape(done.shape)}, {by}",
         f"{ENDS[done.end]} after {done.actions:,} actions; simulated in {duration(done.wall_s)}",
     )
     show_objective(done)

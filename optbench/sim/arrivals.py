@@ -64,6 +64,12 @@ class TaskArrivals:
         """The first tasks to arrive, in this order."""
         return np.arange(count) if self.order is None else self.order[:count]
 
+    def row(self, task: int) -> int:
+        """The row of the task that arrives in this place; what is no place is no row either."""
+        if self.order is None or not 0 <= task < len(self.order):
+            return task
+        return int(self.order[task])
+
     def known(self, now: float) -> Instance:
         """The instance as it is known: task k is the k-th one to arrive, later ones are absent.
 

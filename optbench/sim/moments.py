@@ -209,10 +209,7 @@ def run_decisions(
         spent.append(time.perf_counter() - began)
         if decision is not None:
             task, mode = _pair(decision)
-            if not 0 <= task < moment.num_tasks:
-                raise DecisionError(_refused(arrivals, moment, task, mode))
-            real = task if arrivals.order is None else int(arrivals.order[task])
-            options = start_option(*rows, real, mode, until)
+            options = start_option(*rows, arrivals.row(task), mode, until)
             if options == REFUSED:
                 raise DecisionError(_refused(arrivals, moment, task, mode))
         elif not moment.can_wait:

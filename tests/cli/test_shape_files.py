@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import optbench as ob
@@ -172,3 +173,21 @@ def test_a_header_of_another_kind_is_left_to_its_reader(tmp_path: Path) -> None:
         ob.load(path)
     os.mkfifo(tmp_path / "pipe")
     assert not shape_files.has_shape_header(tmp_path / "pipe")
+
+
+def test_schemas_follow_from_the_dataclasses(cli: Cli, workspace: Path) -> None:
+    cli("convert", "packing:services=3", "three.json")
+    cli("solve", "three.json", "-s", "first_fit", "-q", "-o", "placement.json")
+    for file, words, wrong in (
+        ("three.json", (), {"data": {"memory_gb": ["wide"]}}),
+        ("placement.json", ("--decision",), {"decision": {"gpu": [0.5]}}),
+    ):
+        found = cli("schema", "packing", *words).json
+        document = json.loads((workspace / file).read_text())
+        jsonschema.validate(document, found)
+        for bad in ({**document, "more": 1}, {**document, "shape": "x"}, {**document, **wrong}):
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(bad, found)
+    refused = cli("schema", "packng")
+    assert refused.code == 2 and "unknown kind 'packng'; did you mean 'packing'?" in refused.err
+    assert cli("schema", "result", "--decision").code == 2

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 import optbench as ob
-from optbench.errors import FileFormatError, UnknownNameError
+from optbench.errors import FileFormatError, UnknownNameError, UnsupportedError
 from optbench.plugins import shape_files, shape_search
 from tests.cli.conftest import Cli
 from tests.sample_files.jobs_shape import JobData, Jobs, Order
@@ -126,6 +126,12 @@ def test_a_shape_of_this_program(tmp_path: Path) -> None:
     assert ob.read_instance(tmp_path / "jobs.json").data == made.data == JobData([2.0, 1.5])
     ob.write_decision(Order([1, 0]), tmp_path / "order.json", made)
     assert ob.read_decision(tmp_path / "order.json", again) == Order([1, 0])
+    assert ob.convert(tmp_path / "jobs.json", tmp_path / "copy.json").hash == made.hash
+    assert (tmp_path / "copy.json").read_text() == (tmp_path / "jobs.json").read_text()
+    with pytest.raises(UnsupportedError, match="'mps': a job_order has no model; write 'optbench'"):
+        ob.convert(tmp_path / "jobs.json", tmp_path / "copy.mps", to="mps")
+    with pytest.raises(UnsupportedError, match="'psplib' is no format of a job_order; known: opt"):
+        ob.convert(tmp_path / "jobs.json", tmp_path / "copy.sm", to="psplib")
     assert ob.verify(again, Order([1, 0])).objective == 5.0
     assert [each.constraint for each in ob.verify(made, Order([1])).violations] == ["once"]
 

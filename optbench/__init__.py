@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from optbench.model.files.schedule_json import write_schedule as write_schedule
     from optbench.model.files.schemas import schema as schema
     from optbench.model.formats.format_registry import FORMATS as FORMATS
-    from optbench.model.formats.format_registry import convert as convert
     from optbench.model.formats.format_registry import detect as detect
     from optbench.model.formats.format_registry import load_import as load_import
     from optbench.model.formats.format_registry import parse as parse
@@ -64,6 +63,7 @@ if TYPE_CHECKING:
     from optbench.plugins.protocol import Solver as Solver
     from optbench.plugins.python_policy import PythonPolicy as PythonPolicy
     from optbench.plugins.schedule_shape import read_decision as read_decision
+    from optbench.plugins.shape_files import convert as convert
     from optbench.plugins.shape_files import load as load
     from optbench.plugins.shape_files import measure as measure
     from optbench.plugins.shape_files import read_instance as read_instance
@@ -134,7 +134,7 @@ _HOME = {
     "Verdict": "optbench.model.verify",
     "activate": "optbench.workspace",
     "bound": "optbench.api",
-    "convert": "optbench.model.formats.format_registry",
+    "convert": "optbench.plugins.shape_files",
     "detect": "optbench.model.formats.format_registry",
     "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",

@@ -18,7 +18,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from optbench.errors import FileFormatError, ModelError, ParameterError, UnknownNameError, clipped
+from optbench.errors import (
+    FileFormatError,
+    ModelError,
+    ParameterError,
+    UnknownNameError,
+    UnsupportedError,
+    clipped,
+)
 from optbench.model.files import json_columns as col
 from optbench.model.files.instance_json import FORMAT as SCHEDULE_FORMAT
 from optbench.model.files.json_fields import byte_limit, looks_like_json, read_text, shown
@@ -84,6 +91,34 @@ def instance_text(instance: Any) -> str:
     if shape is not SCHEDULES and instance.problem is not None:
         document["problem"] = instance.problem
     return render(document)
+
+
+def convert(
+    source: str | Path, target: str | Path, to: str = NATIVE, format: str | None = None
+) -> Any:
+    """Write the instance of one file to another in format ``to``; returns the instance."""
+    instance = load(source, format)
+    write_text(Path(target), text_as(instance, to))
+    return instance
+
+
+def text_as(instance: Any, to: str) -> str:
+    """Return an instance of any shape in a format; programmes are those of its model."""
+    shape = shape_of(instance)
+    if shape is SCHEDULES:
+        from optbench.model.formats.format_registry import writer
+
+        return writer(to)(instance)
+    if to == NATIVE:
+        return instance_text(instance)
+    if to not in PROGRAMMES:
+        known = ", ".join((NATIVE, *PROGRAMMES))
+        raise UnsupportedError(f"{to!r} is no format of a {shape.name}; known: {known}")
+    if "formulate" not in shape.capabilities:
+        raise UnsupportedError(f"{to!r}: a {shape.name} has no model; write {NATIVE!r} instead")
+    from optbench.shapes.milp.milp_files import FORMATS
+
+    return FORMATS[to].write(instance.formulation.program)
 
 
 def write_decision(decision: Any, path: str | Path, instance: Any) -> None:

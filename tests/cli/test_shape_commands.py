@@ -114,7 +114,7 @@ def test_a_broken_point_is_refused_by_row(cli: Cli, knapsack: Path) -> None:
         (("solve", "FILE", "--html", "x.html"), "this is a milp, and only schedules have that"),
         (
             ("convert", "FILE", "x.out", "--to", "psplib"),
-            "--to 'psplib' is no format of a milp; known: optbench, mps, lp, milp",
+            "--to: 'psplib' is no format of a milp; known: optbench, mps, lp, milp",
         ),
         (("verify", "FILE", "FILE"), "not JSON"),
     ],

@@ -6,10 +6,11 @@ import json
 import os
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 import optbench as ob
-from optbench.errors import FileFormatError, UnknownNameError
+from optbench.errors import FileFormatError, UnknownNameError, UnsupportedError
 from optbench.plugins import shape_files, shape_search
 from tests.cli.conftest import Cli
 from tests.sample_files.jobs_shape import JobData, Jobs, Order
@@ -125,6 +126,12 @@ def test_a_shape_of_this_program(tmp_path: Path) -> None:
     assert ob.read_instance(tmp_path / "jobs.json").data == made.data == JobData([2.0, 1.5])
     ob.write_decision(Order([1, 0]), tmp_path / "order.json", made)
     assert ob.read_decision(tmp_path / "order.json", again) == Order([1, 0])
+    assert ob.convert(tmp_path / "jobs.json", tmp_path / "copy.json").hash == made.hash
+    assert (tmp_path / "copy.json").read_text() == (tmp_path / "jobs.json").read_text()
+    with pytest.raises(UnsupportedError, match="'mps': a job_order has no model; write 'optbench'"):
+        ob.convert(tmp_path / "jobs.json", tmp_path / "copy.mps", to="mps")
+    with pytest.raises(UnsupportedError, match="'psplib' is no format of a job_order; known: opt"):
+        ob.convert(tmp_path / "jobs.json", tmp_path / "copy.sm", to="psplib")
     assert ob.verify(again, Order([1, 0])).objective == 5.0
     assert [each.constraint for each in ob.verify(made, Order([1])).violations] == ["once"]
 
@@ -172,3 +179,21 @@ def test_a_header_of_another_kind_is_left_to_its_reader(tmp_path: Path) -> None:
         ob.load(path)
     os.mkfifo(tmp_path / "pipe")
     assert not shape_files.has_shape_header(tmp_path / "pipe")
+
+
+def test_schemas_follow_from_the_dataclasses(cli: Cli, workspace: Path) -> None:
+    cli("convert", "packing:services=3", "three.json")
+    cli("solve", "three.json", "-s", "first_fit", "-q", "-o", "placement.json")
+    for file, words, wrong in (
+        ("three.json", (), {"data": {"memory_gb": ["wide"]}}),
+        ("placement.json", ("--decision",), {"decision": {"gpu": [0.5]}}),
+    ):
+        found = cli("schema", "packing", *words).json
+        document = json.loads((workspace / file).read_text())
+        jsonschema.validate(document, found)
+        for bad in ({**document, "more": 1}, {**document, "shape": "x"}, {**document, **wrong}):
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(bad, found)
+    refused = cli("schema", "packng")
+    assert refused.code == 2 and "unknown kind 'packng'; did you mean 'packing'?" in refused.err
+    assert cli("schema", "result", "--decision").code == 2

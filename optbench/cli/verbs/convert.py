@@ -134,27 +134,25 @@ def _convert_schedule(args: argparse.Namespace, found: Import, text: str) -> int
 
 def _convert_other(args: argparse.Namespace, instance: Any) -> int:
     """Write an instance of another shape than the schedules', or the programme of its model."""
+    from optbench.errors import UnsupportedError
+
     if args.schedule is not None:
         raise UsageError("options of recorded runs need a file of recorded runs (sacct, wfformat)")
+    from optbench.plugins.shape_files import PROGRAMMES, text_as
+
     shape, to = instance.shape, args.to
     if shape.name == "milp" and to == "optbench":
         to = "milp"
+    try:
+        text, words = text_as(instance, to), shape.describe(instance)
+    except UnsupportedError as error:
+        raise UsageError(f"--to: {error}") from None
     size: dict[str, int] = {}
-    if to == "optbench":
-        from optbench.plugins.shape_files import instance_text
-
-        text, words = instance_text(instance), shape.describe(instance)
-    else:
-        from optbench.shapes.milp.milp_files import FORMATS
+    if to in PROGRAMMES:
         from optbench.shapes.milp.milp_shape import MILPS
 
-        if to not in FORMATS:
-            known = ", ".join(["optbench", *FORMATS])
-            raise UsageError(f"--to {to!r} is no format of a {shape.name}; known: {known}")
-        if "formulate" not in shape.capabilities:
-            raise UsageError(f"--to {to!r}: a {shape.name} has no model; write 'optbench' instead")
         program = instance.formulation.program
-        text, words = FORMATS[to].write(program), MILPS.describe(MILPS.instance(program))
+        words = MILPS.describe(MILPS.instance(program))
         size = {"columns": program.num_columns, "rows": program.num_rows}
     written = output.save(text, args.output)
     if args.json:

@@ -27,10 +27,13 @@ from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 from optbench.shapes.protocol.plain_data import from_plain, to_plain
+from optbench.shapes.protocol.plain_schema import document_schema
 from optbench.shapes.protocol.process import Process
 from optbench.shapes.protocol.shape import Sense, Shape
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.shapes.protocol.shaped_json import (
+    DECISION,
+    FORMAT,
     decision_document,
     decision_part,
     instance_document,
@@ -191,6 +194,13 @@ class DataShape(Shape):
 
     def write_decision(self, instance: ShapedInstance, decision: Any) -> dict[str, Any]:
         return decision_document(self.name, instance.hash, to_plain(decision))
+
+    def schema(self, decision: bool = False) -> dict[str, Any]:
+        header = {"format": DECISION if decision else FORMAT, "shape": self.name}
+        if decision:
+            title = f"decision of shape {self.name}"
+            return document_schema(title, header, "decision", self.solution)
+        return document_schema(f"instance of shape {self.name}", header, "data", self.data)
 
     def read_decision(self, instance: ShapedInstance, data: Mapping[str, Any]) -> Any:
         given = decision_part(data, self.name, instance.hash)

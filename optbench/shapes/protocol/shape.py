@@ -149,6 +149,10 @@ class Shape(ABC):
     @abstractmethod
     def write_decision(self, instance: Any, decision: Any) -> dict[str, Any]: ...
 
+    def schema(self, decision: bool = False) -> dict[str, Any]:
+        """Return the JSON Schema of an instance's file, or of a decision's."""
+        raise UnsupportedError(f"a {self.name} has no JSON Schema")
+
     @abstractmethod
     def read_decision(self, instance: Any, data: Mapping[str, Any]) -> Any: ...
 

@@ -145,7 +145,9 @@ def _proven(report: StudyReport) -> Iterator[str]:
         of = f"{proven:,} of {counted(len(instances), 'instance')}"
         yield f"The optimum of {of} is proven; elsewhere a gap is the most that may be lost."
     else:
-        yield "No optimum is proven: the gaps are the most that may be lost, not what is."
+        own = any(row.optimal for row in report.table.rows)
+        what = "No optimum is proven" + " by a certified or trusted bound" * own
+        yield f"{what}: the gaps are the most that may be lost, not what is."
     if proven and first.optimal < first.compared:
         by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
         yield (

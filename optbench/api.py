@@ -129,6 +129,10 @@ def bound(
     for k in range(levels):
         level = shape.alone(instance, k)
         found = shape.bounds(level, method, time_limit_s / levels, None)
+        if shape.name != "schedule":
+            from optbench.shapes.milp.core_labels import relabelled
+
+            found = relabelled(level, found)
         out += [replace(b, level=k) for b in found]
     return out
 

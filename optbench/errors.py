@@ -44,6 +44,10 @@ class ContradictionError(OptbenchError):
     """A bound above a verified objective of the same instance: one of the two is wrong."""
 
 
+class DisagreementError(ContradictionError):
+    """The model of a shape and its ``verify`` disagree on a decision."""
+
+
 class PluginError(OptbenchError):
     """A plug-in that cannot be used as it is written; the message names its file and line."""
 

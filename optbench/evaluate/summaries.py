@@ -10,7 +10,7 @@ import numpy as np
 from optbench.evaluate import stats
 from optbench.evaluate.rows import Row, Table
 from optbench.model.measures import shifted_geomean
-from optbench.run.best_known import levels_of
+from optbench.run.best_known import costs_of_levels, sign_of
 from optbench.units import EQUAL
 
 # Draws of an interval: with thousands of instances fewer resamples suffice.
@@ -24,7 +24,8 @@ class Summary:
 
     Gaps are over all cells, a cell without a gap counting as 1. rpd and regret are over cells with
     an objective (``count`` is the number of their instances). ``optimal`` counts cells whose
-    objective any run proved optimal, ``proved`` those proved by their own run. ``behind`` is the
+    objective any run proved optimal, ``proved`` those proved by their own run, ``solved`` those
+    with an objective, of which ``no_excess`` have no rpd. ``behind`` is the
     study gap minus that of the first in the ranking, instance by instance; where the study ranks by
     its own formula, ``score`` is its value, ``behind`` refers to it, and ``unscored`` counts cells
     without a value.
@@ -36,6 +37,7 @@ class Summary:
     failed: int
     compared: int
     unsolved: int
+    solved: int
     missing_gaps: int
     optimal: int
     proved: int
@@ -49,6 +51,7 @@ class Summary:
     behind: stats.Estimate | None = None
     score: stats.Estimate | None = None
     unscored: int = 0
+    no_excess: int = 0
 
     @property
     def optimal_share(self) -> float:
@@ -59,7 +62,8 @@ class Summary:
 class Costs:
     """Objectives of the first level, ``values[solver, column]``, over the instances and seeds on
     which all solvers have run; ∞ where there is none. ``order`` is the value by which ranks are
-    taken: with a lexicographic objective, the rank on the instance.
+    taken, the less the better: with a lexicographic objective, the rank on the instance; where it
+    is maximised, its negative.
     """
 
     labels: tuple[str, ...]
@@ -151,6 +155,7 @@ def _summary(
         failed=sum(row.failed for row in every),
         compared=len(rows),
         unsolved=sum(row.objective is None and not row.failed for row in rows),
+        solved=sum(row.objective is not None for row in rows),
         missing_gaps=sum(row.study_gap is None for row in rows),
         optimal=sum(row.optimal for row in rows),
         proved=sum(row.proved for row in rows),
@@ -161,6 +166,7 @@ def _summary(
         time_s=shifted_geomean(times, stats.GEOMEAN_SHIFT_S) if times else None,
         rank=rank,
         wins=wins,
+        no_excess=sum(row.no_excess is not None for row in rows),
     )
 
 
@@ -241,7 +247,7 @@ def costs_of(table: Table) -> Costs:
     order = values.copy()
     for j, column in enumerate(columns):
         reached = {
-            k: levels_of(row.objective)
+            k: costs_of_levels(row.objective, row.cell.sense)
             for k, row in found[column].items()
             if row.objective is not None
         }
@@ -252,6 +258,6 @@ def costs_of(table: Table) -> Costs:
             else {}
         )
         for k, each in reached.items():
-            values[k, j] = each[0]
+            values[k, j] = each[0] * sign_of(found[column][k].cell.sense)
             order[k, j] = places[each] if several else each[0]
     return Costs(labels, columns, values, order)

@@ -205,8 +205,9 @@ class Run:
         return verdict
 
     def report_bound(self, value: float, source: str, proof: Proof = "solver") -> None:
-        """Take the solver's own lower bound on this run's objective; one that improves nothing is
-        dropped.
+        """Take the solver's own bound on this run's objective: a lower one of a minimum, an upper
+        one of a maximum. One that improves nothing is dropped, as is an infinity that bounds
+        nothing.
 
         Its label is ``solver`` whatever ``proof`` says: certified bounds come from ``prove_bounds``
         and ``report_certificate`` only.
@@ -217,6 +218,14 @@ class Run:
                 f"{calling_line()}: run.report_bound() was given {value!r}; it takes a number, and "
                 "the name of its source"
             )
+        proves_all = np.inf if self.shape.sense(self.instance) == "min" else -np.inf
+        if np.isnan(value) or value == proves_all:
+            remedy = (
+                "run.report_infeasible() says that no decision exists"
+                if value == proves_all
+                else "leave it out where there is no bound"
+            )
+            raise PluginError(f"{calling_line()}: run.report_bound() was given {value!r}; {remedy}")
         self._keep(Bound(value, source, "solver"))
 
     def report_certificate(self, certificate: str) -> Bound:
@@ -255,7 +264,7 @@ class Run:
 
     def _keep(self, bound: Bound) -> None:
         self._refuse_expelled()
-        if not np.isfinite(bound.value):
+        if not np.isfinite(bound.value):  # it bounds nothing
             return
         value = max(float(bound.value), self.shape.smallest_value(self.instance))
         bound = replace(bound, value=value, level=self.level)

@@ -20,7 +20,7 @@ from optbench.store.run_store import Store
 
 # The schedule is drawn for instances with up to this many tasks.
 MOST_TASKS = 3000
-KEPT = ("schedule.json", "trajectory.json", "output.txt")
+KEPT = ("schedule.json", "decision.json", "trajectory.json", "output.txt")
 # Columns of solvers.csv.
 HEADS = (
     "solver",
@@ -37,7 +37,7 @@ HEADS = (
 
 
 def cell_files(record: Record, store: Store, folder: Path) -> None:
-    """Write record, schedule, trajectory, output and the charts."""
+    """Write record, schedule or decision, trajectory, output, and the charts of a schedule."""
     (folder / "record.json").write_text(json.dumps(record.to_dict(), indent=1), encoding="utf-8")
     kept = store.cell(record.key)
     for name in KEPT:

@@ -123,6 +123,10 @@ class Shape(ABC):
         """Take readings of a decision's measured metrics on this machine."""
         raise UnsupportedError(f"a {self.name} has no measured metrics")
 
+    def pictures(self, instance: Any, decision: Any) -> Mapping[str, str]:
+        """Return pictures of a decision for reports, as SVG by title."""
+        return {}
+
     # --- files ---
 
     @abstractmethod

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.errors import ContradictionError, ModelError
+from optbench.errors import DisagreementError, ModelError
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
@@ -98,7 +98,7 @@ class PyomoShape(DataShape):
         point = formulation.encode(decision)
         wrong = broken(program, point, SAME)
         if wrong:
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: verify accepts a decision that the model forbids: "
                 f"{wrong[0].what} (constraint {wrong[0].constraint!r})"
             )
@@ -106,7 +106,7 @@ class PyomoShape(DataShape):
         value = sum(terms, exact(program.constant))
         size = sum(map(abs, terms), abs(exact(program.constant)))
         if abs(Fraction(objective) - value) > Fraction(SAME) * size:
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: verify computes {self.metric} = {objective!r}, and the model's "
                 f"objective is {float(value)!r} for the same decision"
             )
@@ -117,7 +117,7 @@ class PyomoShape(DataShape):
         """
         if not verdict.feasible:
             first = verdict.violations[0]
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: the model allows a decision that verify refuses: "
                 f"{first.message} (constraint {first.constraint!r}); the model lacks it, or decode "
                 "is wrong"
@@ -126,7 +126,7 @@ class PyomoShape(DataShape):
         value, reached = program.objective_at(point), Fraction(verdict.objectives[0])
         worse = reached - value if program.sense == "min" else value - reached
         if worse > Fraction(SAME) * max(abs(value), abs(reached)):
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: the model allows {self.metric} = {float(value)!r} for a "
                 f"decision of which verify computes {float(reached)!r}; the model lacks a "
                 "constraint, or decode is wrong"

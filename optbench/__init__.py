@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from optbench.plugins.discovery import load_problem as load_problem
     from optbench.plugins.discovery import load_solver as load_solver
     from optbench.plugins.policy import Policy as Policy
+    from optbench.plugins.process_policy import ProcessPolicy as ProcessPolicy
     from optbench.plugins.protocol import Problem as Problem
     from optbench.plugins.protocol import Run as Run
     from optbench.plugins.protocol import Solver as Solver
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from optbench.plugins.shape_files import write_instance as write_instance
     from optbench.power.profiles import Profile as Profile
     from optbench.power.profiles import profile as profile
+    from optbench.process_simulation import ProcessSimulation as ProcessSimulation
     from optbench.sim.kernel.plant import Fault as Fault
     from optbench.sim.moments import Moment as Moment
     from optbench.simulation import Simulation as Simulation
@@ -115,6 +117,8 @@ _HOME = {
     "Policy": "optbench.plugins.policy",
     "Pool": "optbench.model.declarations",
     "Problem": "optbench.plugins.protocol",
+    "ProcessPolicy": "optbench.plugins.process_policy",
+    "ProcessSimulation": "optbench.process_simulation",
     "Profile": "optbench.power.profiles",
     "PythonPolicy": "optbench.plugins.python_policy",
     "Result": "optbench.model.result",

@@ -27,6 +27,7 @@ LAYERS = (
     ("optbench.fronts",),
     ("optbench.html",),
     ("optbench.simulation",),
+    ("optbench.process_simulation",),
     ("optbench.api",),
     ("optbench.outcome",),
     ("optbench.rules",),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.evaluate import stats
+from optbench.evaluate.references import clairvoyant_labels
 from optbench.evaluate.rows import Row, Table
 from optbench.model.measures import shifted_geomean
 from optbench.run.best_known import costs_of_levels, sign_of
@@ -52,6 +53,8 @@ class Summary:
     score: stats.Estimate | None = None
     unscored: int = 0
     no_excess: int = 0
+    # It is shown, and has no rank: it used work before it arrived.
+    clairvoyant: bool = False
 
     @property
     def optimal_share(self) -> float:
@@ -77,22 +80,27 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
     prove themselves, then by rank.
 
     With a score they are ordered by its mean over instances, lower being better; solvers with a
-    cell without a score come after the others.
+    cell without a score come after the others. Clairvoyant references come last, without a rank.
     """
     costs = costs_of(table)
     every = rows_by_label(table)
     by_label = compared(every, costs)
     places = {}
-    if costs.columns:
-        ranked = zip(stats.average_ranks(costs.order).tolist(), stats.wins(costs.order).tolist())
-        places = dict(zip(costs.labels, ranked))
+    unranked = clairvoyant_labels(table)
+    kept = [k for k, label in enumerate(costs.labels) if label not in unranked]
+    if costs.columns and kept:
+        order = costs.order[kept]
+        ranked = zip(stats.average_ranks(order).tolist(), stats.wins(order).tolist())
+        places = dict(zip((costs.labels[k] for k in kept), ranked))
     found = [
         _summary(label, every[label], by_label[label], *places.get(label, (None, 0)))
         for label in every
     ]
     if score is not None:
         found = [_scored(each, by_label[each.label], score) for each in found]
-    found.sort(key=_gap_order if score is None else _score_order)
+    found = [replace(each, clairvoyant=each.label in unranked) for each in found]
+    by_merit = _gap_order if score is None else _score_order
+    found.sort(key=lambda each: (each.clairvoyant, *by_merit(each)))
     if not found or found[0].study_gap is None:
         return found
     first, value = by_label[found[0].label], score or _counted

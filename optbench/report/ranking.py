@@ -23,6 +23,7 @@ from optbench.report.formatting import (
 from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
+CLAIRVOYANT = "clairvoyant: it uses work before it arrives, and is not ranked"
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
@@ -38,7 +39,10 @@ def ranking(report: StudyReport) -> str:
     columns = _columns(report)
     rows = []
     for place, each in enumerate(report.summaries, 1):
-        head = who(report, each.label, f'<span class="place">{place}</span>')
+        shown = "–" if each.clairvoyant else str(place)
+        head = who(report, each.label, f'<span class="place">{shown}</span>')
+        if each.clairvoyant:
+            head += f"<small>{CLAIRVOYANT}</small>"
         if each.compared:
             rows.append(row(head, [show(each) for _, show in columns]))
         else:

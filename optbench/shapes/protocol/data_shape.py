@@ -28,6 +28,7 @@ from optbench.rendering import resolve
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 from optbench.shapes.protocol.plain_data import from_plain, to_plain
 from optbench.shapes.protocol.plain_schema import document_schema
+from optbench.shapes.protocol.process import Process
 from optbench.shapes.protocol.shape import Sense, Shape
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.shapes.protocol.shaped_json import (
@@ -63,12 +64,24 @@ class DataShape(Shape):
     minimize: ClassVar[str | None] = None
     maximize: ClassVar[str | None] = None
 
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if cls.process is not DataShape.process:
+            cls.capabilities = cls.capabilities | {"process"}
+
     @abstractmethod
     def verify(self, data: Any, decision: Any) -> Findings:
         """Check every constraint and compute every metric, from data and decision alone."""
 
     # In messages to whoever gives something else.
     decision_words = "an object of the class that the shape names as its solution"
+
+    def process(self, data: Any, seed: int) -> Process:
+        """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
+        raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
+
+    def process_of(self, instance: ShapedInstance, seed: int) -> Process:
+        return self.process(instance.data, seed)
 
     @property
     def decision_type(self) -> type:

@@ -56,6 +56,9 @@ class Shape(ABC):
     # Capabilities that solvers may ask for beside the name: "formulate", "process".
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
+    # A process that is not done after so many actions is stopped with an error.
+    most_actions: ClassVar[int] = 1_000_000
+
     # What a decision is, for messages to whoever gives something else.
     decision_words: ClassVar[str] = "a decision of the instance's shape"
 
@@ -114,6 +117,12 @@ class Shape(ABC):
     def formulate(self, instance: Any) -> Any:
         """Return the formulation of an instance: a programme with ``encode`` and ``decode``."""
         raise UnsupportedError(f"a {self.name} has no formulation")
+
+    def process_of(self, instance: Any, seed: int) -> Any:
+        """Return a new ``Process`` of an instance; shapes with one have the capability
+        "process".
+        """
+        raise UnsupportedError(f"a {self.name} has no process; use `optbench solve`")
 
     def check_decoded(self, instance: Any, point: Any, verdict: Verdict) -> None:
         """Compare a point of the formulation with the verdict on the decision it stands for."""

@@ -27,7 +27,7 @@ LISTED = re.compile(r"<!-- surface -->\n(.*?)<!-- end of surface -->", re.DOTALL
 def names_of(module: str) -> set[str]:
     """The names that a public module exports."""
     found = import_module(module)
-    if module in ("optbench.shapes", "optbench.testing"):
+    if module == "optbench.testing":
         return set(found.__all__)
     return {*found._HOME, *getattr(found, "_MODULES", ())}
 

@@ -106,14 +106,16 @@ def read_metrics(value: Any) -> tuple[str, ...]:
 
 
 def metrics_of_shapes(targets: Iterable[str]) -> tuple[str, ...]:
-    """Return the metrics of the shapes that the problems' files declare or import."""
+    """Return the metrics that the shapes in the problems' files compute; what is measured enters
+    no formula.
+    """
     found: dict[str, None] = {}
     for name in dict.fromkeys(filter(None, map(problem_named_by, targets))):
         module = sys.modules[load_class("problem", name).__module__]
         for each in vars(module).values():
             named = getattr(each, "metrics", None)
             if isinstance(each, type) and issubclass(each, Shape) and isinstance(named, Mapping):
-                found |= dict.fromkeys(map(str, named))
+                found |= {str(name): None for name, metric in named.items() if not metric.measured}
     return tuple(found)
 
 

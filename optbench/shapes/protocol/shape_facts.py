@@ -75,7 +75,7 @@ class ShapeFacts:
             shape.describe(instance),
             home,
             (shape.name, *sorted(shape.capabilities)),
-            dict(shape.metrics),
+            {name: metric for name, metric in shape.metrics.items() if not metric.measured},
             files,
         )
 

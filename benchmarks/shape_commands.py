@@ -14,6 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from tests.sample_files.disagreeing_shapes import CHECK, ROWS, write_disagreeing  # noqa: E402
+from tests.sample_files.packing_workspace import FIRST_FIT, PACKING  # noqa: E402
+from tests.sample_files.serving_workspace import FIRST_ROOM, SERVING, TIGHTEST  # noqa: E402
+from tests.sample_files.shaped_workspace import PACK, SERVE  # noqa: E402
 
 TARGET = ROOT / "docs" / "results" / "shapes.md"
 SUITE = """from optbench.testing import ProblemConformance, ShapeConformance, SolverConformance
@@ -61,10 +64,52 @@ LACKS = (
 )
 
 
+STUDIED = (
+    "cat studies/pack.toml",
+    "optbench run pack 2>/dev/null",
+    "optbench run pack --json 2>/dev/null | grep -E '\"(ran|skipped)\"'",
+    "optbench report pack -o report.html",
+    "sqlite3 mlflow/mlflow.db 'SELECT count(*) FROM metrics WHERE key = \"study_gap\"'",
+    "cat gaps.py",
+    "python gaps.py",
+)
+PLAYED = (
+    "optbench list serving",
+    "optbench simulate serving -s first_room",
+    "optbench simulate serving -s tightest",
+    "optbench solve serving -q",
+    "optbench run serve 2>/dev/null",
+)
+GAPS = """from optbench.testing import assert_gap
+
+print(assert_gap("highs", "packing:services=4", seeds=4, at_most=0.01))
+"""
+
+
+def studied(folder: Path) -> Path:
+    """A workspace with both shapes, their solvers and policies, and a study of each."""
+    files = {
+        "optbench.toml": "",
+        "problems/packing.py": PACKING,
+        "problems/serving.py": SERVING,
+        "solvers/first_fit.py": FIRST_FIT,
+        "solvers/first_room.py": FIRST_ROOM,
+        "solvers/tightest.py": TIGHTEST,
+        "studies/pack.toml": PACK,
+        "studies/serve.toml": SERVE,
+        "gaps.py": GAPS,
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
 def shown(command: str, folder: Path) -> str:
     """A command with what it prints, and its exit code."""
     words = command.replace("optbench ", f"{sys.executable} -m optbench.cli.main ")
-    words = words.replace("python -m pytest", f"{sys.executable} -m pytest")
+    if words.startswith("python "):
+        words = f"{sys.executable} {words.removeprefix('python ')}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPTBENCH_WORKSPACE": str(folder)}
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", words], cwd=folder, env=environment, check=False,
@@ -80,7 +125,9 @@ def block(commands: tuple[str, ...], folder: Path) -> list[str]:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
-        folder = write_disagreeing(Path(name))
+        for part in ("models", "studies"):
+            (Path(name) / part).mkdir()
+        folder, studies = write_disagreeing(Path(name) / "models"), studied(Path(name) / "studies")
         (folder / "test_packing.py").write_text(SUITE)
         lines = [
             "# A shape of one's own, and models that disagree with verify",
@@ -95,6 +142,18 @@ def main() -> int:
             "```text",
             *SUITE.strip().splitlines(),
             "```",
+            "",
+            "## A study of it",
+            "",
+            *block(STUDIED, studies),
+            "## A shape that unfolds in time, and two policies",
+            "",
+            "`tests/sample_files/serving_workspace.py`: services arrive at GPUs, and each policy "
+            "sees the one at the door and the room that is left.",
+            "",
+            *block(PLAYED, studies),
+            "Both workspaces, from an empty folder with the installed wheel: "
+            "`pytest tests/packaging/test_wheel_workspaces.py`.",
             "",
             "## verify forgets a constraint",
             "",

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.wheel import clean_environment
 from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
 from tests.sample_files.serving_workspace import FIRST_ROOM, SERVING, TIGHTEST
-from tests.sample_files.shaped_workspace import PACK
+from tests.sample_files.shaped_workspace import PACK, SERVE
 
 MOST_LINES = 90
 SUITES = """\
@@ -45,22 +45,6 @@ class TestTightest(ProcessConformance):
     def other_future(self, data, observed):
         later = tuple(41.0 - gb for gb in data.gb[observed:])
         return replace(data, gb=data.gb[:observed] + later)
-"""
-SERVE = """\
-question = "Which rule earns more?"
-problems = ["serving"]
-solvers = ["highs", "first_room", "tightest"]
-seeds = 2
-time_limit = "10s"
-bound_limit = "2s"
-[gates]
-highs = "gap <= 0.01"
-[[claims]]
-text = "the tightest earns as much as the first"
-source = "these tests"
-paper = 1
-ours = "ratio(objective, tightest, first_room)"
-better = "higher"
 """
 
 

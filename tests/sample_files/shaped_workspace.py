@@ -48,6 +48,22 @@ paper = -42
 ours = "mean(objective, greedy)"
 better = "higher"
 """
+SERVE = """\
+question = "Which rule earns more?"
+problems = ["serving"]
+solvers = ["highs", "first_room", "tightest"]
+seeds = 2
+time_limit = "10s"
+bound_limit = "2s"
+[gates]
+highs = "gap <= 0.01"
+[[claims]]
+text = "the tightest earns as much as the first"
+source = "these tests"
+paper = 1
+ours = "ratio(objective, tightest, first_room)"
+better = "higher"
+"""
 MPS = """\
 question = "What fits?"
 problems = ["../bag.mps"]

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
@@ -56,6 +56,7 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     compile_s: float = 0.0
     termination: HowEnded = "finished"
     clairvoyant: bool = False
+    units: dict[str, str] = field(default_factory=dict)
 
 
 def simulate_process(
@@ -111,6 +112,7 @@ def simulate_process(
         decision=decision,
         termination=how,
         clairvoyant=player.clairvoyant,
+        units={name: metric.unit for name, metric in shape.metrics.items()},
     )
 
 

@@ -208,8 +208,9 @@ def show_played(done: ProcessSimulation) -> None:
         f"{ENDS[done.end]} after {done.actions:,} actions; simulated in {duration(done.wall_s)}",
     )
     show_objective(done)
-    rows = [(name, figure(value), "") for name, value in done.metrics.items()]
-    rows += [(f"decision {name}", figure(x), "ms") for name, x in (done.decision_ms or {}).items()]
+    units = done.units
+    rows = [(name, figure(value), units.get(name, "")) for name, value in done.metrics.items()]
+    rows += [(f"decision {name}", f"{x:.2g}", "ms") for name, x in (done.decision_ms or {}).items()]
     show("", table(("", "value", "unit"), rows, right=("value",)))
 
 
@@ -228,7 +229,7 @@ def value_rows(done: Simulation) -> Iterator[tuple[str, str, str]]:
             is_gap = name.startswith("gap_")
             yield name, (percent if is_gap else figure)(value), "" if is_gap else metric_unit(name)
     for name, value in (done.decision_ms or {}).items():
-        yield f"decision {name}", figure(value), "ms"
+        yield f"decision {name}", f"{value:.2g}", "ms"
 
 
 def is_shown_above(metric: str) -> bool:

@@ -123,6 +123,41 @@ def block(commands: tuple[str, ...], folder: Path) -> list[str]:
     return ["```console", *(shown(command, folder) for command in commands), "```", ""]
 
 
+def disagreements(folder: Path) -> list[str]:
+    """What happens where model and verify disagree."""
+    return [
+        "## verify forgets a constraint",
+        "",
+        f"The shape `careless` is the same, without `{CHECK}`. What its verify accepts and the "
+        "model forbids stops every",
+        "command that has such a decision, with the row's name. HiGHS works on the model, "
+        "which is right: what it finds is right too.",
+        "",
+        *block(FORGETS, folder),
+        "## The model forgets a constraint",
+        "",
+        f"In the shape `roomy` the rows `{ROWS}`",
+        "have a right-hand side that always holds. A point of that model is a decision that "
+        "verify refuses; the message names the constraint.",
+        "",
+        *block(LACKS, folder),
+        "`bound` alone proves the model and has no decision: of a model that lacks a "
+        "constraint its bound is valid and weak. In Python the same",
+        "cases raise a `ContradictionError` "
+        "(`tests/shapes/pyomo_models/test_packing_shape.py`); `ShapeConformance` finds "
+        "both without a solver that",
+        "runs into them (`tests/testing/test_shape_suite.py`: eight mistakes, each found "
+        "by the test that is for it).",
+        "",
+        "Task schedules: each verified one of 15 sets of tiny instances, and what four solvers "
+        "find on the hand-solved cases, satisfies every row of the full",
+        "formulations with the same objective within 2^-40 of the sum of absolute terms, "
+        "computed in fractions",
+        "(`pytest tests/views/test_milp_enumeration.py`).",
+        "",
+    ]
+
+
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         for part in ("models", "studies"):
@@ -155,35 +190,7 @@ def main() -> int:
             "Both workspaces, from an empty folder with the installed wheel: "
             "`pytest tests/packaging/test_wheel_workspaces.py`.",
             "",
-            "## verify forgets a constraint",
-            "",
-            f"The shape `careless` is the same, without `{CHECK}`. What its verify accepts and the "
-            "model forbids stops every",
-            "command that has such a decision, with the row's name. HiGHS works on the model, "
-            "which is right: what it finds is right too.",
-            "",
-            *block(FORGETS, folder),
-            "## The model forgets a constraint",
-            "",
-            f"In the shape `roomy` the rows `{ROWS}`",
-            "have a right-hand side that always holds. A point of that model is a decision that "
-            "verify refuses; the message names the constraint.",
-            "",
-            *block(LACKS, folder),
-            "`bound` alone proves the model and has no decision: of a model that lacks a "
-            "constraint its bound is valid and weak. In Python the same",
-            "cases raise a `ContradictionError` "
-            "(`tests/shapes/pyomo_models/test_packing_shape.py`); `ShapeConformance` finds "
-            "both without a solver that",
-            "runs into them (`tests/testing/test_shape_suite.py`: eight mistakes, each found "
-            "by the test that is for it).",
-            "",
-            "Task schedules: each verified one of 15 sets of tiny instances, and what four solvers "
-            "find on the hand-solved cases, satisfies every row of the full",
-            "formulations with the same objective within 2^-40 of the sum of absolute terms, "
-            "computed in fractions",
-            "(`pytest tests/views/test_milp_enumeration.py`).",
-            "",
+            *disagreements(folder),
         ]
     TARGET.write_text("\n".join(lines))
     sys.stdout.write(TARGET.read_text())

@@ -48,25 +48,32 @@ def tree_of(source: str) -> ast.Module:
     return ast.parse(source)
 
 
-def long_functions(source: str) -> list[str]:
-    return [
-        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(tree_of(source))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno is not None
-        if node.end_lineno - node.lineno + 1 >= MAX_FUNCTION_LINES
-    ]
-
-
-def broad_excepts(source: str) -> list[int]:
-    """Lines that catch everything; names in a tuple count one by one."""
-    found = []
+@cache
+def found_in(source: str) -> tuple[list[str], list[int]]:
+    """Long functions, and the lines that catch everything; names in a tuple count one by one."""
+    functions, excepts = [], []
     for node in ast.walk(tree_of(source)):
-        if isinstance(node, ast.ExceptHandler):
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.end_lineno is not None
+        ):
+            lines = node.end_lineno - node.lineno + 1
+            if lines >= MAX_FUNCTION_LINES:
+                functions.append(f"{node.name}: {lines} lines")
+        elif isinstance(node, ast.ExceptHandler):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             names = {part.id for part in caught if isinstance(part, ast.Name)}
             if node.type is None or names & {"Exception", "BaseException"}:
-                found.append(node.lineno)
-    return found
+                excepts.append(node.lineno)
+    return functions, excepts
+
+
+def long_functions(source: str) -> list[str]:
+    return found_in(source)[0]
+
+
+def broad_excepts(source: str) -> list[int]:
+    return found_in(source)[1]
 
 
 def lines_matching(pattern: re.Pattern[str]) -> list[str]:

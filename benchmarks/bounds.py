@@ -80,7 +80,8 @@ def published(data: Path, every: bool) -> Iterator[tuple[str, str, float, float,
 
 def _read(data: Path, family: str, name: str) -> Instance:
     file = f"rcpsp/{name.split('_')[0]}/{name}.rcp" if family == "rcpsp" else f"{family}/{name}.txt"
-    return ob.load(data / file)
+    made: Instance = ob.load(data / file)
+    return made
 
 
 def measure(

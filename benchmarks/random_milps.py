@@ -32,7 +32,8 @@ from optbench.model.result import Result  # noqa: E402
 from optbench.shapes import Findings, PyomoShape  # noqa: E402
 from optbench.shapes.milp.lp_relaxation import highs_model  # noqa: E402
 from optbench.shapes.milp.milp_shape import MILPS  # noqa: E402
-from optbench.shapes.milp.mps_format import read_mps, write_mps  # noqa: E402
+from optbench.shapes.milp.mps_format import read_mps  # noqa: E402
+from optbench.shapes.milp.mps_writer import write_mps  # noqa: E402
 from optbench.shapes.milp.program import Milp, milp  # noqa: E402
 from tests.reference.random_milps import random_milp  # noqa: E402
 from tests.reference.rational_lp import Answer, by_enumeration, decimal  # noqa: E402

@@ -35,16 +35,12 @@ if TYPE_CHECKING:
     from optbench.model.declarations import Pool as Pool
     from optbench.model.declarations import Task as Task
     from optbench.model.features import FEATURES as FEATURES
-    from optbench.model.files.instance_json import read_instance as read_instance
-    from optbench.model.files.instance_json import write_instance as write_instance
     from optbench.model.files.result_json import write_result as write_result
     from optbench.model.files.schedule_json import read_schedule as read_schedule
     from optbench.model.files.schedule_json import write_schedule as write_schedule
     from optbench.model.files.schemas import schema as schema
     from optbench.model.formats.format_registry import FORMATS as FORMATS
-    from optbench.model.formats.format_registry import convert as convert
     from optbench.model.formats.format_registry import detect as detect
-    from optbench.model.formats.format_registry import load as load
     from optbench.model.formats.format_registry import load_import as load_import
     from optbench.model.formats.format_registry import parse as parse
     from optbench.model.formats.imported import ImportOptions as ImportOptions
@@ -58,16 +54,25 @@ if TYPE_CHECKING:
     from optbench.model.result import Result as Result
     from optbench.model.schedule import Schedule as Schedule
     from optbench.model.verify import Verdict as Verdict
-    from optbench.model.verify import verify as verify
     from optbench.plugins.discovery import load_problem as load_problem
     from optbench.plugins.discovery import load_solver as load_solver
     from optbench.plugins.policy import Policy as Policy
+    from optbench.plugins.process_policy import ProcessPolicy as ProcessPolicy
     from optbench.plugins.protocol import Problem as Problem
     from optbench.plugins.protocol import Run as Run
     from optbench.plugins.protocol import Solver as Solver
     from optbench.plugins.python_policy import PythonPolicy as PythonPolicy
+    from optbench.plugins.schedule_shape import read_decision as read_decision
+    from optbench.plugins.shape_files import convert as convert
+    from optbench.plugins.shape_files import load as load
+    from optbench.plugins.shape_files import measure as measure
+    from optbench.plugins.shape_files import read_instance as read_instance
+    from optbench.plugins.shape_files import verify as verify
+    from optbench.plugins.shape_files import write_decision as write_decision
+    from optbench.plugins.shape_files import write_instance as write_instance
     from optbench.power.profiles import Profile as Profile
     from optbench.power.profiles import profile as profile
+    from optbench.process_simulation import ProcessSimulation as ProcessSimulation
     from optbench.sim.kernel.plant import Fault as Fault
     from optbench.sim.moments import Moment as Moment
     from optbench.simulation import Simulation as Simulation
@@ -112,6 +117,8 @@ _HOME = {
     "Policy": "optbench.plugins.policy",
     "Pool": "optbench.model.declarations",
     "Problem": "optbench.plugins.protocol",
+    "ProcessPolicy": "optbench.plugins.process_policy",
+    "ProcessSimulation": "optbench.process_simulation",
     "Profile": "optbench.power.profiles",
     "PythonPolicy": "optbench.plugins.python_policy",
     "Result": "optbench.model.result",
@@ -127,27 +134,30 @@ _HOME = {
     "Verdict": "optbench.model.verify",
     "activate": "optbench.workspace",
     "bound": "optbench.api",
-    "convert": "optbench.model.formats.format_registry",
+    "convert": "optbench.plugins.shape_files",
     "detect": "optbench.model.formats.format_registry",
     "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",
-    "load": "optbench.model.formats.format_registry",
+    "load": "optbench.plugins.shape_files",
     "load_import": "optbench.model.formats.format_registry",
     "load_problem": "optbench.plugins.discovery",
     "load_solver": "optbench.plugins.discovery",
+    "measure": "optbench.plugins.shape_files",
     "njit": "optbench.compiling.compiled",
     "pareto": "optbench.fronts.front_search",
     "parse": "optbench.model.formats.format_registry",
     "path_bound": "optbench.bounds.streams.stream_bound",
     "play_batch": "optbench.views.env",
     "profile": "optbench.power.profiles",
-    "read_instance": "optbench.model.files.instance_json",
+    "read_decision": "optbench.plugins.schedule_shape",
+    "read_instance": "optbench.plugins.shape_files",
     "read_schedule": "optbench.model.files.schedule_json",
     "schema": "optbench.model.files.schemas",
     "simulate": "optbench.simulation",
     "solve": "optbench.api",
-    "verify": "optbench.model.verify",
-    "write_instance": "optbench.model.files.instance_json",
+    "verify": "optbench.plugins.shape_files",
+    "write_decision": "optbench.plugins.shape_files",
+    "write_instance": "optbench.plugins.shape_files",
     "write_result": "optbench.model.files.result_json",
     "write_schedule": "optbench.model.files.schedule_json",
 }

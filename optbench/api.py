@@ -52,7 +52,7 @@ def load_target(target: Target, seed: int = 0) -> AnyInstance:
 
 def solve(
     target: Target,
-    solver: str | Solver = "cpsat",
+    solver: str | Solver | None = None,
     *,
     time_limit_s: float | EllipsisType | None = ...,
     work_limit: float | None = None,
@@ -67,6 +67,8 @@ def solve(
 ) -> Result:
     """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
 
+    Without a solver, cpsat takes schedules, highs what has a formulation, and the first that takes
+    its shape any other instance.
     The default time limit is 60 s, or none with a work limit (the same seed must give the same
     result). Kernels are compiled before the clock starts (``compile_s`` of the result), which a
     line on stderr reports. ``params`` are the solver's parameters. With ``bound=False`` the only
@@ -77,6 +79,10 @@ def solve(
     if isinstance(time_limit_s, EllipsisType):
         time_limit_s = DEFAULT_TIME_LIMIT_S if work_limit is None else None
     budget = Budget(time_limit_s, work_limit, seed, threads)
+    if solver is None:
+        from optbench.plugins.solver_choice import usual_solver
+
+        solver = usual_solver(instance)
     name, method = solver_given(solver, params, keywords_of(solve))
     return _Solving(
         instance,
@@ -123,6 +129,10 @@ def bound(
     for k in range(levels):
         level = shape.alone(instance, k)
         found = shape.bounds(level, method, time_limit_s / levels, None)
+        if shape.name != "schedule":
+            from optbench.shapes.milp.core_labels import relabelled
+
+            found = relabelled(level, found)
         out += [replace(b, level=k) for b in found]
     return out
 
@@ -264,7 +274,10 @@ class _Solving:
             )
         run.close()  # Bounding does not count as the solver's work.
         began = time.perf_counter()
-        run.certify_infeasibility(max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S)))
+        seconds = max(LEAST_BOUNDING_S, min(run.time_left(), MOST_BOUNDING_S))
+        run.certify_infeasibility(seconds)
+        ray = self.shape.certify_unbounded(instance, seconds) if run.proven_unbounded else None
+        run.info |= {} if ray is None else {"unbounded": ray}
         if self.bounding and not run.proven_infeasible and not run.proven_unbounded:
             _add_bounds(run)
         self.bounding_s += time.perf_counter() - began

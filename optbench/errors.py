@@ -25,7 +25,7 @@ class UnknownNameError(OptbenchError):
     """A name that nothing answers to."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"unknown {what} {name!r}; {nearest(name, known)}")
+        super().__init__(f"unknown {what} {clipped(name)!r}; {nearest(name, known)}")
 
 
 class ParameterError(OptbenchError):
@@ -42,6 +42,10 @@ class UnsupportedError(OptbenchError):
 
 class ContradictionError(OptbenchError):
     """A bound above a verified objective of the same instance: one of the two is wrong."""
+
+
+class DisagreementError(ContradictionError):
+    """The model of a shape and its ``verify`` disagree on a decision."""
 
 
 class PluginError(OptbenchError):
@@ -63,16 +67,21 @@ def naming(place: object, *kinds: type[OptbenchError]) -> Iterator[None]:
         raise FileFormatError(f"{place}: {error}") from None
 
 
-# Names that a message lists at most.
-MAX_LISTED = 30
+# Names that a message lists at most, and characters that it shows of each.
+MAX_LISTED, MAX_SHOWN = 30, 60
+
+
+def clipped(name: str) -> str:
+    """The beginning of a name that is too long for a message."""
+    return name if len(name) <= MAX_SHOWN else f"{name[: MAX_SHOWN - 3]}..."
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """``did you mean 'x'?`` where something is close, otherwise what is known; of long lists what
     contains the name.
     """
-    names = sorted(set(known))
-    close = get_close_matches(name, names, n=1, cutoff=0.6)
+    names = sorted(set(map(clipped, known)))
+    close = get_close_matches(clipped(name), names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     if len(names) <= MAX_LISTED:

@@ -48,6 +48,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "files": "optbench.fronts.front_page:front_files",
         },
         "simulation": {"line": "optbench.html.captions:simulation_line"},
+        "process_simulation": {"line": "optbench.html.captions:process_line"},
     }
 )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -49,9 +49,12 @@ from optbench.sim.kernel.state import (
     TRANSFER_J,
     partial_schedule,
 )
-from optbench.sim.moments import Decision, Moment, TimedTrace
+from optbench.sim.moments import TimedTrace
 from optbench.sim.rules import Trace
 from optbench.sim.sites.site_report import site_report
+
+if TYPE_CHECKING:
+    from optbench.plugins.process_policy import ProcessPolicy
 
 Target = str | Path | Instance | Problem
 End = Literal["complete", "horizon", "dead_end", "stopped"]
@@ -107,12 +110,13 @@ class Simulation(ShortRepr, kind="simulation"):
     schedule: Schedule
     compile_s: float = 0.0
     termination: HowEnded = "finished"
+    clairvoyant: bool = False
 
 
 @known_keywords("ob.simulate")
 def simulate(
     target: Target,
-    policy: str | Policy | Callable[[Moment], Decision] = "fcfs",
+    policy: str | Policy | ProcessPolicy | Callable[[Any], Any] = "fcfs",
     *,
     seed: int = 0,
     threads: int = 1,
@@ -127,18 +131,26 @@ def simulate(
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
     A policy is a name, an object, or a function that takes each Moment and returns (task, mode) or
-    None. ``params`` are the parameters of a policy given by name. ``wall_s`` is the time of the
-    simulation alone; kernels are loaded, or compiled in ``compile_s`` seconds, before it. Without
-    ``horizon_s`` the run ends when all tasks have ended, and for an open instance at its horizon,
-    which ``horizon_s`` replaces. A policy that has not ended after ``time_limit_s`` seconds, or
-    when ``stop`` is set, is stopped: ``termination`` says so, and what a policy in Python has
-    decided is reported.
+    None; for another shape with a process, each observation, and returns an action. ``params`` are
+    the parameters of a policy given by name. ``wall_s`` is the time of the simulation alone;
+    kernels are loaded, or compiled in ``compile_s`` seconds, before it. Without ``horizon_s`` the
+    run ends when all tasks have ended, and for an open instance at its horizon, which
+    ``horizon_s`` replaces. A policy that has not ended after ``time_limit_s`` seconds, or when
+    ``stop`` is set, is stopped: ``termination`` says so, and what a policy in Python has decided
+    is reported.
     """
     check_limit("time_limit_s", time_limit_s, "a number of seconds, such as 60")
     check_whole("seed", seed, 0)
     check_whole("threads", threads, 1)
     check_limit("horizon_s", horizon_s, "a number of seconds, such as 3600")
     instance = load_target(target, seed)
+    if not isinstance(instance, Instance):
+        from optbench.process_simulation import simulate_process
+
+        bounding_s, refused = bound_time_limit_s * bound, {"faults": faults, "horizon_s": horizon_s}
+        given: Any = (params, seed, threads, bounding_s, time_limit_s, stop, refused)
+        played: Any = simulate_process(instance, policy, *given)
+        return cast(Simulation, played)  # a ProcessSimulation: what such a shape has of it
     if horizon_s is not None and instance.is_open:
         instance, horizon_s = watched_until(instance, horizon_s), None
     name, player = policy_of(policy, dict(params or {}))
@@ -152,7 +164,8 @@ def simulate(
         instance, name, seed, threads, trace, until, wall_s, bound_time_limit_s if bound else 0.0
     )
     end: End = done.end if how == "finished" else "stopped"
-    return replace(done, compile_s=round(compile_s, 3), end=end, termination=how)
+    told: dict[str, Any] = {"termination": how, "clairvoyant": player.clairvoyant}
+    return replace(done, compile_s=round(compile_s, 3), end=end, **told)
 
 
 def environment(target: Target, num_envs: int | None = None, **options: Any) -> Any:
@@ -190,12 +203,13 @@ def names_problem(target: str) -> bool:
     return problem_named_by(target) is not None and not Path(target).exists()
 
 
-def policy_of(
-    policy: str | Policy | Callable[[Moment], Decision], params: dict[str, Any]
-) -> tuple[str, Policy]:
+def policy_of(policy: Any, params: dict[str, Any]) -> tuple[str, Policy]:
     """Name and policy."""
     if isinstance(policy, str):
         name, solver = load_solver(policy, params)
+        if "schedule" not in solver.shapes:
+            takes = " or ".join(sorted(solver.shapes))
+            raise UnsupportedError(f"solver {name!r} takes a {takes}, and this is a schedule")
         if not isinstance(solver, Policy):
             raise UnsupportedError(
                 f"{name!r} is an offline solver and cannot decide online; use `optbench solve`"

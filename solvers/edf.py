@@ -9,6 +9,7 @@ date come last, longest remaining path first.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ class Edf(RulePolicy):
     """Earliest deadline first, hard and soft ones alike; each task in the mode that ends first of
     those free now.
     """
+
+    job_by_job: ClassVar[bool] = True
 
     def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         known = windows(instance)

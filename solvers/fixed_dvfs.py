@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,6 +24,8 @@ class FixedDvfs(RulePolicy):
     """Low clock, high clock (fractions of the top clock) and the load from which on the high one is
     used; all in [0, 1].
     """
+
+    job_by_job: ClassVar[bool] = True
 
     low_clock: float = 0.6
     high_clock: float = 1.0

@@ -15,6 +15,7 @@ devices and a clock.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,6 +34,8 @@ from optbench.rules import (
 @dataclass(frozen=True)
 class Heft(RulePolicy):
     """Earliest finish time, by upward rank; energy-blind."""
+
+    job_by_job: ClassVar[bool] = True
 
     def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         return list_rule(

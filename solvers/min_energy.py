@@ -15,14 +15,16 @@ others idle: a third more energy on gpu_dag. Transfers, tariffs and deadlines ar
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 import optbench as ob
 from optbench.rules import Rule, RulePolicy, has_choice, list_rule, windows
 
-# The weight of the whole horizon against the energy of the average task: it only breaks ties.
-TIE = 1e-6
+# What a second of time is charged with, as a share of the least power of any mode: it only breaks
+# ties.
+TIE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class MinEnergy(RulePolicy):
     is charged with.
     """
 
+    job_by_job: ClassVar[bool] = True
+
     hold: float = 0.3
 
     def __post_init__(self) -> None:
@@ -38,11 +42,10 @@ class MinEnergy(RulePolicy):
             raise ob.ParameterError(f"min_energy: hold is {self.hold!r}; it must be in [0, 1]")
 
     def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
-        known, energy, pools = windows(instance), instance.pairs.energy_j, instance.pools
-        span = float(known.longest.sum()) + float(
-            np.asarray(instance.tasks.release).max(initial=0.0)
-        )
-        tie = TIE * (float(np.abs(energy).mean()) if len(energy) else 0.0) / max(span, 1e-9)
+        known, modes, pools = windows(instance), instance.modes, instance.pools
+        running = (modes.time_per_unit_s > 0) & (modes.energy_per_unit_j > 0)
+        power_w = modes.energy_per_unit_j[running] / modes.time_per_unit_s[running]
+        tie = TIE * float(power_w.min()) * instance.tick_s if running.any() else 0.0
         fixed = instance.horizon is not None
         time_j = (
             0.0
@@ -54,6 +57,6 @@ class MinEnergy(RulePolicy):
             base=-(known.shortest + known.tail),
             end_weight=max(time_j, tie) or 1.0,
             energy_weight=1.0 if fixed else 0.0,
-            mode_cost=0.0 if fixed else instance.modes.energy_per_unit_j,
+            mode_cost=0.0 if fixed else modes.energy_per_unit_j,
             lookahead=has_choice(instance),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ class SjfBackfill(RulePolicy):
     """Shortest job first; where it does not fit, others overtake it (there is no reservation: a
     wide task may wait long).
     """
+
+    job_by_job: ClassVar[bool] = True
 
     def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         return list_rule(instance, base=windows(instance).shortest, end_weight=1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -37,51 +38,68 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def long_functions(source: str) -> list[str]:
-    return [
-        f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.end_lineno is not None
-        if node.end_lineno - node.lineno + 1 >= MAX_FUNCTION_LINES
-    ]
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text()
 
 
-def broad_excepts(source: str) -> list[int]:
-    """Lines that catch everything; names in a tuple count one by one."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ExceptHandler):
+@cache
+def tree_of(source: str) -> ast.Module:
+    return ast.parse(source)
+
+
+@cache
+def found_in(source: str) -> tuple[list[str], list[int]]:
+    """Long functions, and the lines that catch everything; names in a tuple count one by one."""
+    functions, excepts = [], []
+    for node in ast.walk(tree_of(source)):
+        if (
+            isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            and node.end_lineno is not None
+        ):
+            lines = node.end_lineno - node.lineno + 1
+            if lines >= MAX_FUNCTION_LINES:
+                functions.append(f"{node.name}: {lines} lines")
+        elif isinstance(node, ast.ExceptHandler):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             names = {part.id for part in caught if isinstance(part, ast.Name)}
             if node.type is None or names & {"Exception", "BaseException"}:
-                found.append(node.lineno)
-    return found
+                excepts.append(node.lineno)
+    return functions, excepts
+
+
+def long_functions(source: str) -> list[str]:
+    return found_in(source)[0]
+
+
+def broad_excepts(source: str) -> list[int]:
+    return found_in(source)[1]
 
 
 def lines_matching(pattern: re.Pattern[str]) -> list[str]:
     return [
         f"{name(path)}: {line.strip()}"
         for path in FILES
-        for line in path.read_text().splitlines()
+        for line in text_of(path).splitlines()
         if pattern.search(line)
     ]
 
 
 def test_files_are_short() -> None:
-    sizes = {name(path): len(path.read_text().splitlines()) for path in FILES}
+    sizes = {name(path): len(text_of(path).splitlines()) for path in FILES}
     assert {path: size for path, size in sizes.items() if size >= MAX_FILE_LINES} == {}
 
 
 def test_functions_are_short() -> None:
     assert [
-        f"{name(path)} {found}" for path in FILES for found in long_functions(path.read_text())
+        f"{name(path)} {found}" for path in FILES for found in long_functions(text_of(path))
     ] == []
 
 
 def test_nothing_catches_everything() -> None:
     checked = [path for path in FILES if name(path) not in BROAD_EXCEPT_ALLOWED]
     assert [
-        f"{name(path)}:{line}" for path in checked for line in broad_excepts(path.read_text())
+        f"{name(path)}:{line}" for path in checked for line in broad_excepts(text_of(path))
     ] == []
 
 
@@ -116,7 +134,7 @@ def test_every_module_says_what_it_is_for() -> None:
     assert [
         name(path)
         for path in FILES
-        if path.stat().st_size and ast.get_docstring(ast.parse(path.read_text())) is None
+        if path.stat().st_size and ast.get_docstring(tree_of(text_of(path))) is None
     ] == []
 
 

@@ -27,6 +27,7 @@ LAYERS = (
     ("optbench.fronts",),
     ("optbench.html",),
     ("optbench.simulation",),
+    ("optbench.process_simulation",),
     ("optbench.api",),
     ("optbench.outcome",),
     ("optbench.rules",),
@@ -134,6 +135,30 @@ def test_imports_point_downwards() -> None:
         for arrow in forbidden(path.read_text(), module, path.name == "__init__.py")
     ]
     assert wrong == []
+
+
+# Rooms and modules that serve task schedules alone; everywhere else a decision is of any shape.
+OF_SCHEDULES = (
+    *("optbench.model", "optbench.sim", "optbench.views", "optbench.bounds", "optbench.learn"),
+    *("optbench.simulation", "optbench.audit", "optbench.html", "optbench.fronts.front_search"),
+    *("optbench.plugins.schedule_shape", "optbench.plugins.policy"),
+    "optbench.report.operation_figures",
+)
+
+
+def names_schedules(module: str, source: str) -> bool:
+    return "optbench.model.schedule.Schedule" in imports(source, module, False)
+
+
+def test_only_what_serves_schedules_names_their_class() -> None:
+    found = [
+        module
+        for module, path in modules()
+        if not any(module == each or module.startswith(f"{each}.") for each in OF_SCHEDULES)
+        if names_schedules(module, path.read_text())
+    ]
+    assert found == []
+    assert names_schedules("optbench.api", "from optbench.model.schedule import Schedule")
 
 
 def test_plugins_import_each_other_relatively_and_nothing_of_the_command_line() -> None:

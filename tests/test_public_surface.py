@@ -18,7 +18,7 @@ from tests.test_docs import blocks
 from tests.test_layers import imports
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = ("optbench", "optbench.rules", "optbench.testing")
+PUBLIC = ("optbench", "optbench.rules", "optbench.shapes", "optbench.testing")
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 TEMPLATES = sorted((ROOT / "optbench" / "templates").glob("*.py.txt"))
 LISTED = re.compile(r"<!-- surface -->\n(.*?)<!-- end of surface -->", re.DOTALL)
@@ -26,9 +26,9 @@ LISTED = re.compile(r"<!-- surface -->\n(.*?)<!-- end of surface -->", re.DOTALL
 
 def names_of(module: str) -> set[str]:
     """The names that a public module exports."""
-    if module == "optbench.testing":
-        return set(optbench.testing.__all__)
     found = import_module(module)
+    if module == "optbench.testing":
+        return set(found.__all__)
     return {*found._HOME, *getattr(found, "_MODULES", ())}
 
 

@@ -49,7 +49,10 @@ def test_every_string_names_a_function() -> None:
             assert callable(renderer(kind, purpose))
 
 
-SHOWN: tuple[type[ShortRepr], ...] = (ob.Result, ob.Instance, ob.Model, ob.Front, Simulation)
+SHOWN: tuple[type[ShortRepr], ...] = (
+    *(ob.Result, ob.Instance, ob.Model, ob.Front),
+    *(Simulation, ob.ProcessSimulation),
+)
 
 
 def test_every_row_of_the_table_has_its_class() -> None:

@@ -114,6 +114,10 @@ SHOP_ROWS = NamedColumns(f"{PRIMAL}.shop_graph", "RowChoices", (ROW,) * 3)
 SEQUENCES = NamedColumns(f"{PRIMAL}.shop_graph", "Sequences", (ROW,) * 5)
 SCRATCH = NamedColumns(f"{PRIMAL}.shop_graph", "Scratch", (ROW,) * 7)
 DEMANDS = NamedColumns(f"{PRIMAL}.genetic", "Demands", (ROW, ROWS, ROW))
+SHOP_SEARCH = (
+    *(GRAPH, SHOP_ROWS, SEQUENCES, ROW, SEQUENCES, ROW, ROW, SEQUENCES, ROW, SCRATCH),
+    *(ROWS, ROWS, ROW, "int64", "int64"),
+)
 DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
 
 KERNELS = {
@@ -121,6 +125,14 @@ KERNELS = {
         "list rules",
         (_entry(f"{PARTS}.dispatch", "run", *[ROW] * 3, "float64"),),
         ("optbench.sim.rules",),
+    ),
+    "arrivals": Kernel(
+        "list rules that are made again at each arrival",
+        (
+            _entry(f"{PARTS}.dispatch", "run", *[ROW] * 3, "float64"),
+            _entry(f"{PARTS}.dispatch", "go_on", *[ROW] * 3, FLOATS, "float64"),
+        ),
+        ("optbench.sim.renumbered_rules",),
     ),
     "decisions": Kernel(
         "decisions in Python",
@@ -244,27 +256,7 @@ KERNELS = {
     ),
     "shop_search": Kernel(
         "tabu search for shops",
-        (
-            _entry(
-                f"{PRIMAL}.tabu",
-                "search",
-                GRAPH,
-                SHOP_ROWS,
-                SEQUENCES,
-                ROW,
-                SEQUENCES,
-                ROW,
-                ROW,
-                SEQUENCES,
-                ROW,
-                SCRATCH,
-                ROWS,
-                ROWS,
-                ROW,
-                "int64",
-                "int64",
-            ),
-        ),
+        (_entry(f"{PRIMAL}.tabu", "search", *SHOP_SEARCH),),
         ("optbench.sim.primal",),
     ),
     "project_search": Kernel(
@@ -301,7 +293,7 @@ KERNELS = {
 
 # What bounds may run, whatever the instance; what policies that are written in Python run.
 BOUNDING = frozenset({"deductions"})
-POLICIES = frozenset({"rules", "decisions"})
+POLICIES = frozenset({"rules", "arrivals", "decisions"})
 
 
 def _in_order(names: Iterable[str]) -> list[str]:

@@ -58,6 +58,22 @@ class CellColumns:
             column = self._rows.setdefault(cell.label, [None] * len(self.units))
             column[index[cell.instance_hash, cell.instance_seed, cell.repetition]] = row
 
+    @cached_property
+    def senses(self) -> frozenset[str]:
+        """The senses of the objectives."""
+        return frozenset(
+            row.cell.sense for rows in self._rows.values() for row in rows if row is not None
+        )
+
+    @cached_property
+    def signed(self) -> bool:
+        """Whether objectives and metrics may be negative: those of schedules are not."""
+        return any(
+            row is not None and row.cell.shape is not None
+            for rows in self._rows.values()
+            for row in rows
+        )
+
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self._rows)
@@ -131,7 +147,10 @@ class CellColumns:
                 f"has an objective of {len(row.objective)} levels: name metrics instead of {name}"
             )
         if row.objective is None:
-            return f"has no schedule ({row.state}, {row.record.termination})"
+            decision = "schedule" if row.cell.shape is None else "decision"
+            return f"has no {decision} ({row.state}, {row.record.termination})"
+        if name in ("rpd", "regret") and row.no_excess is not None:
+            return f"has no {name}: {row.no_excess}"
         known = ", ".join(sorted(row.record.metrics))
         return (
             f"has no {name}; its metrics are {known}"

@@ -23,8 +23,9 @@ Verdict = Literal["holds", "not reproduced", "no data"]
 class ClaimResult:
     """The result of checking a claim.
 
-    ``bound`` is the figure that the certified bounds allow (no schedules give a lower one);
-    ``mean_gap`` is the mean study gap of the solvers that the study's figure reads.
+    ``bound`` is the best figure that the certified bounds allow: no decisions give a lower one, or
+    a higher one where the objective is maximised. ``mean_gap`` is the mean study gap of the solvers
+    that the study's figure reads.
     """
 
     study: str
@@ -74,8 +75,11 @@ def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult
         )
     ours, spread = float(found.value), interval(formula, columns)
     verdict: Verdict = "holds" if is_as_good(claim, ours) else "not reproduced"
-    lowest = asked_bound or (at_bound(formula) if claim.better != "higher" else None)
-    bound = None if lowest is None else evaluate(lowest, columns).value
+    best = asked_bound
+    if best is None and columns.senses in ({"min"}, {"max"}):
+        opposite = "higher" if columns.senses == {"min"} else "lower"
+        best = None if claim.better == opposite else at_bound(formula, columns.signed)
+    bound = None if best is None else evaluate(best, columns).value
     remark = "" if spread is None else _remark(claim, ours, spread)
     return ClaimResult(
         study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark
@@ -114,19 +118,20 @@ def mean_gap(formula: Formula, columns: CellColumns) -> float | None:
     return float(np.mean(gaps)) if gaps and np.isfinite(gaps).all() else None
 
 
-def at_bound(formula: Formula) -> Formula | None:
-    """Return a formula whose value no schedules of the first solver can be below.
+def at_bound(formula: Formula, signed: bool = False) -> Formula | None:
+    """Return a formula whose value no decisions of the first solver can be below (above, where the
+    objective is maximised).
 
     None if the formula does not read that solver's objective, or could fall while the objective
-    rises.
+    rises. ``signed``: objectives and metrics may be negative.
     """
     subject = formula.solvers[0]
-    term = _lowered(formula.term, subject, 1)
+    term = _at_bound(formula.term, subject, 1, signed)
     return None if term is None or term == formula.term else replace(formula, term=term)
 
 
-def _lowered(term: Node, subject: str, way: int) -> Node | None:
-    """Replace the subject's objective by its bound; None where the result is no lower bound.
+def _at_bound(term: Node, subject: str, way: int, signed: bool) -> Node | None:
+    """Replace the subject's objective by its bound; None where the result is no bound.
 
     ``way`` is 1 where the formula rises with the term, -1 where it falls, 0 where neither is known.
     """
@@ -139,15 +144,17 @@ def _lowered(term: Node, subject: str, way: int) -> Node | None:
         lowered = None if no_bound else _bound_of(term.of_cell)
         return None if lowered is None else replace(term, of_cell=lowered)
     if isinstance(term, Paired):
-        lowered = None if way != 1 or term.b == subject else _bound_of(term.x)
+        # A ratio of means falls with its first side where the second is negative.
+        no_bound = way != 1 or term.b == subject or (signed and term.function == "ratio")
+        lowered = None if no_bound else _bound_of(term.x)
         return None if lowered is None else replace(term, x=lowered)
     if isinstance(term, Binary) and term.op in "+-*/":
-        left_way, right_way = direction(term)
-        left = _lowered(term.left, subject, way * left_way)
-        right = _lowered(term.right, subject, way * right_way)
+        left_way, right_way = direction(term, signed)
+        left = _at_bound(term.left, subject, way * left_way, signed)
+        right = _at_bound(term.right, subject, way * right_way, signed)
         return None if left is None or right is None else replace(term, left=left, right=right)
     if isinstance(term, Unary) and term.op == "-":
-        operand = _lowered(term.operand, subject, -way)
+        operand = _at_bound(term.operand, subject, -way, signed)
         return None if operand is None else replace(term, operand=operand)
     return None
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from optbench.model.measures import Value, gap
+from optbench.shapes.protocol.shape import Sense
 from optbench.store.records import Record
 from optbench.study.cells import Cell
 
@@ -25,14 +26,18 @@ def counts_for_all(cell: Cell, record: Record, row: BoundRow, trust: Iterable[st
     return certified or cell.solver in trust or cell.label in trust
 
 
-def best_of_level(rows: Iterable[BoundRow], level: int) -> float | None:
-    """Return the highest of some bounds on one level."""
-    return max(
-        (float(row["value"]) for row in rows if int(row.get("level", 0)) == level), default=None
-    )
+def best_of_level(rows: Iterable[BoundRow], level: int, sense: Sense = "min") -> float | None:
+    """Return the highest of some bounds on one level; the lowest of upper bounds."""
+    values = (float(row["value"]) for row in rows if int(row.get("level", 0)) == level)
+    return best_bound(values, sense)
 
 
-def shared_lower_bounds(
+def best_bound(values: Iterable[float], sense: Sense) -> float | None:
+    """Return the highest of lower bounds, the lowest of upper ones."""
+    return max(values, default=None) if sense == "min" else min(values, default=None)
+
+
+def shared_bounds(
     joined: Iterable[tuple[Cell, Record | None]], trust: Iterable[str]
 ) -> dict[str, float]:
     """Return, by instance, the best bound on the first level that counts for every solver."""
@@ -41,16 +46,17 @@ def shared_lower_bounds(
         if record is None or record.failed:
             continue
         rows = [row for row in record.bounds if counts_for_all(cell, record, row, trust)]
-        low = best_of_level(rows, 0)
+        low = best_of_level(rows, 0, cell.sense)
         if low is not None:
-            lows[cell.instance_hash] = max(low, lows.get(cell.instance_hash, low))
+            both = (low, lows.get(cell.instance_hash, low))
+            lows[cell.instance_hash] = max(both) if cell.sense == "min" else min(both)
     return lows
 
 
 def largest_gap_over_levels(
-    value: Value | None, shared: float | None, rows: Iterable[BoundRow]
+    value: Value | None, shared: float | None, rows: Iterable[BoundRow], sense: Sense = "min"
 ) -> float | None:
-    """Return the largest gap between a value and the highest bound of its level; None without a
+    """Return the largest gap between a value and the best bound of its level; None without a
     value or where a level has no bound. ``shared`` is one more bound on the first level.
     """
     if value is None:
@@ -58,8 +64,8 @@ def largest_gap_over_levels(
     values, rows = value if isinstance(value, tuple) else (value,), list(rows)
     found = []
     for level, each in enumerate(values):
-        own = best_of_level(rows, level)
+        own = best_of_level(rows, level, sense)
         lows = [low for low in (own, shared if level == 0 else None) if low is not None]
-        found.append(gap(each, max(lows, default=None)))
+        found.append(gap(each, best_bound(lows, sense)))
     known = [each for each in found if each is not None]
     return max(known) if len(known) == len(found) else None

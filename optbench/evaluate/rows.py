@@ -9,16 +9,18 @@ from functools import cached_property
 from optbench.evaluate.counting_bounds import (
     counts_for_all,
     largest_gap_over_levels,
-    shared_lower_bounds,
+    shared_bounds,
 )
 from optbench.model.measures import Value
 from optbench.model.result import OPTIMAL_GAP
 from optbench.run.best_known import (
     BestKnown,
     best_known,
+    costs_of_levels,
     exceeds,
     levels_of,
     published,
+    sign_of,
     verified_objectives_by_instance,
 )
 from optbench.run.judge import as_failed
@@ -42,7 +44,8 @@ class Row:
     depend on other runs. ``study_gap`` is to the better of the run's own bounds and ``low``, the
     best bound of the instance that is certified or from a trusted solver; ``shared_gap`` uses
     ``low`` only. ``rpd`` is (objective − best known) / best known, ``regret`` the same against the
-    study's reference; of lexicographic objectives, both are of the first level.
+    study's reference; of lexicographic objectives, both are of the first level. Both are None where
+    they do not apply: ``no_excess`` says why.
     """
 
     cell: Cell
@@ -79,6 +82,15 @@ class Row:
         return _counted(self.study_gap)
 
     @property
+    def no_excess(self) -> str | None:
+        """Why a relative excess (rpd, regret) does not apply to this cell."""
+        if self.objective is None:
+            return None
+        if self.cell.sense == "max":
+            return "its objective is maximised"
+        return "the best known objective is not positive" if self.rpd is None else None
+
+    @property
     def proved(self) -> bool:
         """Whether the run proved its objective optimal by its own bound."""
         return self.gap is not None and self.gap <= OPTIMAL_GAP
@@ -106,7 +118,7 @@ class Row:
 
 
 def _counted(gap: float | None) -> float:
-    """Limit a gap to 1: a bound below zero of an objective above zero gives more."""
+    """Limit a gap to 1, which a gap of signs that differ is."""
     return MISSING_GAP if gap is None else min(gap, MISSING_GAP)
 
 
@@ -159,8 +171,11 @@ class Table:
 def table(plan: Plan, records: Mapping[str, Record]) -> Table:
     """Join a plan with its records; a refuted bound or proof fails as ``false_bound``."""
     solving = plan.solving
+    senses = {cell.instance_hash: cell.sense for cell in solving}
     reached = verified_objectives_by_instance(solving, records)
-    witnesses = {instance: _strongest(values) for instance, values in reached.items()}
+    witnesses = {
+        instance: _strongest(values, senses[instance]) for instance, values in reached.items()
+    }
     found: list[Contradiction] = []
     shared = list(_shared(plan, records, witnesses, found))
     joined: list[tuple[Cell, Record | None]] = []
@@ -173,8 +188,8 @@ def table(plan: Plan, records: Mapping[str, Record]) -> Table:
                 record = as_failed(record, Reason("false_bound", refuted))
         joined.append((cell, record))
     public = _public(solving)
-    lows = shared_lower_bounds([*shared, *joined], plan.study.trust)
-    best = best_known(reached, lows, public)
+    lows = shared_bounds([*shared, *joined], plan.study.trust)
+    best = best_known(reached, lows, public, senses)
     found += _against_published(solving, reached, lows, public)
     return Table(plan, tuple(_rows(plan, joined, best, lows)), best, tuple(found))
 
@@ -193,10 +208,10 @@ def _shared(
                 found.append(Contradiction(cell.instance, cell, refuted))
 
 
-def _strongest(reached: list[tuple[Value, str]]) -> list[tuple[Value, str]]:
+def _strongest(reached: list[tuple[Value, str]], sense: str) -> list[tuple[Value, str]]:
     """Return the reached objectives that refute all that any refutes: one of each value."""
     if not any(isinstance(value, tuple) for value, _ in reached):
-        return [min(reached, key=lambda each: levels_of(each[0]))]
+        return [min(reached, key=lambda each: costs_of_levels(each[0], sense))]
     return list({value: (value, label) for value, label in reversed(reached)}.values())
 
 
@@ -210,29 +225,32 @@ def _refuted(cell: Cell, record: Record, reached: list[tuple[Value, str]]) -> st
         return None
     if record.status == "infeasible":
         value, label = reached[0]
-        there = f"{label} has a schedule of {value!r} that the verifier confirmed"
+        decision = "schedule" if cell.shape is None else "decision"
+        there = f"{label} has a {decision} of {value!r} that the verifier confirmed"
         return f"{cell.instance}: {cell.label} says that it is infeasible, but {there}"
     own = () if record.objective is None else levels_of(record.objective)
-    for level, (bound, source) in _best_bounds(record).items():
+    for level, (bound, source) in _best_bounds(record, cell.sense).items():
         for value, label in reached:
             values = levels_of(value)
             worse = any(there > here for there, here in zip(values[:level], own[:level]))
             if level >= len(values) or worse:
                 continue
-            if (level == 0 or own) and exceeds(bound, values[level]):
+            if (level == 0 or own) and exceeds(bound, values[level], cell.sense):
                 of = f" of level {level + 1}" if len(values) > 1 else ""
                 who = f"{cell.instance}: {cell.label}'s bound {bound!r}{of} ({source})"
                 there = f"{values[level]!r} that {label} reached and the verifier confirmed"
-                return f"{who} exceeds the objective {there}"
+                does = "exceeds" if cell.sense == "min" else "is below"
+                return f"{who} {does} the objective {there}"
     return None
 
 
-def _best_bounds(record: Record) -> dict[int, tuple[float, str]]:
-    """Return, by level, the record's highest bound and its source."""
+def _best_bounds(record: Record, sense: str) -> dict[int, tuple[float, str]]:
+    """Return, by level, the record's best bound and its source."""
+    sign = sign_of(sense)
     best: dict[int, tuple[float, str]] = {}
     for entry in record.bounds:
         level = int(entry.get("level", 0))
-        if level not in best or entry["value"] > best[level][0]:
+        if level not in best or sign * entry["value"] > sign * best[level][0]:
             best[level] = (entry["value"], str(entry["source"]))
     return best
 
@@ -284,10 +302,10 @@ def _rows(
         if record is not None and not record.failed:
             certain = [row for row in record.bounds if counts_for_all(cell, record, row, trust)]
             gaps = (
-                largest_gap_over_levels(record.objective, low, record.bounds),
-                largest_gap_over_levels(record.objective, low, certain),
+                largest_gap_over_levels(record.objective, low, record.bounds, cell.sense),
+                largest_gap_over_levels(record.objective, low, certain, cell.sense),
             )
-        rpd, regret = relative_excess(value, known), relative_excess(value, other)
+        rpd, regret = (relative_excess(value, each, cell) for each in (known, other))
         yield Row(cell, record, *gaps, low, rpd, regret)
 
 
@@ -297,10 +315,10 @@ def _first_objective(record: Record | None) -> float | None:
     return levels_of(record.objective)[0]
 
 
-def relative_excess(value: float | None, reference: float | None) -> float | None:
-    """Return (value − reference) / |reference|; 0 for 0 over 0, None where it is undefined."""
-    if value is None or reference is None:
+def relative_excess(value: float | None, reference: float | None, cell: Cell) -> float | None:
+    """Return (value − reference) / |reference|; 0 for 0 over 0, None where it does not apply."""
+    if value is None or reference is None or cell.sense == "max":
         return None
-    if reference == 0:
-        return 0.0 if value == 0 else None
+    if reference == 0 or (reference < 0 and cell.shape is not None):
+        return 0.0 if value == reference == 0 else None
     return (value - reference) / abs(reference)

@@ -150,7 +150,7 @@ def ratios(costs: Floats) -> Floats:
     """Return cost over the lowest of the instance: 1 for 0 over 0, ∞ where there is none."""
     best = best_of(costs)
     level = costs <= best + EQUAL * np.abs(best)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         found = np.where(level, 1.0, costs / best)
     return np.asarray(np.where(np.isfinite(costs), found, np.inf), dtype=float)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.evaluate import stats
+from optbench.evaluate.references import clairvoyant_labels
 from optbench.evaluate.rows import Row, Table
 from optbench.model.measures import shifted_geomean
-from optbench.run.best_known import levels_of
+from optbench.run.best_known import costs_of_levels, sign_of
 from optbench.units import EQUAL
 
 # Draws of an interval: with thousands of instances fewer resamples suffice.
@@ -24,7 +25,8 @@ class Summary:
 
     Gaps are over all cells, a cell without a gap counting as 1. rpd and regret are over cells with
     an objective (``count`` is the number of their instances). ``optimal`` counts cells whose
-    objective any run proved optimal, ``proved`` those proved by their own run. ``behind`` is the
+    objective any run proved optimal, ``proved`` those proved by their own run, ``solved`` those
+    with an objective, of which ``no_excess`` have no rpd. ``behind`` is the
     study gap minus that of the first in the ranking, instance by instance; where the study ranks by
     its own formula, ``score`` is its value, ``behind`` refers to it, and ``unscored`` counts cells
     without a value.
@@ -36,6 +38,7 @@ class Summary:
     failed: int
     compared: int
     unsolved: int
+    solved: int
     missing_gaps: int
     optimal: int
     proved: int
@@ -49,6 +52,9 @@ class Summary:
     behind: stats.Estimate | None = None
     score: stats.Estimate | None = None
     unscored: int = 0
+    no_excess: int = 0
+    # It is shown, and has no rank: it used work before it arrived.
+    clairvoyant: bool = False
 
     @property
     def optimal_share(self) -> float:
@@ -59,7 +65,8 @@ class Summary:
 class Costs:
     """Objectives of the first level, ``values[solver, column]``, over the instances and seeds on
     which all solvers have run; ∞ where there is none. ``order`` is the value by which ranks are
-    taken: with a lexicographic objective, the rank on the instance.
+    taken, the less the better: with a lexicographic objective, the rank on the instance; where it
+    is maximised, its negative.
     """
 
     labels: tuple[str, ...]
@@ -73,22 +80,27 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
     prove themselves, then by rank.
 
     With a score they are ordered by its mean over instances, lower being better; solvers with a
-    cell without a score come after the others.
+    cell without a score come after the others. Clairvoyant references come last, without a rank.
     """
     costs = costs_of(table)
     every = rows_by_label(table)
     by_label = compared(every, costs)
     places = {}
-    if costs.columns:
-        ranked = zip(stats.average_ranks(costs.order).tolist(), stats.wins(costs.order).tolist())
-        places = dict(zip(costs.labels, ranked))
+    unranked = clairvoyant_labels(table)
+    kept = [k for k, label in enumerate(costs.labels) if label not in unranked]
+    if costs.columns and kept:
+        order = costs.order[kept]
+        ranked = zip(stats.average_ranks(order).tolist(), stats.wins(order).tolist())
+        places = dict(zip((costs.labels[k] for k in kept), ranked))
     found = [
         _summary(label, every[label], by_label[label], *places.get(label, (None, 0)))
         for label in every
     ]
     if score is not None:
         found = [_scored(each, by_label[each.label], score) for each in found]
-    found.sort(key=_gap_order if score is None else _score_order)
+    found = [replace(each, clairvoyant=each.label in unranked) for each in found]
+    by_merit = _gap_order if score is None else _score_order
+    found.sort(key=lambda each: (each.clairvoyant, *by_merit(each)))
     if not found or found[0].study_gap is None:
         return found
     first, value = by_label[found[0].label], score or _counted
@@ -151,6 +163,7 @@ def _summary(
         failed=sum(row.failed for row in every),
         compared=len(rows),
         unsolved=sum(row.objective is None and not row.failed for row in rows),
+        solved=sum(row.objective is not None for row in rows),
         missing_gaps=sum(row.study_gap is None for row in rows),
         optimal=sum(row.optimal for row in rows),
         proved=sum(row.proved for row in rows),
@@ -161,6 +174,7 @@ def _summary(
         time_s=shifted_geomean(times, stats.GEOMEAN_SHIFT_S) if times else None,
         rank=rank,
         wins=wins,
+        no_excess=sum(row.no_excess is not None for row in rows),
     )
 
 
@@ -241,7 +255,7 @@ def costs_of(table: Table) -> Costs:
     order = values.copy()
     for j, column in enumerate(columns):
         reached = {
-            k: levels_of(row.objective)
+            k: costs_of_levels(row.objective, row.cell.sense)
             for k, row in found[column].items()
             if row.objective is not None
         }
@@ -252,6 +266,6 @@ def costs_of(table: Table) -> Costs:
             else {}
         )
         for k, each in reached.items():
-            values[k, j] = each[0]
+            values[k, j] = each[0] * sign_of(found[column][k].cell.sense)
             order[k, j] = places[each] if several else each[0]
     return Costs(labels, columns, values, order)

@@ -11,13 +11,16 @@ from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Sample, UnknownValueError, holds, relative_difference
 from optbench.study.cells import Cell
 from optbench.study.formula_binding import Formula
+from optbench.study.formula_names import CONDITIONS, MEASURES
 from optbench.study.formula_syntax import Aggregate, Binary, Call, Leaf, Name, Node, Number, Unary
 
 SHOWN = 5
 # The direction in which the left side of a comparison must move for it to hold: down is -1.
 WANTED = {"<": -1, "<=": -1, ">": 1, ">=": 1, "==": 0, "!=": 0}
-# Metrics that may be negative.
+# Metrics of schedules that may be negative, and measures that are never negative, whatever the
+# shape.
 DIFFERENCES = ("rpd", "regret", "cost_usd")
+POSITIVE = (set(MEASURES) | set(CONDITIONS)) - {"objective", "bound", "rpd", "regret"}
 # Functions that are sums; a cell is compared with their mean over the cells.
 OVER_ALL = ("sum", "count")
 
@@ -37,7 +40,8 @@ def worst_cells(formula: Formula, columns: CellColumns, most: int = SHOWN) -> tu
     if not formula.condition:
         return ()
     found: dict[str, WorstCell] = {}
-    for leaf, wanted in _failing_leaves(formula.term, Sample.whole(columns), True):
+    sample = Sample.whole(columns)
+    for leaf, wanted in _failing_leaves(formula.term, sample, True):
         for each in _worst(leaf, wanted, columns, most):
             found.setdefault(each.cell.key, each)
     ranked = sorted(found.values(), key=lambda each: each.value is not None)
@@ -53,43 +57,44 @@ def _failing_leaves(term: Node, sample: Sample, asked: bool) -> Iterator[tuple[L
         yield from _failing_leaves(term.right, sample, asked)
     elif isinstance(term, Binary) and holds(term, sample) is not asked:
         wanted = WANTED[term.op] * (1 if asked else -1)
-        yield from _leaves_with_direction(term.left, wanted)
-        yield from _leaves_with_direction(term.right, -wanted)
+        signed = sample.columns.signed
+        yield from _leaves_with_direction(term.left, wanted, signed)
+        yield from _leaves_with_direction(term.right, -wanted, signed)
 
 
-def _leaves_with_direction(term: Node, wanted: int) -> Iterator[tuple[Leaf, int]]:
+def _leaves_with_direction(term: Node, wanted: int, signed: bool) -> Iterator[tuple[Leaf, int]]:
     """Yield what is read from cells with the direction in which it should move, 0 if unknown."""
     if isinstance(term, Leaf):
         yield term, wanted
     elif isinstance(term, Unary):
-        yield from _leaves_with_direction(term.operand, -wanted)
+        yield from _leaves_with_direction(term.operand, -wanted, signed)
     elif isinstance(term, Call):
-        yield from _leaves_with_direction(term.args[0], 0)
+        yield from _leaves_with_direction(term.args[0], 0, signed)
     elif isinstance(term, Binary):
-        left, right = direction(term)
-        yield from _leaves_with_direction(term.left, wanted * left)
-        yield from _leaves_with_direction(term.right, wanted * right)
+        left, right = direction(term, signed)
+        yield from _leaves_with_direction(term.left, wanted * left, signed)
+        yield from _leaves_with_direction(term.right, wanted * right, signed)
 
 
-def direction(term: Binary) -> tuple[int, int]:
+def direction(term: Binary, signed: bool = False) -> tuple[int, int]:
     """Return whether a result rises (1) or falls (-1) with its left and its right side.
 
-    It is 0 where that depends on the values.
+    It is 0 where that depends on the values; ``signed``: objectives and metrics may be negative.
     """
     if term.op in "+-":
         return 1, 1 if term.op == "+" else -1
-    left, right = _sign(term.left), _sign(term.right)
+    left, right = _sign(term.left, signed), _sign(term.right, signed)
     return (right, left) if term.op == "*" else (right, -left)
 
 
-def _sign(term: Node) -> int:
+def _sign(term: Node, signed: bool) -> int:
     """Return the sign of a number; 0 where it depends on the cells."""
     if isinstance(term, Number):
         return int(np.sign(term.value))
     if isinstance(term, Unary):
-        return -_sign(term.operand)
+        return -_sign(term.operand, signed)
     if isinstance(term, Binary):
-        left, right = _sign(term.left), _sign(term.right)
+        left, right = _sign(term.left, signed), _sign(term.right, signed)
         if term.op in "*/":
             return left * right
         right = right if term.op == "+" else -right
@@ -98,18 +103,18 @@ def _sign(term: Node) -> int:
         return 1
     assert isinstance(term, Leaf)
     if isinstance(term, Aggregate):
-        return int(_is_never_negative(term.of_cell))
-    never = _is_never_negative(term.x) and _is_never_negative(term.y)
+        return int(_is_never_negative(term.of_cell, signed))
+    never = _is_never_negative(term.x, signed) and _is_never_negative(term.y, signed)
     return int(term.function == "ratio" and never)
 
 
-def _is_never_negative(node: Node) -> bool:
+def _is_never_negative(node: Node, signed: bool) -> bool:
     """Whether the value computed for each cell is never negative."""
     if isinstance(node, Binary) and node.op in "+*/":
-        return _is_never_negative(node.left) and _is_never_negative(node.right)
-    return not isinstance(node, (Unary, Binary)) and not (
-        isinstance(node, Name) and node.text in DIFFERENCES
-    )
+        return _is_never_negative(node.left, signed) and _is_never_negative(node.right, signed)
+    if isinstance(node, Name):
+        return node.text in POSITIVE if signed else node.text not in DIFFERENCES
+    return not isinstance(node, (Unary, Binary))
 
 
 def _worst(leaf: Leaf, wanted: int, columns: CellColumns, most: int) -> Iterator[WorstCell]:

@@ -11,18 +11,23 @@ from typing import Any, Literal, Protocol
 from optbench.store.records import Reason
 from optbench.study.declared import CellBudget
 
-JobKind = Literal["instance", "bound", "solve"]
+JobKind = Literal["instance", "bound", "solve", "verify"]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One call of a function of ``tasks`` in a fresh process that may write in ``folder`` only."""
+    """One call of a function of ``tasks`` in a fresh process that may write in ``folder`` only.
+
+    ``then`` makes a second job from the outcome, under the same key: it runs in a process of its
+    own once no process of the first is left, and its outcome is ``check`` of the first's.
+    """
 
     key: str
     kind: JobKind
     payload: Mapping[str, Any]
     budget: CellBudget
     folder: Path
+    then: Callable[[JobOutcome], Job | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class JobOutcome:
     output: str = ""
     left_processes: int = 0
     sandbox: Mapping[str, Any] = field(default_factory=dict)
+    check: JobOutcome | None = None
 
 
 class Executor(Protocol):

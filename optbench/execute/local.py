@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import IO, Any
 
@@ -98,6 +98,10 @@ class LocalExecutor:
         self.compiled = PluginCodeFolders()
         self.ready, self.load, self.trouble = False, True, ""
         self.names = iter(range(1 << 62))
+        # Jobs that follow others, the jobs that are followed, and the outcomes of those.
+        self.next_jobs: list[Job] = []
+        self.followed: dict[str, Job] = {}
+        self.first: dict[str, JobOutcome] = {}
 
     @classmethod
     def for_study(cls, study: Study, jobs: int = 1, **options: Any) -> LocalExecutor:
@@ -125,25 +129,43 @@ class LocalExecutor:
         if self.process is None:
             self._start(load=True)
         waiting = chain([first], waiting)
-        exhausted = False
         ended: list[JobOutcome] = []
         self.trouble = ""
         try:
             while True:
                 # New jobs are sent to idle slots before the runner judges the jobs that ended.
                 for slot in self.slots.values():
-                    if slot.job is None and not exhausted and not stop():
-                        job = next(waiting, None)
-                        exhausted = job is None
+                    if slot.job is None and not stop():
+                        job = self.next_jobs.pop(0) if self.next_jobs else next(waiting, None)
                         if job is not None:
                             self._send(slot, job)
                 yield from ended
                 self._raise_if_failed()
                 if stop() or not any(slot.job for slot in self.slots.values()):
                     return
-                ended = self._read_messages(LOOK_S)
+                ended = [
+                    found
+                    for each in self._read_messages(LOOK_S)
+                    if (found := self._complete(each)) is not None
+                ]
         finally:
             self._stop_all()
+            for kept in (self.next_jobs, self.followed, self.first):
+                kept.clear()
+
+    def _complete(self, outcome: JobOutcome) -> JobOutcome | None:
+        """Return the outcome of a job and of the one that follows it; None while that has to run,
+        which it does before the jobs that wait.
+        """
+        if outcome.key in self.first:
+            return replace(self.first.pop(outcome.key), check=outcome)
+        job = self.followed.pop(outcome.key, None)
+        following = None if job is None or job.then is None else job.then(outcome)
+        if following is None:
+            return outcome
+        self.first[outcome.key] = outcome
+        self.next_jobs.append(following)
+        return None
 
     def _raise_if_failed(self) -> None:
         """Raise when the machine starts no process, which is not a failure of a cell."""
@@ -226,6 +248,8 @@ class LocalExecutor:
             "limits": limits,
             "landlock": self.landlock,
         }
+        if job.then is not None:
+            self.followed[job.key] = job
         slot.job, slot.sent_at = job, time.monotonic()
         slot.channel.send({"job": message})
 

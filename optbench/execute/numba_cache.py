@@ -31,7 +31,7 @@ class PluginCodeFolders:
 def _plugin(job: Job) -> tuple[Kind, str]:
     if job.kind == "solve":
         return "solver", str(job.payload["solver"])
-    if job.kind == "instance":
-        # All files share one folder.
+    if job.kind in ("instance", "verify") or "target" in job.payload:
+        # All files share one folder. A user's shape is code of his problem, whatever is done.
         return "problem", problem_named_by(str(job.payload["target"])) or "file"
     return "problem", "bounds"

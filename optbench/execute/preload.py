@@ -47,6 +47,13 @@ LIBRARIES = {
 LATE = LIBRARIES - {"highspy", "numba", "numpy", "ortools", "scipy"}
 # Every cell needs these.
 ALWAYS = ("optbench.execute.tasks", "optbench.compiling.compiled")
+# Cells of instances that are no schedules need these: programmes in files, shapes of a user's.
+SHAPED = (
+    "optbench.execute.shaped_cells",
+    "optbench.shapes.pyomo_models.pyomo_shape",
+    "optbench.views.milp",
+)
+PROGRAMMES, MENTIONS = (".mps", ".lp"), b"optbench.shapes"
 FROM = r"from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n#]+)"
 IMPORT = re.compile(rf"^([ \t]*)(?:{FROM}|import[ \t]+([\w., \t]+))", re.M)
 NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
@@ -54,11 +61,20 @@ NAME = re.compile(r"(\w+)(?:[ \t]+as[ \t]+\w+)?")
 
 def preload(solvers: Iterable[str], problems: Iterable[str]) -> list[str]:
     """Load what these plug-ins need, compile missing kernels; return the names of the modules."""
+    files = _user_files(solvers, problems)
     modules = [*ALWAYS, *_of_plugins("solver", solvers), *_of_plugins("problem", problems)]
-    wanted = reached(modules, _user_files(solvers, problems))
+    modules += SHAPED if _is_shaped(files, problems) else ()
+    wanted = reached(modules, files)
     done = [name for name in wanted if _import(name)]
     prepare(_needed(solvers, problems))
     return done
+
+
+def _is_shaped(files: Iterable[Path], problems: Iterable[str]) -> bool:
+    """Whether a problem is a programme's file, or a user's file declares a shape."""
+    if any(name.lower().endswith(PROGRAMMES) for name in problems):
+        return True
+    return any(file.is_file() and MENTIONS in file.read_bytes() for file in files)
 
 
 def _needed(solvers: Iterable[str], problems: Iterable[str]) -> set[str]:

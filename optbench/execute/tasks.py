@@ -1,4 +1,4 @@
-"""What runs inside a cell's process: make an instance, bound it, or solve it."""
+"""What runs inside a cell's process: make an instance, bound it, solve it, or verify an answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from optbench import api
-from optbench.errors import ContradictionError, OptbenchError, UnsupportedError
+from optbench.errors import (
+    ContradictionError,
+    DisagreementError,
+    OptbenchError,
+    UnsupportedError,
+)
 from optbench.files import write_whole
 from optbench.model.files.instance_json import write_instance
 from optbench.model.files.result_json import result_to_dict
@@ -19,6 +24,7 @@ from optbench.model.files.strict_json import jsonable
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Infeasibility
 from optbench.plugins.overtime import killed_from_outside
+from optbench.plugins.schedule_shape import shape_of
 
 ANSWER = "answer.json"
 INSTANCE = "instance.json"
@@ -36,6 +42,8 @@ def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
     began = time.perf_counter()
     try:
         answer = TASKS[kind](payload, folder)
+    except DisagreementError as error:
+        answer = {"refusal": "disagreement", "message": str(error)}
     except ContradictionError as error:
         answer = {"refusal": "false_bound", "message": str(error)}
     except UnsupportedError as error:
@@ -53,14 +61,19 @@ def write_answer(answer: Mapping[str, Any], folder: Path) -> None:
 
 def make_instance(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Write the instance of a target and a seed as a native file, which the runner checks."""
-    instance = api.load_target(payload["target"], payload["seed"])
+    instance: Any = api.load_target(payload["target"], payload["seed"])
+    if not isinstance(instance, Instance):
+        from optbench.execute.shaped_cells import describe
+
+        return describe(instance, folder / INSTANCE)
     write_instance(instance, folder / INSTANCE)
     return {"instance": instance.name, "instance_hash": instance.hash}
 
 
 def bound(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Return certified bounds that all solvers of the instance share."""
-    found = api.bound(_instance(payload), time_limit_s=payload["time_limit_s"])
+    instance = _instance(payload)
+    found = api.bound(instance, time_limit_s=payload["time_limit_s"])
     return {"bounds": [_with_certificate(each) for each in found]}
 
 
@@ -75,7 +88,7 @@ def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             work_limit=payload["work_limit"],
             seed=payload["seed"],
             threads=payload["threads"],
-            bound=instance.objective.num_levels > 1,
+            bound=shape_of(instance).num_levels(instance) > 1,
             **payload["params"],
         )
     if result.status == "error" and mentions_out_of_memory(str(result.message)):
@@ -85,13 +98,24 @@ def solve(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             "refusal": "crashed",
             "message": "the solver raised KeyboardInterrupt although no stop was requested",
         }
-    schedule = None if result.schedule is None else schedule_to_dict(result.schedule, instance)
     document = result_to_dict(result) | {
         "bounds": [_with_certificate(each) for each in result.bounds]
     }
     if result.infeasibility is not None:
         document["infeasibility"] = _with_certificate(result.infeasibility)
+    if not isinstance(instance, Instance):
+        from optbench.execute.shaped_cells import answer_of
+
+        return {"result": document, "decision": answer_of(result, instance)}
+    schedule = None if result.schedule is None else schedule_to_dict(result.schedule, instance)
     return {"result": document, "schedule": schedule}
+
+
+def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Verify a decision of a shape other than schedules, which the runner verifies itself."""
+    from optbench.execute import shaped_cells
+
+    return shaped_cells.verify(payload, folder)
 
 
 def _with_certificate(claim: Bound | Infeasibility) -> dict[str, Any]:
@@ -104,13 +128,18 @@ def mentions_out_of_memory(text: str) -> bool:
     return any(words in text for words in OUT_OF_MEMORY)
 
 
-def _instance(payload: Mapping[str, Any]) -> Instance:
-    instance: Instance = pickle.loads(Path(payload["instance_file"]).read_bytes())
-    return instance
+def _instance(payload: Mapping[str, Any]) -> Any:
+    file = Path(payload["instance_file"])
+    if file.suffix == ".json":
+        from optbench.execute.shaped_cells import restored
+
+        return restored(file)
+    return pickle.loads(file.read_bytes())
 
 
 TASKS: dict[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
     "instance": make_instance,
     "bound": bound,
     "solve": solve,
+    "verify": verify,
 }

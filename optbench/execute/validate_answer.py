@@ -52,6 +52,7 @@ class SolveAnswer:
     trajectory: tuple[dict[str, Any], ...]
     schedule: Any
     infeasibility: dict[str, Any] | None = None
+    decision: Any = None
 
 
 def read_answer(folder: Path) -> dict[str, Any] | Reason:
@@ -74,7 +75,9 @@ def read_refusal(answer: Mapping[str, Any]) -> tuple[str, str] | None:
     return word(answer, "refusal", REASONS), text(answer.get("message", ""), "message")
 
 
-def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> SolveAnswer:
+def read_solve(
+    answer: Mapping[str, Any], levels: int, total_s: float, sense: str = "min"
+) -> SolveAnswer:
     """Validate a solve with ``levels`` levels from a process that ran for ``total_s``."""
     result = table(answer.get("result"), "result")
     violations = listed(result.get("violations"), "violations")[:MAX_LISTED]
@@ -84,7 +87,7 @@ def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> SolveA
         status=word(result, "status", STATUSES),
         termination=word(result, "termination", TERMINATIONS),
         objective=_optional(result.get("objective"), lambda value: read_values(value, levels)),
-        bounds=read_bounds(result.get("bounds"), levels),
+        bounds=read_bounds(result.get("bounds"), levels, sense),
         violations=tuple(text(each, "violations") for each in violations),
         wall_s=min(seconds(result, "wall_s"), total_s),
         time_to_first_s=None if first is None else min(seconds(result, "time_to_first_s"), total_s),
@@ -93,6 +96,7 @@ def read_solve(answer: Mapping[str, Any], levels: int, total_s: float) -> SolveA
         trajectory=read_trajectory(points, levels, total_s),
         schedule=answer.get("schedule"),
         infeasibility=_optional(result.get("infeasibility"), read_infeasibility),
+        decision=answer.get("decision"),
     )
 
 
@@ -109,15 +113,16 @@ def read_values(value: Any, levels: int) -> tuple[float, ...]:
     return tuple(number(each, "objective") for each in values)
 
 
-def read_bounds(value: Any, levels: int) -> tuple[dict[str, Any], ...]:
+def read_bounds(value: Any, levels: int, sense: str = "min") -> tuple[dict[str, Any], ...]:
     """Validate bounds; keep the best of each level, source and proof, best first."""
+    sign = 1 if sense == "min" else -1
     best: dict[tuple[int, str, str], dict[str, Any]] = {}
     for row in listed(value, "bounds"):
         bound = _bound(table(row, "a bound"), levels)
         of = (bound["level"], bound["source"], bound["proof"])
-        if of not in best or bound["value"] > best[of]["value"]:
+        if of not in best or sign * bound["value"] > sign * best[of]["value"]:
             best[of] = bound
-    kept = sorted(best.values(), key=lambda bound: (bound["level"], -bound["value"]))
+    kept = sorted(best.values(), key=lambda bound: (bound["level"], -sign * bound["value"]))
     by_level = ([bound for bound in kept if bound["level"] == k] for k in range(levels))
     return tuple(bound for bounds in by_level for bound in bounds[:MAX_LISTED])
 

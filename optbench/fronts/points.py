@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from optbench.model.measures import gap
 from optbench.model.result import OPTIMAL_GAP, Termination
-from optbench.model.schedule import Schedule
 from optbench.rendering import Rendered
+from optbench.shapes.protocol.shape import Decision
 from optbench.units import EQUAL
 
 Rest = Literal["idle", "asleep", "mixed"]
@@ -43,7 +43,7 @@ class FrontPoint:
     wall_s: float
     termination: Termination
     constant: float = 0.0
-    schedule: Schedule | None = field(default=None, repr=False)
+    schedule: Decision | None = field(default=None, repr=False)
 
     @property
     def gap(self) -> float | None:

@@ -13,6 +13,7 @@ from optbench.model.result import Result
 
 if TYPE_CHECKING:
     from optbench.model.builder import Model
+    from optbench.process_simulation import ProcessSimulation
     from optbench.simulation import Simulation
 
 # Between the levels of an objective, as in ``Objective.label``.
@@ -49,6 +50,14 @@ def simulation_line(done: Simulation) -> str:
     facts += _value_facts(names, done.objective, done.bound, done.gap)
     facts.append("verified" if done.verified else counted(len(done.violations), "violation"))
     return f"<Simulation {done.instance!r} by {done.policy}: {', '.join(facts)}>"
+
+
+def process_line(done: ProcessSimulation) -> str:
+    """``<ProcessSimulation 'serving-8-0' by frugal: complete after 8 actions, ...>``."""
+    facts = [f"{done.end} after {counted(done.actions, 'action')}"]
+    facts += _value_facts([done.objective_name], done.objective, done.bound, done.gap)
+    facts.append("verified" if done.verified else counted(len(done.violations), "violation"))
+    return f"<ProcessSimulation {done.instance!r} by {done.policy}: {', '.join(facts)}>"
 
 
 def instance_line(instance: Instance) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from optbench.model.instance import Instance
 from optbench.model.measures import OPTIMAL_GAP, Value
@@ -49,6 +49,12 @@ class Infeasibility:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON without the certificate."""
         return {key: value for key, value in asdict(self).items() if key != "certificate"}
+
+
+class Measured(Protocol):
+    """Readings with repeats and provenance (``shapes.protocol.measurements``)."""
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -98,4 +104,6 @@ class Result(Rendered, kind="result"):
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
     repaired: dict[str, float] | None = None
+    # Readings of a shape's measured metrics: no part of objective, bound and gap.
+    measured: Measured | None = field(default=None, compare=False, kw_only=True)
     instance_data: Instance | None = field(default=None, compare=False, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType
@@ -46,6 +46,7 @@ def is_built_in_file(path: Path) -> bool:
 
 def defined_at(thing: Any) -> str:
     """``file:line`` of a class, a method or a function; its name where it has no file."""
+    thing = thing.fget if isinstance(thing, property) else thing
     thing = inspect.unwrap(getattr(thing, "__func__", thing))
     code = getattr(thing, "__code__", None)
     if isinstance(code, CodeType):
@@ -89,13 +90,21 @@ def author_code(
     plugin: Any, method: str, crash: type[OptbenchError] = PluginError
 ) -> Iterator[None]:
     """Give every error of a plug-in's method the author's file and line."""
+    with author_phases(lambda: (plugin, method), crash), located(plugin):
+        yield
+
+
+@contextmanager
+def author_phases(
+    phase: Callable[[], tuple[Any, str]], crash: type[OptbenchError] = PluginError
+) -> Iterator[None]:
+    """The same where methods of several plug-ins take turns: ``phase`` says whose runs."""
     try:
-        with located(plugin):
-            yield
+        yield
     except OptbenchError:
         raise
     except Exception as error:
-        raise crash(described(error, plugin, method)) from error
+        raise crash(described(error, *phase())) from error
 
 
 @contextmanager
@@ -155,6 +164,8 @@ SIGNATURES = {
     "rule": ("instance", "rng"),
     "decide": ("moment",),
     "decider": ("instance", "rng"),
+    "act": ("observation",),
+    "actor": ("rng",),
 }
 
 

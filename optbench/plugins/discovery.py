@@ -46,6 +46,7 @@ class Entry:
     supports: tuple[str, ...] = ()
     clairvoyant: bool = False
     origin: str = "built-in"
+    shapes: tuple[str, ...] = ()
 
     @property
     def available(self) -> bool:
@@ -103,7 +104,7 @@ def load_class(kind: Kind, name: str) -> type:
     paths = _files_of(kind, name)
     if not paths:
         raise UnknownNameError(kind, name, names(kind))
-    module, reason = _import(kind, name, paths[0])
+    module, reason = import_author_module(module_of(kind, name), paths[0])
     if module is None:
         raise PluginError(f"{kind} {name!r} is unavailable: {reason}")
     plugin = package_plugin(kind, name)
@@ -196,6 +197,7 @@ def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:
                 "parameters": specs.parameters(cls),
                 "supports": tuple(sorted(getattr(cls, "supports", ()))),
                 "clairvoyant": bool(getattr(cls, "clairvoyant", False)),
+                "shapes": tuple(sorted(getattr(cls, "shapes", ()))),
             }
     except OptbenchError as error:
         reason = str(error).removeprefix(f"{kind} {name!r} is unavailable: ")
@@ -227,12 +229,12 @@ def _question(path: Path) -> str:
         raise PluginError(f"{path}: {error}") from error
 
 
-def _import(kind: Kind, name: str, path: Path) -> tuple[ModuleType | None, str]:
-    """The module, or None and the reason.
+def import_author_module(module: str, path: Path) -> tuple[ModuleType | None, str]:
+    """The module of a file, or None and the reason.
 
     A user's file can raise any exception while it is imported, hence the broad ``except``."""
     try:
-        return import_module(module_of(kind, name)), ""
+        return import_module(module), ""
     except (Exception, SystemExit) as error:
         message = error.msg if isinstance(error, SyntaxError) else error
         return None, f"{_place(error, path)}: {type(error).__name__}: {message}"

@@ -92,15 +92,9 @@ def _no_target(target: object) -> str:
 
 def _in_file(path: Path, format: str | None = None) -> Any:
     """Read a file; problems, which most targets are, need none of the formats."""
-    from optbench.model.formats import format_registry
-    from optbench.shapes.milp import milp_files
-    from optbench.shapes.milp.milp_shape import MILPS
+    from optbench.plugins.shape_files import load
 
-    if format is None:
-        format = milp_files.format_of(path)
-    if format in milp_files.FORMATS:
-        return MILPS.instance(milp_files.load(path, format))
-    return format_registry.load(path, format)
+    return load(path, format)
 
 
 def _exists(target: str | Path) -> bool:

@@ -7,6 +7,8 @@ A package names them in its ``pyproject.toml``:
     other = "my_package.more:Other"         # or one class of a module
     [project.entry-points."optbench.studies"]
     question = "my_package.studies"         # the file question.toml beside that package's modules
+    [project.entry-points."optbench.shapes"]
+    packing = "my_package.packing:Packing"  # the class of the shape of this name
 
 ``importlib.metadata`` reads the same files; importing it takes longer than a whole ``solve``.
 """
@@ -23,6 +25,8 @@ from pathlib import Path
 
 from optbench.workspace import FOLDERS
 
+# Folders of plug-ins, and shapes, which have none of their own.
+GROUPS = {**FOLDERS, "shape": "shapes"}
 _GROUP = re.compile(r"\[\s*optbench\.(\w+)\s*\]")
 _ENTRY = re.compile(r"([^=\s]+)\s*=\s*([\w.]+)\s*(?::\s*([\w.]+))?\s*(?:\[.*\])?")
 
@@ -40,13 +44,13 @@ class Installed:
 
 def installed(kind: str) -> dict[str, Installed]:
     """Plug-ins of a kind by name; of two packages with one name the first on the path counts."""
-    return dict(_announced(tuple(sys.path)).get(FOLDERS[kind], {}))
+    return dict(_announced(tuple(sys.path)).get(GROUPS[kind], {}))
 
 
 @cache
 def _announced(search: tuple[str, ...]) -> dict[str, dict[str, Installed]]:
     """By folder of plug-ins and name, what the packages on a search path announce."""
-    found: dict[str, dict[str, Installed]] = {folder: {} for folder in FOLDERS.values()}
+    found: dict[str, dict[str, Installed]] = {folder: {} for folder in GROUPS.values()}
     for place in dict.fromkeys(search):
         for file in sorted(_entry_point_files(Path(place or "."))):
             for folder, plugin in _entries(file):
@@ -77,7 +81,7 @@ def _entries(file: Path) -> Iterator[tuple[str, Installed]]:
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
             group = _GROUP.fullmatch(line)
-            folder = group[1] if group and group[1] in FOLDERS.values() else None
+            folder = group[1] if group and group[1] in GROUPS.values() else None
         elif folder is not None and (entry := _ENTRY.fullmatch(line)):
             name, module, attribute = entry.groups()
             path = _file_of(module, f"{name}.toml" if folder == "studies" else None)

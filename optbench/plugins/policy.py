@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from math import inf
 from typing import ClassVar
 
@@ -48,7 +49,7 @@ class Policy(Solver):
     supports: ClassVar[frozenset[str] | set[str]] = CARRIED_OUT
     may_break: ClassVar[frozenset[str] | set[str]] = frozenset({"deadline", "horizon", "limit"})
     # True if it uses jobs before they arrive: a reference for comparisons that could not be
-    # deployed.
+    # deployed. Rules and policies in Python are then given the whole instance.
     clairvoyant: ClassVar[bool] = False
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules"})
     # The method that messages name where a policy raises an exception.
@@ -92,18 +93,47 @@ def settle(instance: Instance, run: Run, schedule: Schedule | None) -> Schedule 
 
 
 class RulePolicy(Policy):
-    """A policy given as a list rule: arrays of numbers for the compiled dispatcher."""
+    """A policy given as a list rule: arrays of numbers for the compiled dispatcher.
+
+    Where tasks arrive over time, ``rule`` is called at each arrival with the tasks that have
+    arrived, in order of arrival, and the run goes on with the new numbers. A generator in the same
+    state is given to each call.
+    """
 
     to_define: ClassVar[tuple[str, ...]] = ("rule", "play", "solve")
     deciding: ClassVar[str] = "rule"
+    # True if the numbers of a task depend on no task but those of its own job (what edges connect):
+    # then ``rule`` is called once, with all tasks. The conformance suite holds the class to it.
+    job_by_job: ClassVar[bool] = False
 
     def rule(self, instance: Instance, rng: Generator) -> Rule:
         raise NotImplementedError
 
+    def kernels(self, instance: Instance) -> frozenset[str] | set[str]:
+        return {*self.needs, "arrivals"} if self._is_made_again(instance) else self.needs
+
     def play(
         self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
     ) -> Trace:
+        if not self._is_made_again(instance):
+            return run_rule(instance, self._rule(instance, rng), faults, until)
+        from optbench.sim.arrivals import TaskArrivals
+        from optbench.sim.renumbered_rules import run_as_known
+
+        def make(known: Instance) -> Rule:
+            return self._rule(known, deepcopy(rng))
+
+        return run_as_known(TaskArrivals.of(instance), make, faults, until)
+
+    def _is_made_again(self, instance: Instance) -> bool:
+        """Whether something arrives later than the first tasks, and may change the numbers."""
+        release, stream = instance.tasks.release, instance.stream
+        hidden = stream is not None and not stream.outages.announced.all()
+        one_call = self.job_by_job or self.clairvoyant
+        return not one_call and (hidden or bool((release != release[:1]).any()))
+
+    def _rule(self, instance: Instance, rng: Generator) -> Rule:
         rule = self.rule(instance, rng)
         if not isinstance(rule, Rule):
             raise refuse_result(self, "rule", rule, "end it with return list_rule(instance, ...)")
-        return run_rule(instance, rule, faults, until)
+        return rule

@@ -21,6 +21,7 @@ from optbench.model.verify import Verdict
 from optbench.plugins.author_errors import author_code, calling_line, defined_at, shown
 from optbench.plugins.overtime import PluginStop
 from optbench.plugins.schedule_shape import shape_of
+from optbench.rendering import resolve
 from optbench.shapes.protocol.shape import AnyInstance, Decision, Shape
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 # Prefix of the source of a bound that an earlier run proved.
 BANKED = "bank:"
+SOLVERS_OF_SHAPE = "optbench.plugins.solver_choice:solvers_of_shape"
 
 
 class Problem:
@@ -203,8 +205,9 @@ class Run:
         return verdict
 
     def report_bound(self, value: float, source: str, proof: Proof = "solver") -> None:
-        """Take the solver's own lower bound on this run's objective; one that improves nothing is
-        dropped.
+        """Take the solver's own bound on this run's objective: a lower one of a minimum, an upper
+        one of a maximum. One that improves nothing is dropped, as is an infinity that bounds
+        nothing.
 
         Its label is ``solver`` whatever ``proof`` says: certified bounds come from ``prove_bounds``
         and ``report_certificate`` only.
@@ -215,6 +218,14 @@ class Run:
                 f"{calling_line()}: run.report_bound() was given {value!r}; it takes a number, and "
                 "the name of its source"
             )
+        proves_all = np.inf if self.shape.sense(self.instance) == "min" else -np.inf
+        if np.isnan(value) or value == proves_all:
+            remedy = (
+                "run.report_infeasible() says that no decision exists"
+                if value == proves_all
+                else "leave it out where there is no bound"
+            )
+            raise PluginError(f"{calling_line()}: run.report_bound() was given {value!r}; {remedy}")
         self._keep(Bound(value, source, "solver"))
 
     def report_certificate(self, certificate: str) -> Bound:
@@ -253,7 +264,7 @@ class Run:
 
     def _keep(self, bound: Bound) -> None:
         self._refuse_expelled()
-        if not np.isfinite(bound.value):
+        if not np.isfinite(bound.value):  # it bounds nothing
             return
         value = max(float(bound.value), self.shape.smallest_value(self.instance))
         bound = replace(bound, value=value, level=self.level)
@@ -343,13 +354,20 @@ def _listed(shapes: Iterable[str]) -> str:
     return " or ".join(words.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
 
 
+def takes(solver: Solver | type[Solver], shape: Shape) -> bool:
+    """Whether a solver takes instances of a shape."""
+    return bool(solver.shapes & ({shape.name} | shape.capabilities))
+
+
 def check_supported(solver: Solver, name: str, instance: AnyInstance) -> None:
     """Refuse an instance that the solver cannot express, with a remedy."""
     shape = shape_of(instance)
-    if not solver.shapes & ({shape.name} | shape.capabilities):
+    if not takes(solver, shape):
+        known = resolve(SOLVERS_OF_SHAPE)(shape)
         raise UnsupportedError(
             f"solver {name!r} cannot run {instance.name!r}: it takes {_listed(solver.shapes)}, and "
-            f"this is a {shape.name}. `optbench list` shows which solvers take what."
+            f"this is a {shape.name}. "
+            + (f"These take it: {', '.join(known)}." if known else "No solver takes it.")
         )
     unknown = set(solver.supports) - set(FEATURES)
     if unknown:

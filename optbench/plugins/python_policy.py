@@ -12,6 +12,7 @@ from numpy.random import Generator
 from optbench.model.instance import Instance
 from optbench.plugins.author_errors import defined_at, refuse_result
 from optbench.plugins.policy import CARRIED_OUT, Policy
+from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.moments import Decide, Decision, DecisionError, Moment, TimedTrace, run_decisions
 
@@ -32,19 +33,25 @@ class PythonPolicy(Policy):
         raise NotImplementedError
 
     def decider(self, instance: Instance, rng: Generator) -> Decide:
-        """The function that decides in one run."""
+        """The function that decides in one run; the instance is that of time 0, without what
+        arrives later.
+        """
         return self.decide
 
     def play(
         self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
     ) -> TimedTrace:
-        decide = self.decider(instance, rng)
+        arrivals = (TaskArrivals.foreseen if self.clairvoyant else TaskArrivals.of)(instance)
+        decide = self.decider(arrivals.known(0.0), rng)
         if not callable(decide):
             raise refuse_result(self, "decider", decide, "return a function of a moment")
         try:
-            return run_decisions(instance, decide, faults, until)
+            return run_decisions(instance, decide, faults, until, arrivals)
         except DecisionError as error:
             error.args = (f"{defined_at(self.author or decide)}: {error}",)
+            raise
+        except IndexError as error:
+            error.args = (f"{error}; arrays end with the tasks that have arrived",)
             raise
 
 

@@ -10,8 +10,11 @@ from typing import Any
 
 from optbench.evaluate.rows import Row
 from optbench.html.page import note, section, table
+from optbench.model.measures import Value
 from optbench.report.formatting import NONE, infeasible_words, number, percent, seconds
+from optbench.report.metric_tables import metric_words
 from optbench.report.study_report import StudyReport
+from optbench.run.best_known import sign_of
 from optbench.run.repeat_command import failure_command, non_default_params
 
 # Most cells shown; further instances are left out, and a note says so.
@@ -29,7 +32,7 @@ Href = Callable[[str], str]
 class CellDetails:
     """Details of cells for the dialogue of the page; cells refer to them by number."""
 
-    study: str
+    report: StudyReport
     href: Href
     entries: list[dict[str, Any]] = field(default_factory=list)
     given: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -37,14 +40,17 @@ class CellDetails:
     def add(self, row: Row) -> int:
         record = row.record
         assert record is not None
-        best = max(record.bounds, key=lambda each: float(each["value"]), default=None)
+        sign = sign_of(row.cell.sense)
+        best = max(record.bounds, key=lambda each: sign * float(each["value"]), default=None)
         lines = [f"{row.state}, {record.termination.replace('_', ' ')}"]
         if record.reason is not None:
             lines.append(f"{record.reason.kind}: {record.reason.message[:MESSAGE]}")
         if row.objective is not None:
-            lines.append(
-                f"objective {number(row.objective)}, {percent(row.rpd)} above the best known"
-            )
+            words = f", {percent(row.rpd)} above the best known"
+            if row.no_excess is not None:
+                words = f" (the best known is {number(self.known(row))})"
+            lines.append(f"objective {number(row.objective)}{words}")
+            lines += self.metrics(row)
         if record.bound is not None and best is not None:
             lines.append(
                 f"bound of this run {number(record.bound)} ({best['source']}, {best['proof']}), "
@@ -55,7 +61,9 @@ class CellDetails:
                 f"best bound of the study {number(row.low)}, study gap {percent(row.study_gap)}"
             )
         if record.infeasibility is not None:
-            lines.append("no schedule exists: " + infeasible_words(record.infeasibility))
+            decision = "schedule" if row.cell.shape is None else "decision"
+            words = infeasible_words(record.infeasibility)
+            lines.append(f"no {decision} exists: {words}")
         lines.append(
             f"solving {seconds(record.wall_s)}, cell {seconds(record.total_s)}, memory "
             f"{record.peak_memory_mb:,.0f} MB"
@@ -63,11 +71,25 @@ class CellDetails:
         lines.append(f"key {row.cell.key}")
         if row.cell.label not in self.given:
             self.given[row.cell.label] = non_default_params(row.cell)
-        command = failure_command(row.cell, record.reason, self.study, self.given[row.cell.label])
+        command = failure_command(
+            row.cell, record.reason, self.report.target, self.given[row.cell.label]
+        )
         self.entries.append(
             {"t": row.cell.title, "l": lines, "f": self.href(row.cell.key), "c": command}
         )
         return len(self.entries) - 1
+
+    def known(self, row: Row) -> Value | None:
+        found = self.report.table.best.get(row.cell.instance_hash)
+        return None if found is None else found.value
+
+    def metrics(self, row: Row) -> list[str]:
+        """The metrics of a decision of a user's shape, in its own units."""
+        shape = self.report.plan.shapes.get(row.cell.instance_hash)
+        if shape is None or row.record is None:
+            return []
+        words = metric_words(row.record.metrics, shape)
+        return [", ".join(words)] if words else []
 
     def script(self) -> str:
         """The details as JSON in a script element, which no text in them can end."""
@@ -93,7 +115,7 @@ def instances(report: StudyReport, href: Href) -> str:
     kept = list(ran)
     if len(kept) > most:
         kept = sorted(kept, key=lambda column: _hardness(ran[column]), reverse=True)[:most]
-    details = CellDetails(report.target, href)
+    details = CellDetails(report, href)
     lines = [_line(report, ran[column], labels, details) for column in kept]
     notes = [
         (

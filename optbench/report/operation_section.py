@@ -64,7 +64,7 @@ def _rows_of(report: StudyReport, target: str) -> dict[str, list[Row]]:
     out = {}
     for summary in report.ranked:
         rows = [row for row in report.rows[summary.label] if row.cell.target == target]
-        rows = [row for row in rows if "units_offered" in _metrics(row)]
+        rows = [r for r in rows if r.cell.shape is None and "units_offered" in _metrics(r)]
         if rows:
             out[summary.label] = rows
     return out

@@ -21,7 +21,7 @@ INDEX = "index.html"
 # What is said of a solver, and the keys that are not the attributes' names.
 SUMMARY = (
     *("label", "planned", "ran", "compared", "failed", "unsolved", "study_gap", "score", "behind"),
-    *("gap", "rpd", "regret", "optimal", "proved", "time_s", "rank", "wins"),
+    *("gap", "rpd", "regret", "optimal", "proved", "time_s", "rank", "wins", "clairvoyant"),
 )
 KEYS = {"label": "solver", "unsolved": "no_schedule", "behind": "behind_first"}
 HEADS = ("study", "question and answer", "cells", "last ran (UTC)")

@@ -43,7 +43,8 @@ MEANINGS = (
         "above best known",
         "(objective − best known) / best known (rpd), over the instances that it solved; of "
         "objectives in order, of the first. "
-        "Of public instances the published best known counts too. It proves nothing.",
+        "Of public instances the published best known counts too. It proves nothing, and does not "
+        "apply where the objective is maximised or the best known is not positive.",
     ),
     ("optimum", "cells whose study gap is closed."),
     (
@@ -121,13 +122,16 @@ def _problems(report: StudyReport) -> str:
     ]
     more = len(instances) - len(rows)
     left = note(f"{more:,} more problems are not listed.") if more > 0 else ""
-    heads = ("problem", "minimise", "instances")
+    heads = ("problem", "minimise" if report.senses == {"min"} else "objective", "instances")
     shown = text_table(heads, rows, "report-table problems", words=(0, 1))
     return f"<h3>Problems</h3>{shown}{left}"
 
 
 def _objective(report: StudyReport, instance_hash: str) -> str:
-    """The objective of an instance, if the store still has it."""
+    """The objective of an instance, of a schedule if the store still has it."""
+    shape = report.plan.shapes.get(instance_hash)
+    if shape is not None:
+        return f"{shape.objective}; {shape.name}, {shape.size}"
     try:
         return report.store.instance(instance_hash).objective.label
     except (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
 
@@ -9,11 +10,20 @@ from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
 from optbench.evaluate.summaries import Summary
 from optbench.html.marks import key
-from optbench.html.page import gap_bar, hint, row, section, table
-from optbench.report.formatting import NONE, figures, four_digits, percent, seconds, with_interval
+from optbench.html.page import gap_bar, hint, note, row, section, table
+from optbench.report.formatting import (
+    NONE,
+    counted,
+    figures,
+    four_digits,
+    percent,
+    seconds,
+    with_interval,
+)
 from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
+CLAIRVOYANT = "clairvoyant: it uses work before it arrives, and is not ranked"
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
@@ -29,7 +39,10 @@ def ranking(report: StudyReport) -> str:
     columns = _columns(report)
     rows = []
     for place, each in enumerate(report.summaries, 1):
-        head = who(report, each.label, f'<span class="place">{place}</span>')
+        shown = "–" if each.clairvoyant else str(place)
+        head = who(report, each.label, f'<span class="place">{shown}</span>')
+        if each.clairvoyant:
+            head += f"<small>{CLAIRVOYANT}</small>"
         if each.compared:
             rows.append(row(head, [show(each) for _, show in columns]))
         else:
@@ -44,18 +57,20 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
     written = with_interval if score is None or score.is_share else figures
     out: list[tuple[str, Callable[[Summary], str]]] = []
     if score is not None:
-        out.append((f"ranked by {score.source}", lambda each: _stacked(written(each.score))))
+        out.append((f"ranked by {score.source}", lambda each: stacked(written(each.score))))
     out += [
         ("study gap", _study_gap),
-        ("behind first", lambda each: _stacked(written(each.behind))),
-        ("gap of its own run", lambda each: _stacked(with_interval(each.gap))),
-        ("above best known", lambda each: _stacked(with_interval(each.rpd))),
+        ("behind first", lambda each: stacked(written(each.behind))),
+        ("gap of its own run", lambda each: stacked(with_interval(each.gap))),
     ]
-    if reference != BEST:
-        out.append((f"regret to {reference}", lambda each: _stacked(with_interval(each.regret))))
+    excess = any(each.rpd is not None for each in report.summaries)
+    if excess or not any(each.no_excess for each in report.summaries):
+        out.append(("above best known", lambda each: stacked(with_interval(each.rpd))))
+    if reference != BEST and (excess or report.senses != {"max"}):
+        out.append((f"regret to {reference}", lambda each: stacked(with_interval(each.regret))))
     out += [("optimum", _optimum), ("failed", lambda each: _count(each.failed))]
     if any(each.unsolved for each in report.summaries):
-        out.append(("no schedule", lambda each: _count(each.unsolved)))
+        out.append((f"no {report.decision}", lambda each: _count(each.unsolved)))
     return [
         *out,
         ("time", lambda each: seconds(each.time_s)),
@@ -64,8 +79,21 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
     ]
 
 
+def without_excess(report: StudyReport) -> str:
+    """A note on cells to which a relative excess over the best known does not apply."""
+    reasons = Counter(
+        words
+        for rows in report.rows.values()
+        for each in rows
+        if (words := each.no_excess) is not None
+    )
+    parts = [f"{counted(count, 'cell')}: {words}" for words, count in reasons.most_common()]
+    said = "No excess over the best known (rpd, regret) is given where it does not apply"
+    return note(f"{said} ({'; '.join(parts)}).") if parts else ""
+
+
 def _study_gap(each: Summary) -> str:
-    return _stacked(with_interval(each.study_gap)) + gap_bar(
+    return stacked(with_interval(each.study_gap)) + gap_bar(
         1.0 if each.study_gap is None else each.study_gap.value
     )
 
@@ -75,7 +103,7 @@ def _optimum(each: Summary) -> str:
     return f"{each.optimal:,} of {each.compared:,}{own}"
 
 
-def _stacked(words: str) -> str:
+def stacked(words: str) -> str:
     """A mean with its interval, which follows it in brackets, below it."""
     mean, _, around = words.partition(" (")
     return f"{mean}<small>{around.rstrip(')')}</small>" if around else mean

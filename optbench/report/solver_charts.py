@@ -68,6 +68,29 @@ def thinned(values: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     return [values[pick] for pick in picks.tolist()]
 
 
+def no_profile(report: StudyReport) -> str | None:
+    """Why a profile of ratios to the best objective does not apply to this study."""
+    if len(report.ranked) < 2 or not report.costs.columns:
+        return None
+    if "max" in report.senses:
+        return "It does not apply: an objective is maximised, so that no cost is compared."
+    reached = report.costs.values[np.isfinite(report.costs.values)]
+    if (reached < 0).any():
+        return "It does not apply: an objective is negative, and has no ratio to the best one."
+    return None
+
+
+def zero_best(report: StudyReport) -> str:
+    """A remark on instances whose best objective is 0, of which others are no multiple."""
+    count = int((stats.best_of(report.costs.values) == 0).sum()) if report.costs.columns else 0
+    if not count:
+        return ""
+    where = counted(count, "pair")
+    return (
+        f" On {where} of instance and seed the best is 0: whoever does not reach it never counts."
+    )
+
+
 def profile(report: StudyReport) -> str:
     """Dolan and Moré: the share of instances with an objective within an excess of the best one."""
     if len(report.ranked) < 2 or not report.costs.columns:

@@ -11,14 +11,16 @@ from optbench import __version__
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
 from optbench.files import write_whole
-from optbench.html.page import SEPARATOR, footer, hint, page, section, titled_figure
+from optbench.html.page import SEPARATOR, footer, hint, note, page, section, titled_figure
 from optbench.report import solver_charts
+from optbench.report.decision_pictures import decision_pictures
 from optbench.report.failures import failures
 from optbench.report.formatting import counted, unbroken
 from optbench.report.instance_section import instances
+from optbench.report.metric_tables import metric_tables
 from optbench.report.operation_section import operations
 from optbench.report.provenance import meanings, provenance
-from optbench.report.ranking import claims_section, gates_section, ranking
+from optbench.report.ranking import claims_section, gates_section, ranking, without_excess
 from optbench.report.study_report import Caveat, StudyReport, caveats, gather
 from optbench.report.study_verdict import verdict
 from optbench.store.run_store import Store
@@ -72,6 +74,8 @@ def render(report: StudyReport, path: Path | None) -> str:
         _header(report, gates, claims),
         _ranking(report),
         operations(report),
+        metric_tables(report),
+        decision_pictures(report),
         _charts(report),
         gates_section(gates),
         claims_section(claims),
@@ -132,7 +136,17 @@ def _ranking(report: StudyReport) -> str:
     if not report.summaries:
         return ""
     aside = hint("means over instances, small: 95 % intervals")
-    return section("Ranking", ranking(report), meanings(), id="ranking", aside=aside)
+    parts = (ranking(report), without_excess(report), meanings())
+    return section("Ranking", *parts, id="ranking", aside=aside)
+
+
+def _profile(report: StudyReport) -> str:
+    """The performance profile, or why there is none."""
+    title, words = "Performance profile", solver_charts.no_profile(report)
+    if words is not None:
+        return f"<figure><h2>{title}</h2>{note(words)}</figure>"
+    zero = solver_charts.zero_best(report)
+    return titled_figure(title, solver_charts.profile(report), CURVES + zero)
 
 
 def _charts(report: StudyReport) -> str:
@@ -140,7 +154,7 @@ def _charts(report: StudyReport) -> str:
         return ""
     parts = [
         titled_figure("Gaps", solver_charts.gaps(report), DOTS),
-        titled_figure("Performance profile", solver_charts.profile(report), CURVES),
+        _profile(report),
         titled_figure("Gap against time", solver_charts.time_against_gap(report), PLACES),
     ]
     return f'<section id="charts">{"".join(parts)}</section>'

@@ -65,6 +65,18 @@ class StudyReport:
         """The numbers of the solvers, by which their marks and colours differ."""
         return {label: k for k, label in enumerate(self.table.labels)}
 
+    @cached_property
+    def decision(self) -> str:
+        """What a solver's answer is called: a schedule, or the word of the study's own shape."""
+        known = {key: shape.decision for key, shape in self.plan.shapes.items()}
+        words = {known.get(row.cell.instance_hash, "schedule") for row in self.table.rows}
+        return words.pop() if len(words) == 1 else "decision"
+
+    @cached_property
+    def senses(self) -> frozenset[str]:
+        """The senses of the study's objectives."""
+        return frozenset(row.cell.sense for row in self.table.rows)
+
     @property
     def ranked(self) -> tuple[Summary, ...]:
         """The solvers that have run, best first."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from optbench.evaluate.scores import Score
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary, difference
+from optbench.model.result import OPTIMAL_GAP
 from optbench.report.formatting import counted, figures, listed, percent, points, with_interval
 from optbench.report.study_report import StudyReport
 
@@ -20,7 +21,7 @@ def verdict(report: StudyReport) -> list[str]:
     if not ranked:
         return ["Nothing has run yet."]
     if all(row.objective is None for row in report.table.rows):
-        return ["No solver has reached a schedule.", *failures]
+        return [f"No solver has reached a {report.decision}.", *failures]
     if report.score is not None:
         return [_closest(report, report.score), *_behind(report), *failures, *_rules(report)]
     if all(row.study_gap is None for row in report.table.rows):
@@ -39,9 +40,11 @@ def _best(report: StudyReport) -> str:
     within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
     if first.optimal == first.compared:
         within = f"proven optimal {where}"
-    level = [first, *(each for each in others if each.rpd is not None and _is_level(each))]
+    solved = [each for each in others if each.solved]
+    level = [first, *(e for e in solved if _is_level(e) or _is_equal(report, e))]
+    decisions = f"{report.decision}s"
     if not others:
-        return f"{first.label}: its schedules are {within}."
+        return f"{first.label}: its {decisions} are {within}."
     if first.study_gap.count == 1:
         named = [(each.label, each.study_gap) for each in report.ranked[:MOST_NAMED]]
         gaps = ", ".join(
@@ -50,10 +53,10 @@ def _best(report: StudyReport) -> str:
         return f"One instance alone, which says nothing of others: gaps of {gaps}."
     if len(level) > 1:
         return (
-            f"{_named(level)} cannot be told apart: the schedules of {first.label}, first by "
+            f"{_named(level)} cannot be told apart: the {decisions} of {first.label}, first by "
             f"mean, are {within}."
         )
-    return f"{first.label} is best: its schedules are {within}."
+    return f"{first.label} is best: its {decisions} are {within}."
 
 
 def _closest(report: StudyReport, score: Score) -> str:
@@ -86,13 +89,19 @@ def _is_level(summary: Summary) -> bool:
     return summary.behind is None or not summary.behind.known or not summary.behind.apart_from_zero
 
 
+def _is_equal(report: StudyReport, summary: Summary) -> bool:
+    """Whether a solver equals the first everywhere; gaps that count as optimal are equal."""
+    behind, within = summary.behind, OPTIMAL_GAP if report.score is None else 0.0
+    return behind is not None and max(abs(behind.low), abs(behind.high)) <= within
+
+
 def _behind(report: StudyReport) -> Iterator[str]:
     """The distances of the other solvers from the first."""
     first, *others = report.ranked
-    others = [each for each in others if each.rpd is not None and not each.unscored]
-    same = [each for each in others if each.behind and each.behind.low == each.behind.high == 0]
+    others = [each for each in others if each.solved and not each.unscored]
+    same = [each for each in others if _is_equal(report, each)]
     level = [each for each in others if _is_level(each) and each not in same]
-    worse = [each for each in others if not _is_level(each)]
+    worse = [each for each in others if not _is_level(each) and each not in same]
     if same:
         what = "gaps" if report.score is None else "values"
         yield f"{_named([first, *same])} have the same {what}."
@@ -109,9 +118,9 @@ def _behind(report: StudyReport) -> Iterator[str]:
         yield (
             f"Placed last, for cells without a value of {report.score.source}: {_named(unscored)}."
         )
-    without = [each for each in report.ranked if each.rpd is None]
+    without = [each for each in report.ranked if not each.solved]
     if without:
-        yield f"Without any schedule: {_named(without)}."
+        yield f"Without any {report.decision}: {_named(without)}."
 
 
 def _write(report: StudyReport) -> Callable[[Estimate | None], str]:
@@ -136,7 +145,9 @@ def _proven(report: StudyReport) -> Iterator[str]:
         of = f"{proven:,} of {counted(len(instances), 'instance')}"
         yield f"The optimum of {of} is proven; elsewhere a gap is the most that may be lost."
     else:
-        yield "No optimum is proven: the gaps are the most that may be lost, not what is."
+        own = any(row.optimal for row in report.table.rows)
+        what = "No optimum is proven" + " by a certified or trusted bound" * own
+        yield f"{what}: the gaps are the most that may be lost, not what is."
     if proven and first.optimal < first.compared:
         by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
         yield (
@@ -159,7 +170,7 @@ def _trusted(report: StudyReport) -> Iterator[str]:
 def _failures(report: StudyReport) -> Iterator[str]:
     failed = sum(each.failed for each in report.ranked)
     unsolved = sum(each.unsolved for each in report.ranked)
-    for count, what in ((failed, "failed"), (unsolved, "ended without a schedule")):
+    for count, what in ((failed, "failed"), (unsolved, f"ended without a {report.decision}")):
         if count:
             yield (
                 f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as "
@@ -185,12 +196,14 @@ def _infeasible(report: StudyReport) -> Iterator[str]:
     said = {instance: label for instance, label in said.items() if instance not in certain}
     if certain:
         have = "has" if len(certain) == 1 else "have"
-        yield f"{counted(len(certain), 'instance')} {have} no schedule: that is certified."
+        what = f"{counted(len(certain), 'instance')} {have} no {report.decision}"
+        yield f"{what}: that is certified."
     if said:
         who = _named(list(dict.fromkeys(said.values())))
+        where = counted(len(said), "instance")
         yield (
-            f"No schedule refutes that {counted(len(said), 'instance')} cannot be solved, as "
-            f"{who} says without a certificate."
+            f"No {report.decision} refutes that {where} cannot be solved, as {who} says without a "
+            "certificate."
         )
 
 
@@ -201,7 +214,7 @@ def _rules(report: StudyReport) -> Iterator[str]:
     rule = next((each for each in ranked if kinds[each.label] == "rule"), None)
     if rule is None:
         return
-    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.rpd is not None]
+    after = [each for each in ranked[ranked.index(rule) + 1 :] if each.solved]
     for kind, method in (("learned", "learned method"), ("other", "method")):
         found = [each for each in after if kinds[each.label] == kind]
         for clearly, does in ((True, "does better than"), (False, "does as well as")):
@@ -223,9 +236,10 @@ def _unbounded(report: StudyReport) -> str:
         report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf")
     )
     first = ranked[0]
-    words = "No instance has a lower bound, so nothing is proven and every gap counts as 100 %"
+    side = "lower bound" if report.senses == {"min"} else "bound"
+    words = f"No instance has a {side}, so nothing is proven and every gap counts as 100 %"
     if len(ranked) == 1 or first.rank is None:
         return f"{words}."
-    rpd = percent(None if first.rpd is None else first.rpd.value)
-    place = f"average rank {first.rank:.2f} of {len(ranked)}, {rpd} above the best known"
+    rpd = "" if first.rpd is None else f", {percent(first.rpd.value)} above the best known"
+    place = f"average rank {first.rank:.2f} of {len(ranked)}{rpd}"
     return f"{words}. By objective {first.label} is first: {place}."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from optbench.data.registry import bounds_table, data_sets
 from optbench.model.measures import Value, contradicts, gap
 from optbench.model.result import OPTIMAL_GAP
+from optbench.shapes.protocol.shape import Sense
 from optbench.store.records import Record
 from optbench.study.cells import Cell
 
@@ -17,11 +18,14 @@ TABLE = "bounds.json"
 
 @dataclass(frozen=True)
 class BestKnown:
-    """``by`` is a solver's label or ``published``; ``low`` is the best bound for all solvers."""
+    """``by`` is a solver's label or ``published``; ``low`` is the best bound for all solvers, an
+    upper one where the objective is maximised.
+    """
 
     value: Value
     by: str
     low: float | None = None
+    sense: Sense = "min"
 
     @property
     def first(self) -> float:
@@ -30,11 +34,22 @@ class BestKnown:
 
     @property
     def proven(self) -> bool:
-        """Whether no schedule is better on the first level."""
+        """Whether no decision is better on the first level."""
         reached = gap(self.first, self.low)
-        return reached is not None and (
-            reached <= OPTIMAL_GAP or (self.low is not None and self.first <= self.low)
-        )
+        if reached is None or self.low is None:
+            return False
+        sign = sign_of(self.sense)
+        return reached <= OPTIMAL_GAP or sign * self.first <= sign * self.low
+
+
+def sign_of(sense: str) -> int:
+    """Return the factor that turns an objective into one that is minimised."""
+    return 1 if sense == "min" else -1
+
+
+def costs_of_levels(value: Value, sense: str = "min") -> tuple[float, ...]:
+    """Return a value as one number per level, the less the better."""
+    return tuple(sign_of(sense) * each for each in levels_of(value))
 
 
 def levels_of(value: Value) -> tuple[float, ...]:
@@ -42,9 +57,9 @@ def levels_of(value: Value) -> tuple[float, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def exceeds(bound: float, objective: float) -> bool:
+def exceeds(bound: float, objective: float, sense: str = "min") -> bool:
     """Whether a bound contradicts an objective that was reached."""
-    return contradicts(objective, bound)
+    return contradicts(objective, bound, sense)
 
 
 def published(targets: Iterable[str]) -> dict[str, tuple[float, float]]:
@@ -68,18 +83,26 @@ def best_known(
     reached: Mapping[str, Sequence[tuple[Value, str]]],
     lows: Mapping[str, float],
     public: Mapping[str, tuple[float, float]],
+    senses: Mapping[str, Sense] | None = None,
 ) -> dict[str, BestKnown]:
-    """Return the lexicographic minimum by instance; single published values count too."""
+    """Return the lexicographic minimum by instance, the maximum where ``senses`` says so; single
+    published values count too.
+    """
     out = {}
     for instance in dict.fromkeys([*reached, *public]):
-        found = min(reached.get(instance, ()), key=lambda each: levels_of(each[0]), default=None)
+        sense = (senses or {}).get(instance, "min")
+        found = min(
+            reached.get(instance, ()),
+            key=lambda each: costs_of_levels(each[0], sense),
+            default=None,
+        )
         upper = public[instance][1] if instance in public else None
         if upper is not None and (
             found is None or (not isinstance(found[0], tuple) and upper < found[0])
         ):
             found = (upper, PUBLISHED)
         if found is not None:
-            out[instance] = BestKnown(*found, lows.get(instance))
+            out[instance] = BestKnown(*found, lows.get(instance), sense)
     return out
 
 

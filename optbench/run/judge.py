@@ -1,5 +1,5 @@
 """The judge: turn the untrusted answer of a cell's process into a record, and verify its schedule
-again.
+again; the decision of any other shape was verified in a second process (``run.verification``).
 
 Objective, metrics, gap and status follow from the instance, the schedule and the checked bounds.
 There is a record for every answer; an invalid one is a failure of the kind ``nonsense``.
@@ -33,6 +33,8 @@ from optbench.model.instance import Instance
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import level_of, outcome_of
+from optbench.plugins.schedule_shape import shape_of
+from optbench.run.verification import Verified, read_verified
 from optbench.store.records import Reason, Record, code_version, machine
 from optbench.study.cells import Cell
 
@@ -53,6 +55,8 @@ UNREADABLE = (
     RecursionError,
 )
 SHOWN_VIOLATIONS = 3
+# Pictures of a decision, as SVG by title.
+PICTURES = "pictures.json"
 # At most this many certificates per level, best first, are proved again; an honest solver has two
 # or three.
 MOST_PROOFS = 4
@@ -61,8 +65,8 @@ MOST_PROOFS = 4
 ANY_LEVELS = 1000
 
 
-def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) -> Record:
-    """Return the record of a cell."""
+def judge(cell: Cell, outcome: JobOutcome, instance: Any, began_at: str) -> Record:
+    """Return the record of a cell; ``instance`` is a stand-in where it is no schedule's."""
     base = Record(
         cell,
         status="error",
@@ -78,7 +82,7 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Instance, began_at: str) ->
     if outcome.reason is not None:
         return _without_answer(base, outcome.reason)
     try:
-        record = _judge_answer(base, outcome.answer, instance)
+        record = _judge_answer(base, outcome, instance)
     except FileFormatError as error:
         return replace(base, reason=Reason("nonsense", str(error)))
     except ContradictionError as error:
@@ -108,6 +112,13 @@ def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
             "schedule.json": answer.get("schedule"),
             "trajectory.json": _trajectory(answer["result"], outcome.total_s),
         }
+    if record.cell.shape is not None and kept:
+        found = read_verified(outcome.check, record.cell.sense)
+        decision, pictures = answer.get("decision"), None
+        if isinstance(found, Verified):
+            decision, pictures = found.decision, dict(found.pictures) or None
+        trajectory = kept["trajectory.json"]
+        kept = {"decision.json": decision, "trajectory.json": trajectory, PICTURES: pictures}
     if record.reason is not None and record.reason.kind == "nonsense":
         kept = {"answer.json": outcome.answer}
     for name, value in kept.items():
@@ -132,36 +143,66 @@ def _without_answer(base: Record, reason: Reason) -> Record:
     return replace(base, reason=reason, termination=TERMINATIONS.get(reason.kind, "crashed"))
 
 
-def _judge_answer(base: Record, answer: Any, instance: Instance) -> Record:
+def _judge_answer(base: Record, outcome: JobOutcome, instance: Any) -> Record:
+    answer = outcome.answer
     if not isinstance(answer, Mapping):
         raise FileFormatError(f"the answer is {type(answer).__name__}; it must be an object")
     refusal = read_refusal(answer)
     if refusal is not None:
         return _without_answer(base, Reason(*refusal))
-    levels = instance.objective.num_levels
+    levels, sense = shape_of(instance).num_levels(instance), base.cell.sense
     if base.cell.kind == "bound":
-        # This process runs the core alone and no plug-in, so that a bound that it labels certified
-        # was proved there.
-        claimed, wall_s = read_bounds(answer.get("bounds"), levels), seconds(answer, "inside_s")
+        # This process runs the core and no solver, so that a bound that it labels certified was
+        # proved there.
+        claimed = read_bounds(answer.get("bounds"), levels, sense)
+        wall_s = seconds(answer, "inside_s")
         bounds = tuple(
             Bound(row["value"], row["source"], row["proof"], row["level"]) for row in claimed
         )
         record = replace(base, status="unknown", termination="finished")
         return replace(_bounded(record, bounds, instance), wall_s=min(wall_s, base.total_s))
-    return _judge_solve(base, read_solve(answer, levels, base.total_s), instance)
+    said = read_solve(answer, levels, base.total_s, sense)
+    if base.cell.shape is None:
+        return _judge_schedule(base, said, instance)
+    found = read_verified(outcome.check, sense)
+    if isinstance(found, Reason):
+        return replace(base, reason=found)
+    verdict = None if said.status == "error" else found.verdict
+    infeasibility = None
+    if said.status == "infeasible":
+        claim = {"source": "the solver", "argument": "", **(said.infeasibility or {})}
+        denial = {"source": claim["source"], "proof": "solver", "argument": claim["argument"]}
+        proof = found.infeasibility
+        infeasibility = denial if proof is None else {key: proof[key] for key in denial}
+    record = _judge_solve(base, said, instance, verdict, found.bounds, infeasibility)
+    if found.no_picture is None:
+        return record
+    return replace(record, info={**record.info, "no_picture": found.no_picture})
 
 
-def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:
+def _judge_schedule(base: Record, claimed: SolveAnswer, instance: Instance) -> Record:
     schedule = None if claimed.status == "error" else claimed.schedule
     verdict = None if schedule is None else _verdict_of(schedule, instance)
     bounds = labelled_bounds(
         claimed.bounds, instance, () if verdict is None else verdict.objectives
     )
+    infeasibility = _infeasibility(claimed, instance)
+    return _judge_solve(base, claimed, instance, verdict, bounds, infeasibility)
+
+
+def _judge_solve(
+    base: Record,
+    claimed: SolveAnswer,
+    instance: Any,
+    verdict: Verdict | None,
+    bounds: tuple[Bound, ...],
+    infeasibility: dict[str, Any] | None,
+) -> Record:
     record = replace(
         _bounded(base, bounds, instance),
         status=claimed.status,
         termination=claimed.termination,
-        infeasibility=_infeasibility(claimed, instance),
+        infeasibility=infeasibility,
         violations=claimed.violations,
         wall_s=claimed.wall_s,
         time_to_first_s=claimed.time_to_first_s,
@@ -177,7 +218,7 @@ def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Reco
     if not verdict.feasible:
         violations = tuple(map(str, verdict.violations))
         return as_failed(replace(record, violations=violations), _infeasible_reason(violations))
-    _compare(claimed, verdict)
+    _compare(claimed, verdict, base.cell)
     found = outcome_of(instance, verdict, bounds)
     return replace(
         record,
@@ -190,7 +231,7 @@ def _judge_solve(base: Record, claimed: SolveAnswer, instance: Instance) -> Reco
     )
 
 
-def _bounded(record: Record, bounds: tuple[Bound, ...], instance: Instance) -> Record:
+def _bounded(record: Record, bounds: tuple[Bound, ...], instance: Any) -> Record:
     """Return the record with its bounds and the best of them."""
     low = outcome_of(instance, None, bounds).bound
     return replace(record, bound=low, bounds=tuple(bound.to_dict() for bound in bounds))
@@ -239,7 +280,8 @@ def _without_schedule(record: Record, claimed: SolveAnswer) -> Record:
         return as_failed(record, _infeasible_reason(claimed.violations))
     if claimed.status in ("optimal", "feasible") or claimed.objective is not None:
         found = f"status is {claimed.status!r}, objective {claimed.objective}"
-        raise FileFormatError(f"{found}, and there is no schedule")
+        decision = "schedule" if record.cell.shape is None else "decision"
+        raise FileFormatError(f"{found}, and there is no {decision}")
     return record
 
 
@@ -257,19 +299,22 @@ def _verdict_of(schedule: Any, instance: Instance) -> Verdict:
         raise FileFormatError(f"the schedule: {error}") from None
 
 
-def _compare(claimed: SolveAnswer, verdict: Verdict) -> None:
+def _compare(claimed: SolveAnswer, verdict: Verdict, cell: Cell) -> None:
     """Compare the claimed objective, status and trajectory with the verified result."""
+    sense, decision = cell.sense, "schedule" if cell.shape is None else "decision"
     if claimed.objective != verdict.objectives:
         found = f"the verifier computes {verdict.objectives}"
         raise FileFormatError(f"the process reports the objective {claimed.objective}, but {found}")
     if claimed.status in ("infeasible", "unbounded"):
-        raise FileFormatError(f"status is {claimed.status!r}, but the schedule is feasible")
+        raise FileFormatError(f"status is {claimed.status!r}, but the {decision} is feasible")
     last = len(verdict.objectives) - 1
     values = [
         row["objective"]
         for row in claimed.trajectory
         if row["level"] == last and row["objective"] is not None
     ]
-    if values and min(values) < verdict.objectives[last]:
+    best = min(values, default=None) if sense == "min" else max(values, default=None)
+    sign = 1 if sense == "min" else -1
+    if best is not None and sign * best < sign * verdict.objectives[last]:
         found = f"the verifier computes {verdict.objectives[last]!r}"
-        raise FileFormatError(f"the trajectory has an objective of {min(values)!r}, but {found}")
+        raise FileFormatError(f"the trajectory has an objective of {best!r}, but {found}")

@@ -20,6 +20,7 @@ from typing import Any
 from optbench.compiling.compiled import write_caches_beneath
 from optbench.errors import FileFormatError, OptbenchError, naming
 from optbench.plugins.discovery import problem_named_by
+from optbench.run.taken_shapes import shapes_of
 from optbench.sandbox import landlock
 from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file
 from optbench.sandbox.trial_import import PATIENCE_S, end_with_parent, try_imports, users_plugins
@@ -65,7 +66,8 @@ def load_study_in_subprocess(name: str | Path) -> Study:
             if "error" in told:
                 raise FileFormatError(str(told["error"]))
             sources = {str(target): str(digest) for target, digest in told["sources"].items()}
-            return replace(Study.from_dict(told["study"]), sources=sources)
+            takes = {str(name): tuple(map(str, each)) for name, each in told["takes"].items()}
+            return replace(Study.from_dict(told["study"]), sources=sources, takes=takes)
         except subprocess.TimeoutExpired:
             raise FileFormatError(
                 f"{path}: importing its plug-ins takes more than {PATIENCE_S:g} s"
@@ -92,6 +94,7 @@ def read_in_child(name: str, folder: str, parent: int) -> None:
         answer = {
             "study": study.to_dict(),
             "sources": {target: source_digest(target) for target in generated},
+            "takes": {entry.name: shapes_of(entry.name) for entry in study.solvers},
         }
     except OptbenchError as error:
         answer = {"error": str(error)}

@@ -8,15 +8,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from optbench.execute.base import Executor, Job
 from optbench.execute.local import LocalExecutor
 from optbench.files import write_whole
 from optbench.run.instance_cache import make_instances
 from optbench.run.judge import judge, kept_files
+from optbench.run.taken_shapes import refuse_unfit
+from optbench.run.verification import verification, work_of
 from optbench.sandbox.job_folder import remove_folder
+from optbench.shapes.protocol.shape_facts import stand_in
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.store.snapshots import LATEST, snapshot_of
@@ -110,8 +114,9 @@ def run_study(
         planned = plan(study, tuple(made))
         if stop.is_set():
             return StudyRun(planned, (), {}, 0, interrupted=True)
-        keep_plan(planned, store)
         wanted = tuple(only(planned.cells))
+        refuse_unfit(planned, wanted)
+        keep_plan(planned, store)
         known = {
             cell.key: record
             for cell in wanted
@@ -162,9 +167,15 @@ def run_cells(
 
     for outcome in executor.run(jobs(), stop.is_set):
         cell = by_key[outcome.key]
-        record = judge(cell, outcome, store.instance(cell.instance_hash), began[cell.key])
+        instance = (
+            store.instance(cell.instance_hash)
+            if cell.shape is None
+            else stand_in(cell.instance, cell.shape)
+        )
+        record = judge(cell, outcome, instance, began[cell.key])
         kept = store.add(record, kept_files(outcome, record), replaced.get(cell.key))
-        remove_folder(folder / cell.key)
+        for used in work_of(cell.key, folder):
+            remove_folder(used)
         if kept is not record:
             elsewhere.add(cell.key)
         yield kept
@@ -175,8 +186,8 @@ def run_cells(
 def job_of(cell: Cell, store: Store, folder: Path) -> Job:
     """Return the job of a cell: what its process receives."""
     budget = cell.budget
-    payload = {
-        "instance_file": str(store.instance_file(cell.instance_hash)),
+    payload: dict[str, Any] = {
+        "instance_file": str(store.instance_file(cell.instance_hash, cell.shape)),
         "time_limit_s": budget.time_limit_s,
         "work_limit": budget.work_limit,
         "threads": budget.threads,
@@ -184,7 +195,12 @@ def job_of(cell: Cell, store: Store, folder: Path) -> Job:
         "solver": cell.solver,
         "params": dict(cell.params),
     }
-    return Job(cell.key, cell.kind, payload, budget, folder / cell.key)
+    if cell.shape is None:
+        return Job(cell.key, cell.kind, payload, budget, folder / cell.key)
+    if cell.kind == "bound":
+        payload["target"] = cell.target
+    then = partial(verification, cell, store, folder) if cell.kind == "solve" else None
+    return Job(cell.key, cell.kind, payload, budget, folder / cell.key, then)
 
 
 def keep_plan(planned: Plan, store: Store) -> Path:

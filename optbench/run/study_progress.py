@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from optbench.model.measures import gap
 from optbench.model.result import OPTIMAL_GAP
-from optbench.run.best_known import exceeds
+from optbench.run.best_known import exceeds, sign_of
 from optbench.store.records import Record
 from optbench.study.cells import Cell
 
@@ -76,10 +76,11 @@ class StudyWatch:
 
     def _rate(self, record: Record, objective: float) -> None:
         instance = record.cell.instance_hash
-        if instance not in self._reached or objective < self._reached[instance][0]:
+        sign = sign_of(record.cell.sense)
+        if instance not in self._reached or sign * objective < sign * self._reached[instance][0]:
             self._reached[instance] = (objective, record.cell.title)
         lows = [low for low in (self._bounds.get(instance), record.bound) if isinstance(low, float)]
-        found = gap(objective, max(lows, default=None))
+        found = gap(objective, max(lows, key=lambda low: sign * low, default=None))
         if found is not None and (self.best_gap is None or found < self.best_gap):
             self.best_gap, self.best_title = found, record.cell.title
         self.proved += found is not None and found <= OPTIMAL_GAP
@@ -97,7 +98,7 @@ class StudyWatch:
             "the instance's bounding": self._bounds.get(instance),
         }
         for who, low in lows.items():
-            if isinstance(low, float) and exceeds(low, value):
+            if isinstance(low, float) and exceeds(low, value, record.cell.sense):
                 return (
                     f"false bound: {who} says {low!r}, but {title} reached {value!r} and the "
                     "verifier confirmed it"

@@ -120,10 +120,10 @@ def costs_by_kind(instance: Instance, pair_cost: Any) -> tuple[Ints, Floats]:
 
 
 def has_choice(instance: Instance) -> bool:
-    """Whether any task can run in several modes; without a choice, looking ahead would only block
-    devices.
+    """Whether any kind of task has several modes; without a choice, looking ahead would only block
+    devices. Which kinds there are is known before any task of them arrives.
     """
-    return bool((np.diff(instance.pairs.ptr) > 1).any())
+    return bool((np.diff(instance.modes.kind_ptr) > 1).any())
 
 
 def within_caps(instance: Instance) -> Bools:
@@ -160,9 +160,14 @@ def run_rule(
     plant = plant_of(instance, faults)
     state = new_state(plant)
     run(addresses(plant), addresses(state), addresses(rule), last_moment(instance, until))
+    refuse_trouble(instance, state, faults)
+    return Trace(plant, state, schedule_of(instance, plant, state))
+
+
+def refuse_trouble(instance: Instance, state: State, faults: Sequence[Fault]) -> None:
+    """Raise where the kernel ran out of room."""
     if state.tally[TROUBLE]:
         raise NoRoomError(
             f"{instance.name}: {len(faults)} faults interrupted more work than there was room to "
             "record"
         )
-    return Trace(plant, state, schedule_of(instance, plant, state))

@@ -36,6 +36,8 @@ REASONS = {
     "nonsense": "the answer is invalid, or contradicts the verifier",
     "infeasible": "the schedule it returned violates a constraint",
     "false_bound": "its bound exceeds a verified objective",
+    "disagreement": "the shape's model and its verify disagree on a decision",
+    "unverified": "the shape's verify ended without a verdict",
     "refused": "the solver does not take this instance",
     "unavailable": "the plug-in cannot be imported, or its parameters do not fit",
 }
@@ -102,9 +104,9 @@ class Record:
         out: dict[str, Any] = {"format": FORMAT, "version": VERSION, "key": self.key}
         for entry in fields(self):
             value = getattr(self, entry.name)
-            out[entry.name] = jsonable(
-                asdict(value) if isinstance(value, (Cell, Reason)) else value
-            )
+            if isinstance(value, Cell):
+                value = value.to_dict()
+            out[entry.name] = jsonable(asdict(value) if isinstance(value, Reason) else value)
         return out
 
     @classmethod

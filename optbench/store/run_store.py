@@ -19,13 +19,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from optbench.errors import OptbenchError
+from optbench.errors import FileFormatError, OptbenchError
 from optbench.files import end_of_whole_lines, write_whole
 from optbench.model.files.instance_json import instance_from_dict
 from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.sandbox.job_folder import read_bounded_file
+from optbench.shapes.protocol.shape_facts import CellShape
 from optbench.store.locks import exclusive_lock, study_lock, work_folder
 from optbench.store.migration import is_current, mark_current, migrate
 from optbench.store.record_index import Records
@@ -121,7 +123,7 @@ class Store:
         return record
 
     def cell(self, key: str) -> Path:
-        """Return the folder of a cell's files: schedule.json, trajectory.json, output.txt."""
+        """Return the folder of a cell's files: the schedule or decision, the trajectory, output."""
         return self.folder / CELLS / key
 
     def study_folder(self, name: str) -> Path:
@@ -139,9 +141,12 @@ class Store:
         """Create a folder for the jobs of one runner; those of dead runners are removed."""
         return work_folder(self.folder / WORK, self._lock)
 
-    def instance_file(self, instance_hash: str) -> Path:
-        """Return the pickle of an instance, which cells may read but not write."""
-        return self.folder / INSTANCES / f"{instance_hash}.pickle"
+    def instance_file(self, instance_hash: str, shape: CellShape | None = None) -> Path:
+        """Return the file of an instance, which cells may read but not write: the pickle of a
+        schedule's, the canonical form of any other.
+        """
+        name = f"{instance_hash}.pickle" if shape is None else shape.file_name(instance_hash)
+        return self.folder / INSTANCES / name
 
     def add_instance(self, instance: Instance) -> Path:
         """Store an instance; a damaged or older file is written again."""
@@ -152,8 +157,16 @@ class Store:
                 write_whole(path, content)
         return path
 
+    def add_shaped_instance(self, instance_hash: str, shape: CellShape, content: bytes) -> Path:
+        """Store the canonical form of an instance whose shape this process does not load."""
+        path = self.instance_file(instance_hash, shape)
+        if not path.exists() or path.read_bytes() != content:
+            with self.writing():
+                write_whole(path, content)
+        return path
+
     def instance(self, instance_hash: str) -> Instance:
-        """Load an instance that a plan has made."""
+        """Load the instance of a schedule that a plan has made."""
         path = self.instance_file(instance_hash)
         try:
             return _load_instance(path)
@@ -225,6 +238,14 @@ def _load_instance(path: Path) -> Instance:
 def read_foreign_instance(path: Path) -> Instance:
     """Read an instance that a child process wrote, as data and never as code."""
     return instance_from_dict(parse_json(read_bounded_file(path).decode("utf-8")))
+
+
+def read_foreign_document(path: Path) -> dict[str, Any]:
+    """Read a JSON object that a child process wrote."""
+    data = parse_json(read_bounded_file(path).decode("utf-8"))
+    if not isinstance(data, dict):
+        raise FileFormatError(f"{path.name} is a {type(data).__name__}, not a JSON object")
+    return data
 
 
 def _aside_name(key: str, began_at: str) -> str:

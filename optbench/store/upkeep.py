@@ -33,7 +33,11 @@ Part = Literal[
     "searches",
     "charts",
 ]
-SCHEDULE, LOCK, LOGS = "schedule.json", "lock", "ui-*.log"
+LOCK, LOGS = "lock", "ui-*.log"
+# What a cell keeps of a schedule, and of the decision of any other shape.
+DECISIONS = ("schedule.json", "decision.json")
+# Instances are stored under their hashes, and the notes of their sources beside them.
+STORED = ("*.pickle", "[0-9a-f]*.json")
 
 
 class RunnerAtWorkError(OptbenchError):
@@ -92,7 +96,7 @@ class Inventory:
             with suppress(FileFormatError):  # a plan of an earlier version: its cells are others'
                 for cell in read_plan(path).cells:
                     kept.keys.add(cell.key)
-                    instances.add(self.store.instance_file(cell.instance_hash))
+                    instances.add(self.store.instance_file(cell.instance_hash, cell.shape))
         kept.keys |= self.searched(name)
         kept.keys &= self.line_b.keys()
         for key in kept.keys:
@@ -106,7 +110,7 @@ class Inventory:
     @staticmethod
     def _add_cell(kept: Kept, folder: Path) -> None:
         for path in _files(folder):
-            kept.add("schedules" if path.name == SCHEDULE else "trajectories", [path])
+            kept.add("schedules" if path.name in DECISIONS else "trajectories", [path])
 
     @cached_property
     def rest(self) -> Kept:
@@ -122,7 +126,8 @@ class Inventory:
         rest.add("leftovers", self.store.folder.glob(LOGS))
         rest.add("leftovers", _files(self.store.folder / WORK))
         used = set[Path]().union(*(e.files["instances"] for e in self.studies.values()))
-        rest.add("instances", set((self.store.folder / INSTANCES).glob("*.pickle")) - used)
+        stored = {p for name in STORED for p in (self.store.folder / INSTANCES).glob(name)}
+        rest.add("instances", stored - used)
         for part, folder in self.shared.items():
             rest.add(part, _files(folder))
         return rest

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 
 from optbench import __version__
+from optbench.shapes.protocol.shape import Sense
+from optbench.shapes.protocol.shape_facts import CellShape, cell_shape
 from optbench.study.canonical import digest
 from optbench.study.declared import CellBudget, known_fields
 
@@ -24,7 +26,8 @@ class Cell:
 
     ``label`` and ``target`` are the study's names and not part of the key; ``code`` is the hash of
     the solver's files, and of files that its parameters name: of a path in ``params`` only the file
-    name counts.
+    name counts. ``shape`` is None for a schedule; the files that declare a user's shape are part of
+    the key, so that its cells run anew when its ``verify`` changes.
     """
 
     kind: Literal["solve", "bound"]
@@ -39,6 +42,7 @@ class Cell:
     seed: int
     budget: CellBudget
     repetition: int = 0
+    shape: CellShape | None = None
     key: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +62,14 @@ class Cell:
             "seed": self.seed,
             "budget": asdict(self.budget),
         }
+        if self.shape is not None and self.shape.definition:
+            content["definition"] = self.shape.definition
         return digest(content)[:KEY_DIGITS]
+
+    @property
+    def sense(self) -> Sense:
+        """Whether the objective is minimised or maximised."""
+        return "min" if self.shape is None else self.shape.sense
 
     @property
     def title(self) -> str:
@@ -66,12 +77,16 @@ class Cell:
         return f"{self.label} | {self.instance} | {self.seed}"
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return plain JSON; schedules, the first shape, are not named."""
+        out = asdict(self)
+        shape = out.pop("shape")
+        return out if shape is None else {**out, "shape": shape}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Cell:
         """Read a cell from a record, with its stored key: the version may have changed since."""
-        cell = known_fields(cls, {**data, "budget": CellBudget.from_dict(data["budget"])})
+        known = {"budget": CellBudget.from_dict(data["budget"])}
+        cell = known_fields(cls, {**data, **known, "shape": cell_shape(data.get("shape"))})
         if data.get("key"):
             object.__setattr__(cell, "key", data["key"])
         return cell

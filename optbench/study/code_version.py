@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,25 +13,53 @@ from typing import Any
 from optbench.plugins.discovery import Kind, files_by_name, package_plugin
 from optbench.study.canonical import digest
 
+# Files that declare a shape are code of at most this size.
+MOST_BYTES = 4 << 20
+
 
 def code_hash(kind: Kind, name: str) -> str:
     """Return a hash of the plug-in's code; optbench itself counts by its version in the keys."""
     path = files_by_name(kind)[name][0]
-    seen: dict[Path, bytes] = {}
-    waiting = list(_of_package(path.parent)) if path.name == "__init__.py" else [path]
-    while waiting:
-        file = waiting.pop()
-        if file not in seen and file.is_file():
-            seen[file] = file.read_bytes()
-            waiting += _relative_imports(file, seen[file]) if file.suffix == ".py" else ()
+    first = list(_of_package(path.parent)) if path.name == "__init__.py" else [path]
     places = {
         Path(os.path.relpath(file, path.parent)).as_posix(): content
-        for file, content in seen.items()
+        for file, content in _with_relative_imports(first).items()
     }
     parts = [[place, hashlib.sha256(places[place]).hexdigest()] for place in sorted(places)]
     plugin = package_plugin(kind, name)
     # A package imports its other modules by their full names, which are not followed.
     return digest([*parts, *([] if plugin is None else [[plugin.package]])])[:32]
+
+
+def definition_digest(files: Iterable[str]) -> str:
+    """Return a hash of the files that declare a shape, of what they import relatively, and of all
+    files of their packages; empty for a shape of optbench itself, which has none.
+
+    Paths come from a process of the user's: anything but a regular file of code is left out.
+    """
+    first: list[Path] = []
+    for path in map(Path, files):
+        packaged = (path.parent / "__init__.py").is_file()
+        first += sorted(_of_package(path.parent)) if packaged else [path]
+    found = _with_relative_imports([path for path in first if _is_code(path)])
+    parts = sorted([path.name, hashlib.sha256(text).hexdigest()] for path, text in found.items())
+    return digest(parts)[:32] if parts else ""
+
+
+def _is_code(path: Path) -> bool:
+    return path.suffix == ".py" and path.is_file() and path.stat().st_size <= MOST_BYTES
+
+
+def _with_relative_imports(files: Iterable[Path]) -> dict[Path, bytes]:
+    """Return the contents of files, and of those that they import relatively."""
+    seen: dict[Path, bytes] = {}
+    waiting = list(files)
+    while waiting:
+        file = waiting.pop()
+        if file not in seen and file.is_file():
+            seen[file] = file.read_bytes()
+            waiting += _relative_imports(file, seen[file]) if file.suffix == ".py" else ()
+    return seen
 
 
 def _of_package(folder: Path) -> Iterator[Path]:

@@ -112,6 +112,8 @@ class Study:
     path: Path | None = None
     # Digests of targets whose plug-ins this process must not import.
     sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    # By solver, the shapes that it takes, where this process must not import it.
+    takes: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -149,8 +151,9 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON that suffices for reports, gates and claims without file and plug-ins."""
-        out = {**asdict(replace(self, sources={})), "path": self.path and self.path.absolute()}
-        del out["sources"]
+        out = {**asdict(replace(self, sources={}, takes={}))}
+        out["path"] = self.path and self.path.absolute()
+        del out["sources"], out["takes"]
         plain: dict[str, Any] = jsonable(out)
         return plain
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from optbench.errors import FileFormatError, naming, nearest
+from optbench.plugins.discovery import load_class, problem_named_by
 from optbench.plugins.discovery import names as plugin_names
+from optbench.shapes.protocol.shape import Shape
 from optbench.study import formula_syntax as syntax
 from optbench.study.declared import BEST, Claim, SolverEntry, Study
 from optbench.study.fields import real, refuse, tables, text, word
@@ -100,6 +103,20 @@ def read_metrics(value: Any) -> tuple[str, ...]:
             hint = f"which no family reports; did you mean {meant!r}?"
             raise FileFormatError(f"{field} is {name!r}, {hint}")
     return tuple(value)
+
+
+def metrics_of_shapes(targets: Iterable[str]) -> tuple[str, ...]:
+    """Return the metrics that the shapes in the problems' files compute; what is measured enters
+    no formula.
+    """
+    found: dict[str, None] = {}
+    for name in dict.fromkeys(filter(None, map(problem_named_by, targets))):
+        module = sys.modules[load_class("problem", name).__module__]
+        for each in vars(module).values():
+            named = getattr(each, "metrics", None)
+            if isinstance(each, type) and issubclass(each, Shape) and isinstance(named, Mapping):
+                found |= {str(name): None for name, metric in named.items() if not metric.measured}
+    return tuple(found)
 
 
 def read_reference(value: Any, solvers: Sequence[SolverEntry]) -> str:

@@ -16,12 +16,13 @@ from typing import Any
 
 from optbench import __version__
 from optbench.data.registry import data_path, data_sets
-from optbench.errors import OptbenchError
+from optbench.errors import FileFormatError, OptbenchError
 from optbench.files import write_whole
 from optbench.plugins import specs
 from optbench.plugins.discovery import load_problem, names, problem_named_by
+from optbench.shapes.protocol.shape_facts import ShapeFacts
 from optbench.study.canonical import digest
-from optbench.study.code_version import code_hash, contents_of, file_hash
+from optbench.study.code_version import code_hash, contents_of, definition_digest, file_hash
 from optbench.study.declared import known_fields
 
 KEY_DIGITS = 32
@@ -29,7 +30,9 @@ KEY_DIGITS = 32
 
 @dataclass(frozen=True)
 class MadeInstance:
-    """An instance of a study, or the reason why it could not be made."""
+    """An instance of a study, or the reason why it could not be made; ``shape`` is None for a
+    schedule.
+    """
 
     target: str
     seed: int
@@ -37,6 +40,25 @@ class MadeInstance:
     instance_hash: str | None
     levels: int = 1
     error: str | None = None
+    shape: ShapeFacts | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file in the store."""
+        if self.shape is None:
+            return f"{self.instance_hash}.pickle"
+        return self.shape.of_cell.file_name(str(self.instance_hash))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON; schedules, the first shape, are not named."""
+        out = asdict(self)
+        return {key: value for key, value in out.items() if key != "shape" or value is not None}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> MadeInstance:
+        found = data.get("shape")
+        shape = None if found is None else ShapeFacts.from_dict(found)
+        return known_fields(cls, {**data, "shape": shape})
 
 
 def source_keys(
@@ -85,25 +107,26 @@ def is_public(target: str) -> bool:
 
 
 def read_note(folder: Path, key: str) -> MadeInstance | None:
-    """Return the instance noted for a source; None where it is missing or empty."""
+    """Return the instance noted for a source; None where it is missing, empty or outdated."""
     try:
-        made = known_fields(
-            MadeInstance, json.loads(_note_file(folder, key).read_text(encoding="utf-8"))
-        )
-        return (
-            made
-            if made.instance_hash and (folder / f"{made.instance_hash}.pickle").stat().st_size
-            else None
-        )
-    except (OSError, ValueError, TypeError, AttributeError):
+        made = MadeInstance.from_dict(json.loads(_note_file(folder, key).read_text("utf-8")))
+        if not made.instance_hash or not (folder / made.file_name).stat().st_size:
+            return None
+    except (OSError, ValueError, TypeError, AttributeError, FileFormatError):
         return None
+    return made if _is_declared_alike(made) else None
+
+
+def _is_declared_alike(made: MadeInstance) -> bool:
+    """Whether the files that declare a user's shape are those of the time of the note."""
+    return made.shape is None or definition_digest(made.shape.files) == made.shape.definition
 
 
 def write_note(folder: Path, key: str, made: MadeInstance) -> None:
     """Note the instance of a source; failures are not noted, as they may be temporary."""
     if made.instance_hash is None:
         return
-    write_whole(_note_file(folder, key), json.dumps(asdict(made)))
+    write_whole(_note_file(folder, key), json.dumps(made.to_dict()))
 
 
 def _note_file(folder: Path, key: str) -> Path:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from optbench.model.files.strict_json import jsonable
+from optbench.shapes.protocol.shape_facts import ShapeFacts
 from optbench.study.cells import BOUNDS, Cell, derived_seed
 from optbench.study.code_version import code_hash, contents_of
-from optbench.study.declared import CellBudget, SolverEntry, Study, known_fields
+from optbench.study.declared import CellBudget, SolverEntry, Study
 from optbench.study.instance_sources import MadeInstance
 
 FORMAT, VERSION = "optbench-plan", 1
@@ -34,6 +35,15 @@ class Plan:
         return {cell.instance_hash: cell for cell in self.cells if cell.kind == "bound"}
 
     @property
+    def shapes(self) -> Mapping[str, ShapeFacts]:
+        """The shape of each instance that is no schedule, by the instance's hash."""
+        return {
+            each.instance_hash: each.shape
+            for each in self.made
+            if each.shape is not None and each.instance_hash is not None
+        }
+
+    @property
     def solving(self) -> tuple[Cell, ...]:
         return tuple(cell for cell in self.cells if cell.kind == "solve")
 
@@ -47,7 +57,7 @@ class Plan:
             "config_hash": self.study.config_hash,
             "path": str(self.study.path or ""),
             "declared": self.study.to_dict(),
-            "made": [asdict(each) for each in self.made],
+            "made": [each.to_dict() for each in self.made],
             "cells": [jsonable(cell.to_dict()) for cell in self.cells],
             "errors": [
                 {"target": each.target, "seed": each.seed, "message": each.error}
@@ -59,7 +69,7 @@ class Plan:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Plan:
         """Read a plan; no plug-in is loaded."""
-        made = tuple(known_fields(MadeInstance, each) for each in data["made"])
+        made = tuple(MadeInstance.from_dict(each) for each in data["made"])
         return cls(
             Study.from_dict(data["declared"]),
             made,
@@ -107,4 +117,5 @@ def _cell(
     assert made.instance_hash is not None
     instance = made.target, made.name, made.instance_hash, made.seed
     solver = entry.label, entry.name, entry.params, code
-    return Cell(kind, *instance, *solver, seed, entry.budget, repetition)
+    shape = None if made.shape is None else made.shape.of_cell
+    return Cell(kind, *instance, *solver, seed, entry.budget, repetition, shape)

@@ -22,7 +22,12 @@ from optbench.study.solver_entries import BUDGET_KEYS, budget_keys, read_entries
 from optbench.study.tune_section import read_tune, with_budget
 from optbench.typed_values import check_keys
 
-OF_STUDY = {entry.name.removesuffix("_s") for entry in fields(Study)} - {"name", "path", "sources"}
+OF_STUDY = {entry.name.removesuffix("_s") for entry in fields(Study)} - {
+    "name",
+    "path",
+    "sources",
+    "takes",
+}
 KEYS = (*sorted(OF_STUDY), *BUDGET_KEYS)
 # What a parameter file says that a search has used.
 USED = ("seeds", "problems")
@@ -62,15 +67,18 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
     if not isinstance(question, str):
         refuse("question", question, "text")
     solvers = read_entries(table["solvers"], budget_keys(table))
+    problems = read_targets(table["problems"], path.absolute().parent)
+    metrics = expectations.read_metrics(table.get("metrics", []))
+    of_shapes = expectations.metrics_of_shapes(problems)
     study = Study(
         name=path.stem,
         question=question,
-        problems=read_targets(table["problems"], path.absolute().parent),
+        problems=problems,
         solvers=solvers,
         seeds=_seeds(table.get("seeds", 1)),
         repetitions=whole(table.get("repetitions", 1), "repetitions", 1),
         bound_limit_s=duration(table.get("bound_limit", Study.bound_limit_s), "bound_limit"),
-        metrics=expectations.read_metrics(table.get("metrics", [])),
+        metrics=tuple(dict.fromkeys((*metrics, *of_shapes))),
         reference=expectations.read_reference(table.get("reference"), solvers),
         trust=expectations.read_trust(table.get("trust", []), solvers),
         rank=expectations.read_rank(table.get("rank")),
@@ -79,10 +87,10 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
         tune=with_budget(table.get("tune"), table),
         path=path,
     )
-    problems, seeds, repetitions = len(study.problems), len(study.seeds), study.repetitions
-    cells = problems * len(solvers) * seeds * repetitions
+    count, seeds, repetitions = len(study.problems), len(study.seeds), study.repetitions
+    cells = count * len(solvers) * seeds * repetitions
     if cells > MAX_CELLS:
-        product = f"{problems} problems × {len(solvers)} solvers × {seeds} seeds × {repetitions}"
+        product = f"{count} problems × {len(solvers)} solvers × {seeds} seeds × {repetitions}"
         most = f"at most {MAX_CELLS:,} are allowed"
         raise FileFormatError(f"{product} repetitions are {cells:,} cells; {most}")
     _warn_of_tuned_on(study, table["solvers"])

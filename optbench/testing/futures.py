@@ -1,50 +1,68 @@
-"""Streams of arriving work, and variants of them with another future, to test policies.
+"""Instances of arriving work, and variants of them with another future, to test policies.
 
-Up to a moment both streams have the same jobs; those that arrive later differ. Tariffs, horizon,
-announced outages and numbers of devices are equal, since policies know them beforehand.
+Up to a moment both have the same jobs; what comes later differs. Tariffs, horizon, announced
+outages and numbers of devices are equal, since policies know them beforehand. Rows are in order of
+arrival, as in a record: a policy that draws a number per row draws the same ones for the same jobs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from optbench.model.builder import Model
-from optbench.model.instance import Instance
+from optbench.model.instance import Edges, Instance, Tasks
 from optbench.model.objective import Objective
-from optbench.model.streams import with_stream
+from optbench.model.streams import Outages, outages_in_seconds, with_stream
+from optbench.sim.arrivals import TaskArrivals, arrival_times
 from optbench.units import HOUR_S
 
 JOBS, HOURS = 72, 6.0
-# Shares of the arriving jobs after which the streams differ.
+# Shares of the arriving jobs after which the futures differ.
 MOMENTS = (0.5,)
 
 
 @dataclass(frozen=True)
 class FutureStream:
-    """An instance in which jobs of two kinds arrive at two ingresses of three sites."""
+    """An instance in which work arrives over time; ``make`` is given the name and the options."""
 
     name: str
     options: Mapping[str, Any]
+    make: Callable[..., Instance] | None = None
 
     @cached_property
     def instance(self) -> Instance:
-        return _sites(self.name, **self.options)
+        made = (self.make or _sites)(self.name, **self.options)
+        return TaskArrivals.of(made).known(np.inf)
 
     def moment(self, share: float) -> float:
-        """A time between two arrivals, by which a share of the jobs has arrived."""
-        release = np.sort(np.asarray(self.instance.tasks.release, dtype=float))
+        """A time between two arrivals, by which a share of the tasks has arrived."""
+        release = np.unique(arrival_times(self.instance))
         at = int(share * len(release))
         return float(np.floor(0.5 * (release[at - 1] + release[at])))
+
+    def changes(self) -> list[str]:
+        """The changes that make a difference here."""
+        outages = self.instance.stream is not None and len(self.instance.stream.outages.time) > 0
+        return [name for name in FUTURES if outages or "outages" not in name]
 
 
 def larger(instance: Instance, later: np.ndarray) -> Instance:
     """Later jobs are five times larger."""
-    units = np.where(later, 5.0 * instance.tasks.units, instance.tasks.units)
+    return _scaled(instance, later, 5.0)
+
+
+def smaller(instance: Instance, later: np.ndarray) -> Instance:
+    """Later jobs have a fifth of their size."""
+    return _scaled(instance, later, 0.2)
+
+
+def _scaled(instance: Instance, later: np.ndarray, factor: float) -> Instance:
+    units = np.where(later, factor * instance.tasks.units, instance.tasks.units)
     return replace(instance, tasks=replace(instance.tasks, units=units))
 
 
@@ -68,22 +86,94 @@ def at_other_times(instance: Instance, later: np.ndarray) -> Instance:
     return replace(instance, tasks=replace(instance.tasks, release=moved, deadline=due))
 
 
+def none_later(instance: Instance, later: np.ndarray) -> Instance:
+    """No job comes any more."""
+    kept = np.flatnonzero(~later)
+    assert len(kept) == kept[-1] + 1, "rows are in order of arrival"
+    return TaskArrivals.of(instance).known(float(arrival_times(instance)[kept].max()))
+
+
+def twice_as_many(instance: Instance, later: np.ndarray) -> Instance:
+    """Each later job comes twice: the second time as a row of its own, after all others."""
+    again, n = np.flatnonzero(later), instance.num_tasks
+    rows = np.concatenate((np.arange(n), again))
+    tasks = instance.tasks
+    columns = {f.name: getattr(tasks, f.name) for f in fields(Tasks) if f.name != "names"}
+    place = np.full(n, -1)
+    place[again] = n + np.arange(len(again))
+    edges = instance.edges
+    copied = later[edges.target]
+    twin = place[edges.source[copied]]
+    source = np.where(twin < 0, edges.source[copied], twin)
+    out = replace(
+        instance,
+        tasks=Tasks(**{name: column[rows] for name, column in columns.items()}),
+        edges=Edges(
+            np.concatenate((edges.source, source)),
+            np.concatenate((edges.target, place[edges.target[copied]])),
+            np.concatenate((edges.data_gb, edges.data_gb[copied])),
+        ),
+    )
+    stream = instance.stream
+    if stream is None:
+        return out
+    more = replace(stream, ingress=stream.ingress[rows], sent_to=stream.sent_to[rows])
+    return replace(out, stream=more)
+
+
 def all_changes(instance: Instance, later: np.ndarray) -> Instance:
     """Later jobs have other sizes, kinds and times."""
     return at_other_times(of_other_kinds(larger(instance, later), later), later)
 
 
+def no_outages(instance: Instance, later: np.ndarray) -> Instance:
+    """No device fails any more without announcement; one that is lost comes back as before."""
+    outages, mine = _unannounced(instance, later)
+    return _with_outages(instance, outages, outages.time, ~mine)
+
+
+def later_outages(instance: Instance, later: np.ndarray) -> Instance:
+    """What fails later without announcement fails a quarter of an hour later than before."""
+    outages, mine = _unannounced(instance, later)
+    time = outages.time + np.where(mine, round(0.25 * HOUR_S / instance.tick_s), 0)
+    return _with_outages(instance, outages, time, np.ones(len(time), dtype=bool))
+
+
+def _unannounced(instance: Instance, later: np.ndarray) -> tuple[Outages, np.ndarray]:
+    """The outages, whose rows are a failure and its repair in turn; which begin unannounced after
+    the first later arrival.
+    """
+    stream = instance.stream
+    assert stream is not None
+    outages, moment = stream.outages, float(np.asarray(instance.tasks.release)[later].min())
+    begin = outages.time[np.arange(len(outages.time)) // 2 * 2]
+    return outages, ~outages.announced & (begin >= moment)
+
+
+def _with_outages(instance: Instance, o: Outages, time: Any, kept: np.ndarray) -> Instance:
+    stream, rows = instance.stream, np.flatnonzero(kept)
+    assert stream is not None
+    rows = rows[np.argsort(time[rows], kind="stable")]
+    outages = Outages(time[rows], o.pool[rows], o.devices[rows], o.announced[rows])
+    return replace(instance, stream=replace(stream, outages=outages))
+
+
 FUTURES: dict[str, Callable[[Instance, np.ndarray], Instance]] = {
     "larger": larger,
-    "other kinds": of_other_kinds,
-    "other times": at_other_times,
+    "smaller": smaller,
+    "of other kinds": of_other_kinds,
+    "at other times": at_other_times,
     "all of it": all_changes,
+    "absent": none_later,
+    "twice as many": twice_as_many,
+    "without outages": no_outages,
+    "with later outages": later_outages,
 }
 
 
 def other_future(instance: Instance, moment: float, change: str) -> Instance:
-    """The instance with other jobs after a moment."""
-    return FUTURES[change](instance, np.asarray(instance.tasks.release, dtype=float) > moment)
+    """The instance with another future after a moment."""
+    return FUTURES[change](instance, arrival_times(instance) > moment)
 
 
 def _sites(
@@ -94,6 +184,7 @@ def _sites(
     preemptive: bool = False,
     cap_w: float | None = None,
     due: bool = False,
+    outages: bool = False,
 ) -> Instance:
     """Frequent long work and rare short work, on barely enough devices."""
     rng = np.random.default_rng(20)
@@ -132,9 +223,42 @@ def _sites(
         ingress=rng.integers(0, 2, JOBS),
         latency_s=[[0.0, 3.0, 9.0], [5.0, 0.0, 2.0]],
         opens=0 if open_end else None,
+        outages=_two_outages(built) if outages else None,
         ingress_names=("east", "coast"),
     )
     return made.with_objective(Objective.weighted({"j_per_unit": 1.0})) if open_end else made
+
+
+def _two_outages(instance: Instance) -> Outages:
+    """An early one and a late one that nobody announces, and an announced one between them."""
+    hours = np.array([1.0, 1.5, 3.0, 3.4, 4.5, 5.2]) * HOUR_S
+    known = [False, False, True, True, False, False]
+    return outages_in_seconds(instance, hours, [0, 0, 1, 1, 2, 2], [1, -1] * 3, known)
+
+
+def _graphs(name: str, *, data: bool = False) -> Instance:
+    """Task graphs that arrive whole: a source, two to four tasks behind it, and a sink."""
+    rng = np.random.default_rng(21)
+    m = Model(name, tick_s=1.0)
+    pools = [m.pool(p, 2, idle_w=9.0) for p in "ab"]
+    m.link(*pools, bandwidth_gbit_s=8.0, latency_ms=1000.0)
+    kinds = [
+        m.kind(modes=[
+            m.mode({pool: n}, time_s=slow * (1.0 + 0.2 * p) * n**-0.8, energy_j=90.0 - 20.0 * p)
+            for p, pool in enumerate(pools) for n in (1, 2)
+        ]) for slow in (1.0, 0.4)
+    ]  # fmt: skip
+    for release in np.sort(rng.integers(0, 3600, 16)).tolist():
+
+        def task(after: Any = (), release: int = release) -> Any:
+            units, kind = float(rng.uniform(40.0, 240.0)), kinds[int(rng.random() < 0.3)]
+            before = {"data_gb": dict.fromkeys(after, 2.0)} if data else {"after": after}
+            return m.task(units=units, kind=kind, release_s=release, **before)
+
+        first = task()
+        task([task([first]) for _ in range(int(rng.integers(2, 5)))])
+    m.minimize(energy_j=1.0, makespan_s=30.0)
+    return m.build()
 
 
 STREAMS = (
@@ -142,4 +266,8 @@ STREAMS = (
     FutureStream("drained hours", {"tariffs": True}),
     FutureStream("with deadlines", {"due": True}),
     FutureStream("under a cap", {"preemptive": True, "cap_w": 900.0}),
+    FutureStream("capped without pauses", {"cap_w": 900.0}),
+    FutureStream("with outages", {"preemptive": True, "outages": True}),
+    FutureStream("task graphs", {}, _graphs),
+    FutureStream("graphs with data", {"data": True}, _graphs),
 )

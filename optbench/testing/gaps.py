@@ -19,15 +19,18 @@ from typing import Any, overload
 from optbench import api
 from optbench.errors import ContradictionError, ParameterError
 from optbench.evaluate.rows import MISSING_GAP
-from optbench.model.files.instance_json import write_instance
+from optbench.model.files.strict_json import render, write_text
 from optbench.model.instance import Instance
 from optbench.model.result import OPTIMAL_GAP, Result
 from optbench.plugins import specs
 from optbench.plugins.protocol import Problem, Solver
+from optbench.plugins.schedule_shape import shape_of
 from optbench.run.repeat_command import solve_command
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.testing.upper_mean import upper_mean
 
-Target = str | Path | Instance | Problem
+Target = str | Path | Instance | ShapedInstance | Problem
+KINDS = (str, Path, Instance, ShapedInstance, Problem)
 # Long enough for the instances of a test, short enough for five of them.
 TIME_LIMIT_S = 10.0
 # The number of cells that a failure message describes.
@@ -251,9 +254,9 @@ def _share(at_most: Any) -> float:
 
 
 def _targets(over: Any) -> list[Target]:
-    found = [over] if isinstance(over, (str, Path, Instance, Problem)) else list(over)
+    found = [over] if isinstance(over, KINDS) else list(over)
     for target in found:
-        if not isinstance(target, (str, Path, Instance, Problem)):
+        if not isinstance(target, KINDS):
             raise ParameterError(f"{target!r} is not a target; give problems, files, or instances")
     if not found:
         raise ParameterError("no targets: give at least one problem, file, or instance")
@@ -339,7 +342,8 @@ def _written(cell: GapCell) -> None:
     """Write an instance that was made in Python to the file that the command names."""
     path = _file(cell.instance)
     if str(path) in cell.command and not path.exists():
-        write_instance(cell.instance, path)
+        document = shape_of(cell.instance).write(cell.instance)
+        write_text(path, render(document))
 
 
 def _percent(share: float) -> str:

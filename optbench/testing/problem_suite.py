@@ -12,10 +12,11 @@ import pytest
 
 from optbench import api
 from optbench.errors import UnsupportedError
-from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
+from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Instance
 from optbench.plugins import discovery, specs
 from optbench.plugins.protocol import Problem, check_supported
+from optbench.plugins.shape_files import instance_text, shaped_instance
 from optbench.testing.documented import check_documented
 
 
@@ -55,7 +56,7 @@ class ProblemConformance:
 
     def test_an_instance_survives_a_file(self) -> None:
         instance = self.instance()
-        assert instance_from_dict(instance_to_dict(instance)).hash == instance.hash
+        assert shaped_instance(parse_json(instance_text(instance))).hash == instance.hash
 
     def test_it_survives_pickling(self) -> None:
         problem = self.load()

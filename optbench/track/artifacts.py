@@ -14,13 +14,13 @@ from optbench.evaluate.rows import Table
 from optbench.evaluate.scores import ranked
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, TrajectoryPoint
-from optbench.model.schedule import Schedule
+from optbench.shapes.protocol.shape import Decision
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 
 # The schedule is drawn for instances with up to this many tasks.
 MOST_TASKS = 3000
-KEPT = ("schedule.json", "trajectory.json", "output.txt")
+KEPT = ("schedule.json", "decision.json", "trajectory.json", "output.txt")
 # Columns of solvers.csv.
 HEADS = (
     "solver",
@@ -37,7 +37,7 @@ HEADS = (
 
 
 def cell_files(record: Record, store: Store, folder: Path) -> None:
-    """Write record, schedule, trajectory, output and the charts."""
+    """Write record, schedule or decision, trajectory, output, and the charts of a schedule."""
     (folder / "record.json").write_text(json.dumps(record.to_dict(), indent=1), encoding="utf-8")
     kept = store.cell(record.key)
     for name in KEPT:
@@ -63,7 +63,7 @@ def _draw(record: Record, instance: Instance, folder: Path) -> None:
         power_file(instance, schedule, folder / "power.csv")
 
 
-def power_file(instance: Instance, schedule: Schedule, path: Path) -> None:
+def power_file(instance: Instance, schedule: Decision, path: Path) -> None:
     """Write the power of each pool, busy and idle, between changes."""
     from optbench.model.metrics import power_trace
 
@@ -78,7 +78,7 @@ def power_file(instance: Instance, schedule: Schedule, path: Path) -> None:
         writer.writerow([f"{seconds[-1]:.10g}", *["0"] * (1 + len(total))])
 
 
-def as_result(record: Record, schedule: Schedule | None, folder: Path) -> Result:
+def as_result(record: Record, schedule: Decision | None, folder: Path) -> Result:
     """Return a record as the result that the page takes."""
     cell = record.cell
     known = {field.name for field in fields(TrajectoryPoint)}

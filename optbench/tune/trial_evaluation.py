@@ -15,6 +15,7 @@ from optbench.execute.base import Executor
 from optbench.execute.local import LocalExecutor
 from optbench.run.instance_cache import make_instances
 from optbench.run.runner import run_cells
+from optbench.run.taken_shapes import refuse_unfit
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.study.cells import Cell
@@ -66,10 +67,9 @@ class Evaluator:
                 raise Stopped
             self._made[key] = made
         by_source = {(each.target, each.seed): each for each in self._made[key]}
-        by_content = {
-            (cell.instance_hash, cell.instance_seed): cell
-            for cell in plan(study, self._made[key]).solving
-        }
+        planned = plan(study, self._made[key])
+        refuse_unfit(planned, planned.solving)
+        by_content = {(cell.instance_hash, cell.instance_seed): cell for cell in planned.solving}
         out: dict[SearchPoint, Cell | str] = {}
         for point in points:
             made_one = by_source[self.task.target(point.target, configuration), point.seed]

@@ -100,10 +100,11 @@ def check_point(instance: Instance, schedule: Schedule, keep_edges: bool) -> set
     return set(lp.family)
 
 
-def test_every_verified_schedule_is_a_point_of_the_programme() -> None:
+@pytest.mark.parametrize("seeds", [SEEDS[::2], pytest.param(SEEDS, marks=pytest.mark.slow)])
+def test_every_verified_schedule_is_a_point_of_the_programme(seeds: range) -> None:
     families: Counter[str] = Counter()
     checked: Counter[str] = Counter()
-    for seed in SEEDS:
+    for seed in seeds:
         rng = np.random.default_rng(seed)
         ticks = tiny_instance(seed)
         for instance in (ticks, in_nanoseconds(ticks)):

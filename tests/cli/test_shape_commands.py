@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
-from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
+from tests.sample_files.packing_workspace import PACKING, write_workspace
 
 KNAPSACK = """Maximize
  profit: 5 x + 4.5 y + 3 z + 0.1 w
@@ -27,14 +27,7 @@ End
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    for folder, name, text in (
-        ("problems", "packing", PACKING),
-        ("solvers", "first_fit", FIRST_FIT),
-    ):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"{name}.py").write_text(text)
-    (tmp_path / "optbench.toml").touch()
-    return tmp_path
+    return write_workspace(tmp_path)
 
 
 def test_a_solver_of_ten_lines_and_two_built_in_ones(cli: Cli, workspace: Path) -> None:
@@ -64,7 +57,26 @@ def test_bound_and_verify_from_the_command_line(cli: Cli, workspace: Path) -> No
 
 def test_other_solvers_are_refused(cli: Cli, workspace: Path) -> None:
     done = cli("solve", "packing:services=4", "-s", "fcfs")
-    assert done.code == 2 and "takes a schedule" in done.err and "packing" in done.err
+    assert done.code == 2 and "it takes a schedule, and this is a packing" in done.err
+    assert "These take it: cpsat, first_fit, highs." in done.err
+
+
+def test_the_solvers_of_a_target(cli: Cli, workspace: Path) -> None:
+    listed = cli("list", "packing:services=4", "--json").json
+    assert [entry["name"] for entry in listed] == ["cpsat", "first_fit", "highs"]
+    assert listed[1]["shapes"] == ["packing"] and listed[2]["shapes"] == ["formulate", "schedule"]
+    shown = cli("list", "packing:services=4").out
+    assert "4 memory_gb" in shown and "without -s: highs" in shown
+    assert cli("solve", "packing:services=4", "--json", "-q").json["solver"] == "highs"
+    some = cli("list", "gpu_dag:tasks=4", "-v").out
+    assert "without -s: cpsat" in some and "ucb1 refuses it:" in some
+    for words, message in (
+        (("list", "solvrs"), "unknown kind 'solvrs'; did you mean 'solvers'?"),
+        (("list", "packng"), "unknown problem 'packng'; did you mean 'packing'?"),
+        (("list", "missing.json"), "no such file: 'missing.json'"),
+    ):
+        done = cli(*words)
+        assert done.code == 2 and message in done.err
 
 
 @pytest.fixture
@@ -102,7 +114,7 @@ def test_a_broken_point_is_refused_by_row(cli: Cli, knapsack: Path) -> None:
         (("solve", "FILE", "--html", "x.html"), "this is a milp, and only schedules have that"),
         (
             ("convert", "FILE", "x.out", "--to", "psplib"),
-            "--to 'psplib' is no format of a programme",
+            "--to: 'psplib' is no format of a milp; known: optbench, mps, lp, milp",
         ),
         (("verify", "FILE", "FILE"), "not JSON"),
     ],
@@ -126,3 +138,28 @@ def test_a_value_that_is_no_number_is_refused_at_once(
     point.write_text(json.dumps({"format": "optbench-decision", "values": {"x": value}}))
     done = cli("verify", str(knapsack / "knapsack.lp"), str(point))
     assert done.code == 2 and "point.json: values: 'x'" in done.err
+
+
+def test_measured_metrics_are_shown_apart(cli: Cli, workspace: Path) -> None:
+    method = (
+        "    def measure(self, data, decision, machine):\n"
+        "        readings = {'load_s': (1.0, 2.0)[: machine.repeats]}\n"
+        "        return Measurements(readings, {'tool': 'none'})\n"
+    )
+    text = PACKING.replace(
+        '"gpus": Metric("", "in use")}',
+        '"gpus": Metric("", "in use"), "load_s": Metric("s", "to load", measured=True)}',
+    )
+    text = text.replace("import Findings, Metric", "import Findings, Measurements, Metric")
+    text = text.replace("\n\n@dataclass\nclass Problem", f"\n{method}\n\n@dataclass\nclass Problem")
+    (workspace / "problems" / "packing.py").write_text(text)
+    words = ("solve", "packing:services=3", "--measure", "2", "-q")
+    document = cli(*words, "--json").json
+    assert list(document)[-1] == "measured" and document["status"] == "optimal"
+    assert document["measured"]["metrics"]["load_s"]["readings"] == [1.0, 2.0]
+    assert document["measured"]["provenance"]["tool"] == "none"
+    assert "load_s" not in document["metrics"]
+    assert "95 % interval" in cli(*words).out
+    assert "measured" not in cli("solve", "packing:services=3", "--json", "-q").json
+    refused = cli("solve", "jobshop:jobs=2,machines=2", "--measure", "2")
+    assert refused.code == 2 and "--measure: a schedule has no measured metrics" in refused.err

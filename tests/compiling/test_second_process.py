@@ -45,6 +45,7 @@ def test_the_last_kernel_is_compiled_by_the_second_process(tmp_path: Path) -> No
     assert said(start(SHARE, OPTBENCH_CACHE=str(tmp_path))) == "['end_of_run'] False True"
 
 
+@pytest.mark.slow
 def test_without_the_second_process_everything_is_compiled_here(tmp_path: Path) -> None:
     assert said(start(ALONE, OPTBENCH_CACHE=str(tmp_path))) == "True"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.model.measures import Value, gap
+from optbench.shapes.protocol.shape_facts import ShapeFacts
 from optbench.store.records import Reason, Record
 from optbench.store.run_store import Store
 from optbench.study.cells import BOUNDS, Cell
@@ -31,6 +32,7 @@ def study_of(
     seeds: Sequence[int] = (0,),
     levels: int = 1,
     budget: CellBudget = BUDGET,
+    shape: ShapeFacts | None = None,
     **fields: Any,
 ) -> Plan:
     """A plan with one problem per instance name; the same name and seed are the same instance."""
@@ -45,7 +47,7 @@ def study_of(
         }
     )
     made = tuple(
-        MadeInstance(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels)
+        MadeInstance(name, seed, f"{name}-{seed}", f"hash-{name}-{seed}", levels, shape=shape)
         for name in instances
         for seed in seeds
     )
@@ -72,6 +74,7 @@ def _cell(kind: Any, made: MadeInstance, label: str, budget: CellBudget) -> Cell
         "",
         made.seed,
         budget,
+        shape=None if made.shape is None else made.shape.of_cell,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.execute.preload import reached
+from optbench.execute.preload import _is_shaped, reached
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,11 @@ def test_what_few_need_is_left_to_those_that_name_it() -> None:
         name.startswith("torch") for name in reached(["optbench.views.milp.standard_form"], [])
     )
     assert "torch" in reached(["optbench.views.graph.hetero"], [])
+
+
+def test_what_other_shapes_need_is_loaded_where_a_study_has_one(tmp_path: Path) -> None:
+    plain, shaped = tmp_path / "plain.py", tmp_path / "shaped.py"
+    plain.write_text("import optbench as ob\n")
+    shaped.write_text("from optbench.shapes import PyomoShape\n")
+    assert not _is_shaped([plain, tmp_path / "missing.py"], ["gpu_dag", "jobshop/ft06"])
+    assert _is_shaped([plain, shaped], ["gpu_dag"]) and _is_shaped([], ["models/bag.MPS"])

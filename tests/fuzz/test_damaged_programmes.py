@@ -7,10 +7,10 @@ import json
 import pytest
 
 from optbench.errors import OptbenchError
-from optbench.shapes.milp.lp_format import write_lp
+from optbench.shapes.milp.lp_writer import write_lp
 from optbench.shapes.milp.milp_files import FORMATS
 from optbench.shapes.milp.milp_shape import MILPS
-from optbench.shapes.milp.mps_format import write_mps
+from optbench.shapes.milp.mps_writer import write_mps
 from tests.fuzz import damage
 from tests.reference.random_milps import random_milp
 from tests.shapes.milp.test_milp_texts import LP, MPS

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import sysconfig
 import zipfile
 from pathlib import Path
-
-import pytest
 
 from benchmarks import wheel as trial
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return trial.build_wheel(tmp_path_factory.mktemp("dist"))
 
 
 def test_it_holds_the_plugins_inside_the_package_and_nothing_beside_it(wheel: Path) -> None:
@@ -54,23 +44,11 @@ def test_it_carries_licence_entry_point_and_requirements(wheel: Path) -> None:
     assert "Requires-Dist: highspy==1.14.0" in metadata and "Requires-Python: >=3.11" in metadata
 
 
-def test_it_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
+def test_it_works_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """Only the heavy libraries are borrowed from this environment; benchmarks/wheel.py installs
     those too.
     """
-    venv, empty = tmp_path / "venv", tmp_path / "empty"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
-    (site,) = (venv / "lib").glob("python*/site-packages")
-    zipfile.ZipFile(wheel).extractall(site)
-    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
-    command = venv / "bin" / "optbench"
-    command.write_text(
-        f"#!{venv / 'bin' / 'python'}\nimport sys\nfrom optbench.cli.main import "
-        "main\nsys.exit(main())\n"
-    )
-    command.chmod(0o755)
-    empty.mkdir()
-    outcome = trial.try_out(command, empty, trial.clean_environment())
+    outcome = trial.try_out(installed, tmp_path, trial.clean_environment())
     solve = "optbench solve jobshop:jobs=6,machines=4 --time-limit 20s --json -s"
     assert [said.partition(",")[0] for command, said in outcome if command.startswith(solve)] == [
         "optimal",

@@ -14,7 +14,9 @@ SMALL: dict[str, str] = {}
 # Seconds for solvers that go on until their time is over.
 SECONDS = {"random_rules": 0.3}
 # Parameters with which a policy is tried on other futures, where its defaults take a minute.
-QUICK = {"lp_guided": "lp_guided:resolve_every=0.5,steps=50"}
+QUICK = {"lp_guided": "lp_guided:resolve_every=1,steps=20"}
+# The changes of the future for these; benchmarks/causality.py tries all.
+CHANGES = dict.fromkeys(("lp_guided", "random_rules"), ("all of it", "absent"))
 
 # One class per plug-in: pytest collects classes by their name in the module.
 for _name in discovery.names("solver"):
@@ -27,6 +29,7 @@ for _name in discovery.names("solver"):
         else SolverConformance
     )
     _body |= {"quick": QUICK[_name]} if _name in QUICK else {}
+    _body |= {"changes": CHANGES[_name]} if _name in CHANGES else {}
     globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (_suite,), _body)
 for _name in discovery.names("problem"):
     globals()[f"TestProblem_{_name}"] = type(

@@ -8,6 +8,7 @@ import contextlib
 import json
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -67,17 +68,19 @@ class Inline:
         for job in jobs:
             if stop():
                 return
-            with contextlib.suppress(FileNotFoundError):
-                shutil.rmtree(job.folder)
-            job.folder.mkdir(parents=True)
-            perform(job.kind, job.payload, job.folder)
             self.seen.append(job.key)
-            answer = json.loads((job.folder / ANSWER).read_text())
-            yield self.spoil(
-                JobOutcome(
-                    job.key, answer, total_s=answer["inside_s"] + 0.01, sandbox={"landlock": 4}
-                )
-            )
+            found = self.spoil(_performed(job))
+            following = None if job.then is None else job.then(found)
+            yield found if following is None else replace(found, check=_performed(following))
+
+
+def _performed(job: Job) -> JobOutcome:
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(job.folder)
+    job.folder.mkdir(parents=True)
+    perform(job.kind, job.payload, job.folder)
+    answer = json.loads((job.folder / ANSWER).read_text())
+    return JobOutcome(job.key, answer, total_s=answer["inside_s"] + 0.01, sandbox={"landlock": 4})
 
 
 def instance_of(seed: int = 0) -> Instance:

@@ -1,5 +1,9 @@
 """A workspace with a shape of its own: services packed onto GPUs, and a solver of ten lines."""
 
+from __future__ import annotations
+
+from pathlib import Path
+
 PACKING = '''"""Inference services packed onto GPUs of several sizes, as cheaply as possible."""
 
 from __future__ import annotations
@@ -20,6 +24,12 @@ class Services:
     memory_gb: tuple[float, ...]
     gpu_gb: tuple[float, ...]
     price_usd: tuple[float, ...]
+
+    def __post_init__(self):
+        if len(self.gpu_gb) != len(self.price_usd):
+            raise ValueError("gpu_gb and price_usd must have one length")
+        if min((*self.memory_gb, *self.gpu_gb, *self.price_usd), default=-1) < 0:
+            raise ValueError("there must be numbers, and none below 0")
 
 
 @dataclass(frozen=True)
@@ -59,12 +69,14 @@ class Packing(PyomoShape):
         return Placement(tuple(next(g for g in m.G if m.on[s, g].value == 1) for s in m.S))
 
     def verify(self, data, decision):
-        used = set(decision.gpu)
-        found = Findings({"cost_usd": sum(data.price_usd[g] for g in used), "gpus": len(used)})
-        found.require(len(decision.gpu) == len(data.memory_gb), "placed", "a service has no GPU")
-        for g in used:
+        used, count, found = set(decision.gpu), len(data.gpu_gb), Findings()
+        placed = len(decision.gpu) == len(data.memory_gb) and all(0 <= g < count for g in used)
+        found.require(placed, "placed", "a service has no GPU")
+        for g in used if placed else ():
             load = sum(m for m, at in zip(data.memory_gb, decision.gpu) if at == g)
             found.require(load <= data.gpu_gb[g], "memory", f"GPU {g} holds {load} GB", load)
+        if placed:
+            found.metrics = {"cost_usd": sum(data.price_usd[g] for g in used), "gpus": len(used)}
         return found
 
 
@@ -83,12 +95,12 @@ class Problem(ob.Problem):
         return Packing().instance(f"packing-{self.services}-{seed}", data)
 '''
 
-FIRST_FIT = '''"""Each service to the first GPU that still has room."""
-
-import optbench as ob
+FIRST_FIT = '''import optbench as ob
 
 
 class FirstFit(ob.Solver):
+    """Each service to the first GPU that still has room."""
+
     shapes = {"packing"}
 
     def solve(self, instance, run):
@@ -98,3 +110,15 @@ class FirstFit(ob.Solver):
             left[gpus[-1]] -= memory
         return instance.shape.solution(tuple(gpus))
 '''
+
+
+def write_workspace(root: Path) -> Path:
+    """Make the workspace in a folder."""
+    for folder, name, text in (
+        ("problems", "packing", PACKING),
+        ("solvers", "first_fit", FIRST_FIT),
+    ):
+        (root / folder).mkdir()
+        (root / folder / f"{name}.py").write_text(text)
+    (root / "optbench.toml").touch()
+    return root

@@ -84,7 +84,7 @@ def test_every_moment_has_an_option_and_says_what_it_is() -> None:
     ("decision", "complaint"),
     [
         (None, "no event follows until it starts one of 4 options"),
-        ((7, 0), "there is no task 7; tasks are 0 to 1"),
+        ((7, 0), "there is no task 7; those that have arrived are 0 to 1"),
         ((0, 9), "mode 9 is not of the kind of task a, whose modes are 0 to 1"),
         (3, r"a policy decided 3; a decision is a pair \(task, mode\), or None to wait"),
         (("a", "b"), r"decided \('a', 'b'\)"),
@@ -99,8 +99,15 @@ def test_decisions_that_cannot_be_are_refused(decision: Any, complaint: str) -> 
 
 
 def test_a_task_that_is_not_ready_is_refused() -> None:
-    with pytest.raises(DecisionError, match="task b is not ready; 1 tasks are"):
+    with pytest.raises(DecisionError, match="there is no task 1; those that have arrived are 0 to"):
         run_decisions(fast_and_slow(), lambda moment: (1, 0))
+    m = ob.Model("chain")
+    gpu = m.pool("gpu")
+    a = m.task("a", modes=[m.mode(gpu, time_s=2)])
+    m.task("b", modes=[m.mode(gpu, time_s=2)], after=a)
+    m.minimize(makespan=1.0)
+    with pytest.raises(DecisionError, match="task b is not ready; 1 tasks are"):
+        run_decisions(m.build(), lambda moment: (1, 0))
 
 
 def test_a_mode_without_room_is_refused() -> None:

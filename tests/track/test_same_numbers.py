@@ -25,6 +25,7 @@ from optbench.study.study_file import load_study
 from optbench.track.artifacts import study_files
 from optbench.track.runs import TrackedRun
 from optbench.track.study_runs import StudyRuns
+from tests.sample_files.knapsack_workspace import MAXIMISED_MPS
 
 STUDY = """\
 question = "Which is shorter?"
@@ -36,12 +37,19 @@ bound_limit = "1s"
 """
 
 
-@pytest.fixture(scope="module")
-def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[StudyRun, Store]]:
+# The same of a shape other than schedules, maximised: a programme in an MPS file.
+PROGRAMME = STUDY.replace("gpu_dag:tasks=7,gpus=2", "bag.mps").replace('"heft", "fcfs"', '"highs"')
+
+
+@pytest.fixture(scope="module", params=[STUDY, PROGRAMME], ids=["schedules", "mps"])
+def ran(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[StudyRun, Store]]:
     root = tmp_path_factory.mktemp("same")
     (root / "optbench.toml").touch()
+    (root / "bag.mps").write_text(MAXIMISED_MPS)
     path = root / "small.toml"
-    path.write_text(STUDY)
+    path.write_text(request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPTBENCH_WORKSPACE", str(root))
         store = Store(root / ".optbench")
@@ -58,7 +66,7 @@ def test_records_pop_ups_and_mlflow_agree_cell_by_cell(
 ) -> None:
     done, store = ran
     rows = rows_of(ran)
-    assert len(rows) == 6 and not any(row.failed for row in rows.values())
+    assert len(rows) in (4, 6) and not any(row.failed for row in rows.values())
     assert any(row.gap is not None for row in rows.values())  # cpsat has bounds of its own
     page = render(gather(done.plan, store), tmp_path / "report.html")
     script = re.search(r'<script type="application/json" id="cells">(.*?)</script>', page)
@@ -86,6 +94,14 @@ def check_files(run: TrackedRun, row: Row, folder: Path) -> None:
     run.artifacts(folder)
     kept = json.loads((folder / "record.json").read_text())
     assert (kept["gap"], kept["wall_s"]) == (row.record.gap, row.record.wall_s)
+    if row.cell.shape is not None:
+        assert kept["cell"]["shape"] == {"name": "milp", "sense": "max", "definition": ""}
+        assert {path.name for path in folder.iterdir()} == {
+            "record.json",
+            "decision.json",
+            "trajectory.json",
+        }
+        return
     chart = (folder / "gantt.html").read_text()
     assert quantities.duration(row.record.wall_s or 0.0) in chart
     if row.gap is not None:

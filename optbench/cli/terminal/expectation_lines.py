@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 UNSURE = "yellow"
 COLOURS = {"holds": GOOD, "fails": BAD, "unknown": UNSURE, "not reproduced": BAD, "no data": UNSURE}
 LEGEND = (
-    "holds: as good as the paper's figure, within the tolerance; bound: no schedules give "
-    "less; a missing gap is 100 %"
+    "holds: as good as the paper's figure, within the tolerance; bound: the best that "
+    "certified bounds allow; a missing gap is 100 %"
 )
 # The number of cells shown for a gate that does not hold; the JSON has more.
 WORST_SHOWN = 3

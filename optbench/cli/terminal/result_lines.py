@@ -75,6 +75,8 @@ def show_result(
     show("", objective_table(instance, result), "")
     if result.metrics:
         show(metrics_table(instance, result.metrics), "")
+    if result.measured is not None:
+        show(measured_table(instance, result.measured.to_dict()), "")
     for violation in result.violations:
         show(f"[{BAD}]refused by the verifier[/]: {escape(violation)}")
     if result.info:
@@ -156,6 +158,17 @@ def objective_table(instance: Instance, result: Result) -> Any:
         )
     columns = ("objective", "value", "bound", "gap", "bound from", "proof")
     return table(columns, rows, right=("value", "bound", "gap"))
+
+
+def measured_table(instance: Instance, measured: Mapping[str, Any]) -> Any:
+    """Readings with their mean and its interval; they are no part of objective and gap."""
+    rows = []
+    for name, row in measured["metrics"].items():
+        low, high = row["interval"] or (None, None)
+        between = "" if low is None else f"{figure(low)} to {figure(high)}"
+        metric = shape_of(instance).metrics[name]
+        rows.append((name, figure(row["mean"]), between, str(len(row["readings"])), metric.unit))
+    return table(("measured", "mean", "95 % interval", "readings", "unit"), rows)
 
 
 def metrics_table(instance: Instance, metrics: Mapping[str, float]) -> Any:

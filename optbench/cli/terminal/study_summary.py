@@ -32,6 +32,8 @@ LEGEND = (
     "mean study gap, over instances; a missing gap counts as 100 %; time is the solver's "
     "own, the shifted geometric mean"
 )
+# Beside the name of a solver that uses work before it arrives, and has no rank.
+CLAIRVOYANT = f" [{BAD}]clairvoyant, not ranked[/]"
 # Verdicts on gates and claims whose cells have not been run.
 UNDECIDED = ("unknown", "no data")
 # Shorter times of compiling are not mentioned.
@@ -249,7 +251,9 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
 def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
     """The table of solvers; ``rank`` is the ranking formula, empty for the gap."""
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        "solver": lambda row: escape(row["solver"]),
+        "solver": lambda row: (
+            escape(row["solver"]) + (CLAIRVOYANT if row.get("clairvoyant") else "")
+        ),
         rank: lambda row: _scored(row["score"], rank),
         "cells": lambda row: _done(row["ran"], row["cells"]),
         "failed": lambda row: str(row["failed"] or "-"),
@@ -283,6 +287,7 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
         "optimal": summary.optimal,
         "median_wall_s": statistics.median(times) if times else None,
         "time_s": summary.time_s,
+        "clairvoyant": summary.clairvoyant,
     }
 
 

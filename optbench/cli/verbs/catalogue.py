@@ -1,4 +1,4 @@
-"""``optbench list``: problems, solvers, studies and device profiles."""
+"""``optbench list``: problems, solvers, studies, device profiles, and the solvers of a TARGET."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from optbench.cli.terminal.output import (
     table,
     table_of,
 )
-from optbench.cli.terminal.parser import Parser
+from optbench.cli.terminal.parser import Parser, UsageError, add_seed
+from optbench.cli.terminal.targets import TARGET_HELP, instance_of, is_file
 
 if TYPE_CHECKING:
     from optbench.plugins.discovery import Entry, Kind
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "List the plug-ins: your own of this workspace, and the built-in ones.\n"
+    "Or the solvers that take a TARGET, by its shape and features.\n"
     "Or the profiles of devices: the shipped ones, or those you name, by name or file."
 )
 EXAMPLES = (
     "optbench list",
     "optbench list solvers -v",
+    "optbench list gpu_dag:tasks=20",
     "optbench list profiles L4 mine.json",
     "optbench list --json",
 )
@@ -40,11 +43,15 @@ WHAT: dict[str, Kind] = {"problems": "problem", "solvers": "solver", "studies": 
 
 
 def configure(parser: Parser) -> None:
-    kinds = f"only {', '.join(WHAT)} (default all three), or profiles"
-    parser.positional("kind", kinds, "?", choices=(*WHAT, *WHAT.values(), *PROFILES))
+    kinds = f"only {', '.join(WHAT)} (default all three), or profiles; or a TARGET: {TARGET_HELP}"
+    parser.positional("kind", kinds, "?")
     parser.positional("names NAME", "of profiles: names, or files of your own", "*")
     more = "also files, types of parameters, what solvers support, sources of profiles"
     parser.flag("-v --verbose", more)
+    parser.option(
+        "--format FORMAT", "format of a TARGET's file, where its content fits more than one"
+    )
+    add_seed(parser, "of a generated TARGET (default 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
             f"list {args.kind}: unexpected {args.names[0]!r}; names go with `optbench list "
             "profiles`"
         )
+    if args.kind is not None and args.kind not in (*WHAT, *WHAT.values()):
+        return _solvers_of(args)
     kind = WHAT.get(args.kind, args.kind) if args.kind else None
     entries = catalogue(kind)
     if args.json:
@@ -76,6 +85,40 @@ def run(args: argparse.Namespace) -> int:
     return exits.DONE
 
 
+def _solvers_of(args: argparse.Namespace) -> int:
+    """List the solvers that take a TARGET; with --verbose also why the others refuse it."""
+    from optbench.errors import nearest
+    from optbench.plugins.discovery import catalogue, problem_named_by
+    from optbench.plugins.schedule_shape import shape_of
+    from optbench.plugins.solver_choice import refusals, usual_solver
+
+    target: str = args.kind
+    if not is_file(target) and "/" not in target and problem_named_by(target) is None:
+        close = nearest(target, (*WHAT, *PROFILES))
+        if close.startswith("did you mean"):
+            raise UsageError(f"unknown kind {target!r}; {close}")
+    instance = instance_of(target, args.format, args.seed)
+    found = refusals(instance)
+    takers = [name for name, reason in found.items() if reason is None]
+    entries = [entry for entry in catalogue("solver") if entry.name in takers]
+    if args.json:
+        emit_json([_as_json(entry) for entry in entries])
+        return exits.DONE
+    shape = shape_of(instance)
+    features = ", ".join(sorted(shape.features(instance)))
+    show(
+        f"{escape(instance.name)}  {escape(shape.name)}, {escape(shape.describe(instance))}"
+        + (f"  [{DIM}]needs {escape(features)}[/]" if features else "")
+    )
+    _show_kind("solvers", entries, args.verbose)
+    if takers:
+        show(f"without -s: {escape(usual_solver(instance))}")
+    for name, reason in found.items() if args.verbose else ():
+        if reason is not None:
+            show(f"[{DIM}]{escape(name)} refuses it: {escape(reason)}[/]")
+    return exits.DONE
+
+
 def _as_json(entry: Entry) -> dict[str, Any]:
     return {
         **attributes(entry, "name", "kind", "summary"),
@@ -84,6 +127,7 @@ def _as_json(entry: Entry) -> dict[str, Any]:
         ],
         **attributes(entry, "available", "reason", "shadows", "path", "supports", "clairvoyant"),
         "origin": entry.origin,
+        "shapes": entry.shapes,
     }
 
 
@@ -122,6 +166,8 @@ def _show_details(entry: Entry) -> None:
     for p in entry.parameters:
         default = "must be given" if p.default is None else f"default {p.default}"
         show(f"  {escape(p.name)}: {escape(p.type)}, {escape(default)}")
+    if entry.shapes:
+        show(f"  takes: {escape(', '.join(entry.shapes))}")
     if entry.supports:
         show(f"  supports: {escape(', '.join(entry.supports))}")
 

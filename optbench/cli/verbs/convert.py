@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, output
 from optbench.cli.terminal.output import emit_json, escape, show
@@ -22,7 +22,8 @@ DESCRIPTION = (
     "Read an instance of any known format (or generate one) and write it in another; - is "
     "stdout. A Slurm log (sacct) or a WfFormat workflow also contains a recorded schedule. For "
     "these, and for problems that read a record, a report states what was read, dropped and "
-    "assumed. Mixed-integer linear programmes are converted between MPS, LP and JSON."
+    "assumed. Mixed-integer linear programmes are converted between MPS, LP and JSON, and so is "
+    "the model of a shape of your own."
 )
 EXAMPLES = (
     "optbench convert jobshop:jobs=6,machines=4 instance.json",
@@ -64,19 +65,23 @@ def add_counts(parser: Parser, devices: str) -> None:
 def run(args: argparse.Namespace) -> int:
     from optbench.errors import nearest
     from optbench.model.formats.format_registry import FORMATS
+    from optbench.model.instance import Instance
+    from optbench.plugins.shape_files import PROGRAMMES
 
-    if _programme_format(args) is not None:
-        return _convert_programme(args)
     writers = {name: entry.write for name, entry in FORMATS.items() if entry.write is not None}
-    write = writers.get(args.to)
-    if write is None:
+    if args.to not in (*writers, *PROGRAMMES):
         problem = "can be read but not written" if args.to in FORMATS else "is no format"
-        raise UsageError(f"--to {args.to!r} {problem}; {nearest(args.to, writers)}")
+        raise UsageError(f"--to {args.to!r} {problem}; {nearest(args.to, (*writers, *PROGRAMMES))}")
     if args.json and output.STDOUT in (args.output, args.schedule):
         raise UsageError("--json and OUT or --schedule on stdout (-) would mix; give a path")
     check_paths(args)
     found = import_of(args)
     instance = found.instance
+    if not isinstance(instance, Instance):
+        return _convert_other(args, instance)
+    if args.to not in writers:
+        known = ", ".join(writers)
+        raise UsageError(f"--to {args.to!r}: a schedule is no programme; known: {known}")
     if args.schedule is not None and found.schedule is None:
         why = "; ".join(
             str(finding)
@@ -86,7 +91,15 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"--schedule: {args.input} contains no recorded schedule" + (f": {why}" if why else "")
         )
-    written = output.save(write(instance), args.output)
+    return _convert_schedule(args, found, writers[args.to](instance))
+
+
+def _convert_schedule(args: argparse.Namespace, found: Import, text: str) -> int:
+    """Write an instance of tasks, with the recorded schedule and a report of what was read."""
+    from optbench.model.formats.format_registry import FORMATS
+
+    instance = found.instance
+    written = output.save(text, args.output)
     schedule_file = save_schedule(found, args.schedule)
     recorded = (
         found.report.format not in FORMATS or FORMATS[found.report.format].importer is not None
@@ -119,47 +132,34 @@ def run(args: argparse.Namespace) -> int:
     return exits.DONE
 
 
-def _programme_format(args: argparse.Namespace) -> str | None:
-    """The format of IN if it is a mixed-integer linear programme."""
-    from optbench.shapes.milp import milp_files
+def _convert_other(args: argparse.Namespace, instance: Any) -> int:
+    """Write an instance of another shape than the schedules', or the programme of its model."""
+    from optbench.errors import UnsupportedError
 
-    if args.format is not None:
-        return args.format if args.format in milp_files.FORMATS else None
-    return milp_files.format_of(Path(args.input))
-
-
-def _convert_programme(args: argparse.Namespace) -> int:
-    """Convert a mixed-integer linear programme."""
-    from optbench.errors import nearest
-    from optbench.shapes.milp import milp_files
-    from optbench.shapes.milp.milp_shape import MILPS
-
-    to = "milp" if args.to == "optbench" else args.to
-    if to not in milp_files.FORMATS:
-        known = nearest(to, milp_files.FORMATS)
-        raise UsageError(f"--to {to!r} is no format of a programme; {known}")
-    if args.schedule is not None or options_of(args) is not None:
+    if args.schedule is not None:
         raise UsageError("options of recorded runs need a file of recorded runs (sacct, wfformat)")
-    if args.json and args.output == output.STDOUT:
-        raise UsageError("--json and OUT on stdout (-) would mix; give a path")
-    check_paths(args)
-    program = milp_files.load(Path(args.input), str(_programme_format(args)))
-    written = output.save(milp_files.FORMATS[to].write(program), args.output)
-    instance = MILPS.instance(program)
+    from optbench.plugins.shape_files import PROGRAMMES, text_as
+
+    shape, to = instance.shape, args.to
+    if shape.name == "milp" and to == "optbench":
+        to = "milp"
+    try:
+        text, words = text_as(instance, to), shape.describe(instance)
+    except UnsupportedError as error:
+        raise UsageError(f"--to: {error}") from None
+    size: dict[str, int] = {}
+    if to in PROGRAMMES:
+        from optbench.shapes.milp.milp_shape import MILPS
+
+        program = instance.formulation.program
+        words = MILPS.describe(MILPS.instance(program))
+        size = {"columns": program.num_columns, "rows": program.num_rows}
+    written = output.save(text, args.output)
     if args.json:
-        emit_json(
-            {
-                "instance": instance.name,
-                "instance_hash": instance.hash,
-                "columns": program.num_columns,
-                "rows": program.num_rows,
-                "format": to,
-                "file": written,
-            }
-        )
+        identity = {"instance": instance.name, "instance_hash": instance.hash}
+        emit_json({**identity, **size, "format": to, "file": written})
     elif args.output != output.STDOUT:
-        size = MILPS.describe(instance)
-        show(f"{escape(instance.name)}: {size} written to [bold]{escape(written)}[/] ({to})")
+        show(f"{escape(instance.name)}: {words} written to [bold]{escape(written)}[/] ({to})")
     return exits.DONE
 
 
@@ -182,9 +182,17 @@ def import_of(args: argparse.Namespace) -> Import:
     """The content of IN: a file with the import options, or any other target without them."""
     from optbench.model.formats.format_registry import load_import
     from optbench.model.formats.imported import Import, ImportReport
+    from optbench.model.instance import Instance
+    from optbench.plugins.shape_files import load_other
 
     options = options_of(args)
     if is_file(args.input):
+        other = load_other(Path(args.input), args.format)
+        if other is not None and options is not None:
+            flags = "options of recorded runs need a file of recorded runs (sacct, wfformat)"
+            raise UsageError(flags)
+        if other is not None:
+            return Import(other, None, ImportReport("optbench", {}))
         return load_import(args.input, args.format, options)
     if options is not None:
         flags = "--profile, --work, --devices-per-node, --count and --by-node"
@@ -192,7 +200,8 @@ def import_of(args: argparse.Namespace) -> Import:
             f"{flags} need a file of recorded runs (sacct, wfformat); {args.input!r} is no file"
         )
     instance, report = read(args.input, args.format, args.seed)
-    plain = ImportReport("optbench", {"tasks": instance.num_tasks})
+    tasks = {"tasks": instance.num_tasks} if isinstance(instance, Instance) else {}
+    plain = ImportReport("optbench", tasks)
     return Import(instance, None, plain if report is None else report)
 
 

@@ -36,6 +36,7 @@ from optbench.units import DAY_S
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
+    from optbench.process_simulation import ProcessSimulation
     from optbench.simulation import Simulation
 
 DESCRIPTION = (
@@ -48,6 +49,10 @@ EXAMPLES = (
 COUNTS = ("arrivals", "completed", "in_progress", "queue_end")
 # Keys of ``--json`` for every family; they are null where a family has no such value.
 ELSEWHERE = ("reference", "regret")
+# Keys that stand after all others.
+LAST = ("termination", "clairvoyant")
+# Beside the name of a policy that uses work before it arrives.
+CLAIRVOYANT = f"  [{BAD}]clairvoyant[/]"
 # Shorter waits are not mentioned.
 FELT_S = 0.1
 
@@ -73,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     from optbench.plugins.author_errors import is_built_in
     from optbench.plugins.discovery import load_class
     from optbench.plugins.specs import name_of
-    from optbench.simulation import simulate
+    from optbench.simulation import Simulation, simulate
 
     instance = instance_with(args)
     settings = {"seed": args.seed, "threads": args.threads, "horizon_s": args.horizon}
@@ -85,8 +90,10 @@ def run(args: argparse.Namespace) -> int:
     done = replace(interruptible(work, keeps, patience), compile_s=round(compiled_s(), 3))
     if args.json:
         emit_json(document(done))
-    else:
+    elif isinstance(done, Simulation):
         show_simulation(done, instance.num_tasks)
+    else:
+        show_played(done)
     return exit_code(done)
 
 
@@ -127,27 +134,29 @@ def instance_with(args: argparse.Namespace) -> Instance:
     return replace(instance, problem=spec_text(name, {**given, **more}))
 
 
-def document(done: Simulation) -> dict[str, Any]:
+def document(done: Simulation | ProcessSimulation) -> dict[str, Any]:
     """The object that ``--json`` prints; keys that this family does not have are null."""
     from dataclasses import asdict, fields
 
     values = {
         field.name: getattr(done, field.name)
         for field in fields(done)
-        if field.name not in ("schedule", "bounds", "termination")
+        if field.name not in ("schedule", "decision", "bounds", *LAST)
     }
     return {
         **values,
         "bounds": [asdict(bound) for bound in done.bounds],
         **dict.fromkeys(ELSEWHERE),
-        "termination": done.termination,
+        **{name: getattr(done, name) for name in LAST},
     }
 
 
-def exit_code(done: Simulation) -> int:
+def exit_code(done: Simulation | ProcessSimulation) -> int:
     """The exit code of a simulation."""
     if done.termination == "interrupted":
         return exits.INTERRUPTED
+    if done.end == "stopped" and not done.violations:
+        return exits.NO_SOLUTION
     if not done.verified:
         return exits.NOT_VERIFIED
     return exits.NO_SOLUTION if done.end in ("dead_end", "stopped") else exits.DONE
@@ -170,11 +179,17 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
         (
             f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{num_tasks:,} tasks, "
             f"{escape(done.policy)}, "
-            f"seed {done.seed}[/]"
+            f"seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
         ),
         f"{ENDS[done.end]} at {figure(done.now_s)} s; simulated in "
         f"{duration(done.wall_s)}{compiled}",
     )
+    show_objective(done)
+    show("", table(("", "value", "unit"), value_rows(done), right=("value",)))
+
+
+def show_objective(done: Simulation | ProcessSimulation) -> None:
+    """Show violations, and the objective with its bound."""
     for violation in done.violations:
         show(f"[{BAD}]violates[/] {escape(violation)}")
     if done.objective is not None or done.bound is not None:
@@ -183,7 +198,20 @@ def show_simulation(done: Simulation, num_tasks: int) -> None:
             "",
             table(("objective", "value", "bound", "gap"), [row], right=("value", "bound", "gap")),
         )
-    show("", table(("", "value", "unit"), value_rows(done), right=("value",)))
+
+
+def show_played(done: ProcessSimulation) -> None:
+    """Show what a policy has reached in the process of another shape than schedules."""
+    by = f"{escape(done.policy)}, seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
+    show(
+        f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{escape(done.shape)}, {by}",
+        f"{ENDS[done.end]} after {done.actions:,} actions; simulated in {duration(done.wall_s)}",
+    )
+    show_objective(done)
+    units = done.units
+    rows = [(name, figure(value), units.get(name, "")) for name, value in done.metrics.items()]
+    rows += [(f"decision {name}", f"{x:.2g}", "ms") for name, x in (done.decision_ms or {}).items()]
+    show("", table(("", "value", "unit"), rows, right=("value",)))
 
 
 def value_rows(done: Simulation) -> Iterator[tuple[str, str, str]]:
@@ -201,7 +229,7 @@ def value_rows(done: Simulation) -> Iterator[tuple[str, str, str]]:
             is_gap = name.startswith("gap_")
             yield name, (percent if is_gap else figure)(value), "" if is_gap else metric_unit(name)
     for name, value in (done.decision_ms or {}).items():
-        yield f"decision {name}", figure(value), "ms"
+        yield f"decision {name}", f"{value:.2g}", "ms"
 
 
 def is_shown_above(metric: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -37,8 +36,6 @@ EXAMPLES = (
 )
 
 DEFAULT_TIME_S = 60.0
-# The solver of a shape where none is named.
-USUAL = defaultdict(lambda: "highs", schedule="cpsat")
 # The linear programmes that explain an instance of thousands of tasks take about this long.
 EXPLAIN_S = 30.0
 
@@ -47,7 +44,7 @@ def configure(parser: Parser) -> None:
     add_target(parser)
     parser.option(
         "-s --solver --policy SOLVER",
-        "see `optbench list solvers` (default cpsat; highs for MPS and LP files)",
+        "see `optbench list TARGET` (default cpsat; highs for models, MPS and LP files)",
     )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the solver", setting)
     add_time_limit(parser, DEFAULT_TIME_S, "time for solving", unless="; none with --work-limit")
@@ -63,6 +60,8 @@ def configure(parser: Parser) -> None:
     more = f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
     parser.flag("--explain", more)
     parser.flag("--bank", "use and keep bounds in the workspace's .optbench/ (not for comparisons)")
+    readings = "take N readings of the decision's measured metrics, where its shape has some"
+    parser.option("--measure N", readings, number(int, 1))
     parser.flag("-q --quiet", "no progress")
 
 
@@ -78,7 +77,13 @@ def run(args: argparse.Namespace) -> int:
     instance = instance_of(args.target, args.format, seed)
     if args.html or args.explain or args.bank:
         require_schedules(instance, "--html, --explain and --bank")
+    if args.measure is not None:
+        _require_measured(instance)
     result = _write_schedule(args, instance, _solve(args, instance))
+    if args.measure is not None and result.verified:
+        from optbench.plugins.shape_files import measure
+
+        result = replace(result, measured=measure(instance, result.schedule, args.measure))
     explanation = _explain(args, instance, result) if args.explain else None
     if args.html:
         from optbench.html import schedule_page
@@ -98,6 +103,15 @@ def run(args: argparse.Namespace) -> int:
     return exit_code(result)
 
 
+def _require_measured(instance: Instance) -> None:
+    """Refuse --measure before the work starts, where there is nothing to measure."""
+    from optbench.plugins.schedule_shape import shape_of
+
+    shape = shape_of(instance)
+    if not any(metric.measured for metric in shape.metrics.values()):
+        raise UsageError(f"--measure: a {shape.name} has no measured metrics")
+
+
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     import optbench.api as api
     from optbench.cli.terminal.live_line import SolveProgress
@@ -109,7 +123,12 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     from optbench.workspace import bank_file
 
     shape = shape_of(instance)
-    name, solver = load_solver(args.solver or USUAL[shape.name], settings_of(args.param))
+    named = args.solver
+    if named is None:
+        from optbench.plugins.solver_choice import usual_solver
+
+        named = usual_solver(instance)
+    name, solver = load_solver(named, settings_of(args.param))
     if args.bank:
         announce_store()
     start = read_decision(args.warm_start, instance) if args.warm_start else None

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from optbench.errors import FileFormatError, UnsupportedError
-from optbench.shapes.milp.program import LARGEST, Milp, Sense, exact, milp
+from optbench.errors import FileFormatError
+from optbench.shapes.milp.program import LARGEST, Milp, Sense, added, milp
 
 SENSES: dict[str, Sense] = {
     **dict.fromkeys(("max", "maximize", "maximise", "maximum"), "max"),
@@ -21,7 +22,11 @@ SENSES: dict[str, Sense] = {
 INTEGERS = ("general", "generals", "gen", "integer", "integers", "int")
 BINARIES = ("binary", "binaries", "bin")
 UNREADABLE = ("semi-continuous", "semis", "semi", "sos", "sos1", "sos2", "pwlobj")
-NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+NUMBER = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+TITLES = {
+    *(*SENSES, *INTEGERS, *BINARIES, *UNREADABLE),
+    *("subject", "such", "st", "s.t.", "bounds", "bound", "end"),
+}
 # What a name may hold in this format, beyond letters and digits.
 NAME = r"[A-Za-z!\"#$%&()/,;?@_`'{}|~\[\]][\w!\"#$%&()/,.;?@`'{}|~\[\]]*"
 TOKEN = re.compile(
@@ -31,7 +36,7 @@ RELATIONS = {"<=": "<=", "=<": "<=", "<": "<=", ">=": ">=", "=>": ">=", ">": ">=
 INFINITY = ("inf", "infinity")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Token:
     kind: str
     text: str
@@ -53,6 +58,8 @@ class _Parts:
     lower: dict[str, float] = field(default_factory=dict)
     upper: dict[str, float] = field(default_factory=dict)
     integer: set[str] = field(default_factory=set)
+    binary: set[str] = field(default_factory=set)
+    row_names: set[str] = field(default_factory=set)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
@@ -72,20 +79,28 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 class _Cursor:
-    """Tokens with a look ahead; errors name the line."""
+    """Tokens with a look ahead, read as they are needed; errors name the line."""
 
     def __init__(self, text: str) -> None:
-        self.tokens = list(_tokens(text))
-        self.at = 0
+        self.waiting = _tokens(text)
+        self.ahead: deque[_Token] = deque()
+        self.line = 0  # of the token that was taken last
+        self.last = 1  # of the token that was read last
 
     def peek(self, ahead: int = 0) -> _Token:
-        k = self.at + ahead
-        last = self.tokens[-1].line if self.tokens else 1
-        return self.tokens[k] if k < len(self.tokens) else _Token("end", "", last)
+        while len(self.ahead) <= ahead:
+            token = next(self.waiting, None)
+            if token is None:
+                return _Token("end", "", self.last)
+            self.ahead.append(token)
+            self.last = token.line
+        return self.ahead[ahead]
 
     def take(self) -> _Token:
         token = self.peek()
-        self.at += 1
+        if self.ahead:
+            self.ahead.popleft()
+        self.line = token.line
         return token
 
     def fail(self, expected: str) -> FileFormatError:
@@ -95,19 +110,20 @@ class _Cursor:
 
     def section(self) -> str | None:
         """The section that begins here, in lower case."""
-        token, after = self.peek(), self.peek(1)
+        token = self.peek()
         word = token.text.lower()
-        if token.kind != "name" or after.kind == "colon":
+        if token.kind != "name" or word not in TITLES:
+            return None
+        after = self.peek(1)
+        if after.kind == "colon":
             return None
         if word in ("subject", "such") and after.is_word("to", "that"):
             return "subject to"
         # "st" and "free" may be columns elsewhere: a section stands at the beginning of its line.
-        begins = self.at == 0 or self.tokens[self.at - 1].line != token.line
+        begins = self.line != token.line
         alone = after.kind == "end" or after.line != token.line
-        known = (*SENSES, *INTEGERS, *BINARIES, *UNREADABLE, "st", "s.t.", "bounds", "bound", "end")
-        return (
-            word if begins and (alone or word in SENSES or word == "st") and word in known else None
-        )
+        known = word not in ("subject", "such")
+        return word if begins and known and (alone or word in SENSES or word == "st") else None
 
 
 def read_lp(text: str, name: str) -> Milp:
@@ -167,20 +183,16 @@ def _expression(cursor: _Cursor, parts: _Parts) -> tuple[dict[str, float], float
         sign = _signs(cursor)
         value, name = _term(cursor)
         if name is None:
-            constant = _added(constant, sign * value)
+            constant = added(constant, sign * value)
         else:
             parts.columns.setdefault(name, len(parts.columns))
-            terms[name] = _added(terms.get(name, 0.0), sign * value)
+            terms[name] = added(terms.get(name, 0.0), sign * value)
         first = False
     return terms, constant
 
 
 def _starts_label(cursor: _Cursor) -> bool:
     return cursor.peek().kind == "name" and cursor.peek(1).kind == "colon"
-
-
-def _added(a: float, b: float) -> float:
-    return float(exact(a) + exact(b))
 
 
 def _signs(cursor: _Cursor) -> float:
@@ -243,6 +255,9 @@ def _rows(cursor: _Cursor, parts: _Parts) -> None:
     while cursor.peek().kind != "end" and cursor.section() is None:
         line = cursor.peek().line
         name = _label(cursor) or f"row{len(parts.rows) + 1}"
+        if name in parts.row_names:
+            raise FileFormatError(f"line {line}: row {name[:60]!r} stands twice")
+        parts.row_names.add(name)
         before = (_side(cursor), _relation(cursor)) if _is_side(cursor) else None
         terms, constant = _expression(cursor, parts)
         if not terms:
@@ -251,11 +266,13 @@ def _rows(cursor: _Cursor, parts: _Parts) -> None:
         if before is not None:
             low, high = _with_side(low, high, before[0], FLIPPED[before[1]])
         if before is None or cursor.peek().kind == "op":
+            if before is not None and cursor.peek().kind == "op":
+                _check_pair(cursor, before[1])
             relation = _relation(cursor)
             low, high = _with_side(low, high, _side(cursor), relation)
         if constant:
             low, high = (
-                _added(side, -constant) if math.isfinite(side) else side for side in (low, high)
+                added(side, -constant) if math.isfinite(side) else side for side in (low, high)
             )
         if low == math.inf or high == -math.inf:
             raise FileFormatError(
@@ -271,6 +288,12 @@ def _relation(cursor: _Cursor) -> str:
     if cursor.peek().kind != "op":
         raise cursor.fail("<=, >= or =")
     return RELATIONS[cursor.take().text]
+
+
+def _check_pair(cursor: _Cursor, first: str) -> None:
+    """Refuse a second relation that does not continue the first: 1 <= x >= 2, or 1 <= x = 2."""
+    if first == "=" or RELATIONS[cursor.peek().text] != first:
+        raise cursor.fail(f"{first!r} again, or nothing" if first != "=" else "nothing after it")
 
 
 def _with_side(low: float, high: float, side: float, relation: str) -> tuple[float, float]:
@@ -294,6 +317,8 @@ def _bounds(cursor: _Cursor, parts: _Parts) -> None:
             parts.lower[name], parts.upper[name] = -math.inf, math.inf
             continue
         if before is None or cursor.peek().kind == "op":
+            if before is not None:
+                _check_pair(cursor, before[1])
             relation = _relation(cursor)
             _bound(parts, token, _side(cursor), relation)
 
@@ -304,17 +329,32 @@ def _bound(parts: _Parts, token: _Token, side: float, relation: str) -> None:
         parts.lower[name] = side
     if relation in ("<=", "="):
         parts.upper[name] = side
+    _check_binary(parts, token)
     if parts.lower.get(name) == math.inf or parts.upper.get(name) == -math.inf:
         raise FileFormatError(f"line {token.line}: column {name!r} has no finite value")
 
 
+def _check_binary(parts: _Parts, token: _Token) -> None:
+    """Refuse bounds of a binary column beside 0 and 1: one of the two lines is wrong."""
+    low, high = parts.lower.get(token.text, 0.0), parts.upper.get(token.text, 1.0)
+    if token.text in parts.binary and not 0.0 <= low <= high <= 1.0:
+        raise FileFormatError(
+            f"line {token.line}: column {token.text[:60]!r} is binary, and its bounds are {low!r} "
+            f"and {high!r}"
+        )
+
+
 def _kinds(cursor: _Cursor, parts: _Parts, binary: bool) -> None:
     while cursor.peek().kind == "name" and cursor.section() is None:
-        name = cursor.take().text
+        token = cursor.take()
+        name = token.text
         parts.columns.setdefault(name, len(parts.columns))
         parts.integer.add(name)
         if binary:
-            parts.lower[name], parts.upper[name] = 0.0, 1.0
+            parts.binary.add(name)
+            parts.lower.setdefault(name, 0.0)
+            parts.upper.setdefault(name, 1.0)
+            _check_binary(parts, token)
 
 
 def _programme(name: str, parts: _Parts) -> Milp:
@@ -339,59 +379,3 @@ def _programme(name: str, parts: _Parts) -> Milp:
         (row, index, value),
         parts.constant,
     )
-
-
-def write_lp(program: Milp) -> str:
-    """Write an LP file, from which ``read_lp`` reads the same programme."""
-    for name in (*program.columns, *program.rows):
-        if re.fullmatch(NAME, name) is None or name.lower() in RESERVED:
-            reason = f"{name!r} cannot be a name in this format"
-            raise UnsupportedError(f"LP cannot express this programme: {reason}; write MPS instead")
-    # Every column stands in the objective, so that their order is kept.
-    costs = zip(program.columns, program.cost.tolist(), strict=True)
-    objective = [f"  {_signed(value)} {name}" for name, value in costs]
-    objective += [f"  {_signed(program.constant)}"] if program.constant else []
-    lines = ["Maximize" if program.sense == "max" else "Minimize", " objective:", *objective]
-    lines.append("Subject To")
-    for i, name in enumerate(program.rows):
-        lines += _row_lines(program, i, name)
-    lines.append("Bounds")
-    for name, low, high in zip(
-        program.columns, program.lower.tolist(), program.upper.tolist(), strict=True
-    ):
-        lines.append(f" {_shown(low)} <= {name} <= {_shown(high)}")
-    whole = [
-        f" {name}"
-        for name, is_whole in zip(program.columns, program.integer, strict=True)
-        if is_whole
-    ]
-    return "\n".join([*lines, *(["General", *whole] if whole else []), "End", ""])
-
-
-OTHER_WORDS = ("subject", "such", "to", "that", "st", "bounds", "bound", "end", "free")
-RESERVED = {*SENSES, *INTEGERS, *BINARIES, *UNREADABLE, *INFINITY, *OTHER_WORDS}
-
-
-def _row_lines(program: Milp, i: int, name: str) -> Iterator[str]:
-    low, high = float(program.row_lower[i]), float(program.row_upper[i])
-    entries = range(int(program.row_ptr[i]), int(program.row_ptr[i + 1]))
-    terms = [
-        f"{_signed(float(program.value[k]))} {program.columns[int(program.index[k])]}"
-        for k in entries
-    ]
-    terms = terms or [f"+0 {program.columns[0]}"]
-    two_sided = low != high and math.isfinite(low) and math.isfinite(high)
-    yield f" {name}: {low!r} <= {terms[0]}" if two_sided else f" {name}: {terms[0]}"
-    yield from (f"  {term}" for term in terms[1:])
-    if low == high:
-        yield f"  = {low!r}"
-    else:
-        yield f"  <= {high!r}" if math.isfinite(high) else f"  >= {low!r}"
-
-
-def _signed(value: float) -> str:
-    return f"+ {value!r}" if value >= 0 else f"- {-value!r}"
-
-
-def _shown(side: float) -> str:
-    return repr(side) if math.isfinite(side) else ("inf" if side > 0 else "-inf")

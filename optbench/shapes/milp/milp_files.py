@@ -1,4 +1,4 @@
-"""Files of programmes: MPS, LP and JSON, recognised by suffix or header."""
+"""Files of programmes: MPS, LP and JSON, the first two recognised by their suffix."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from optbench.errors import FileFormatError, ModelError, UnknownNameError
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.files.strict_json import parse_json, render
-from optbench.shapes.milp.lp_format import read_lp, write_lp
-from optbench.shapes.milp.milp_json import FORMAT, read_program, write_program
-from optbench.shapes.milp.mps_format import read_mps, write_mps
+from optbench.shapes.milp.lp_format import read_lp
+from optbench.shapes.milp.lp_writer import write_lp
+from optbench.shapes.milp.milp_json import read_program, write_program
+from optbench.shapes.milp.mps_format import read_mps
+from optbench.shapes.milp.mps_writer import write_mps
 from optbench.shapes.milp.program import Milp
 
 SUFFIXES = {".mps": "mps", ".lp": "lp"}
-# A JSON file of this shape names its format within the first characters.
-HEAD = 400
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,6 @@ FORMATS = {
     "lp": MilpFormat("LP, the readable format of CPLEX and others", read_lp, write_lp),
     "milp": MilpFormat("optbench JSON of a programme", _read_json, _write_json),
 }
-
-
-def format_of(path: Path) -> str | None:
-    """Return the format of a file of a programme; None for any other file."""
-    if path.suffix.lower() in SUFFIXES:
-        return SUFFIXES[path.suffix.lower()]
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-    except (OSError, ValueError):  # the reader of instances says what is wrong with it
-        return None
-    return "milp" if head.lstrip().startswith(b"{") and FORMAT.encode() in head else None
 
 
 def load(path: Path, format: str) -> Milp:

@@ -90,9 +90,14 @@ def _sides(data: Mapping[str, Any], key: str, size: int, missing: float) -> list
 
 def _float(value: float, key: str) -> float:
     try:
-        return float(value)
+        found = float(value)
     except OverflowError:
-        raise FileFormatError(f"{key}: {str(value)[:20]}... is too large") from None
+        found = math.inf
+    if not math.isfinite(found):
+        raise FileFormatError(
+            f"{key}: {str(value)[:20]} is too large; where there is no side, null"
+        )
+    return found
 
 
 def sides(values: Any) -> list[float | None]:

@@ -12,11 +12,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from optbench.errors import FileFormatError, ModelError, OptbenchError
+from optbench.errors import FileFormatError, ModelError, OptbenchError, clipped
 from optbench.model.checks import Violation
-from optbench.model.result import Bound
+from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
 from optbench.shapes.milp.exact_point import Point, broken
+from optbench.shapes.milp.infeasibility_proof import (
+    crossed,
+    is_farkas,
+    prove_infeasible,
+    prove_unbounded,
+)
 from optbench.shapes.milp.milp_json import read_program, write_program
 from optbench.shapes.milp.program import Milp
 from optbench.shapes.milp.relaxation_proof import prove, proven_value
@@ -25,6 +31,8 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 DECISION = "optbench-decision"
 SOURCE, METHOD = "lp_relaxation", "milp_relaxation"
+# Sources and methods of proofs that there is no point; rows that a message names at most.
+FARKAS, SIDES, MOST_ROWS = "lp_farkas", "crossed_sides", 5
 RATIONAL = re.compile(r"-?\d+(?:/\d+|(?:\.\d+)?(?:[eE][+-]?\d{1,3})?)")
 # Digits of a dual, of which there is one per row; none that optbench computes has more.
 MOST_DIGITS = 4000
@@ -101,6 +109,43 @@ class MilpShape(Shape):
             raise OptbenchError("the certificate proves no finite bound of this programme")
         return Bound(outward(value, program.sense), SOURCE, "exact-lp", certificate=certificate)
 
+    def certify_infeasible(
+        self, instance: ShapedInstance, time_limit_s: float
+    ) -> Infeasibility | None:
+        program: Milp = instance.data
+        found = crossed(program)
+        if found is not None:
+            words = f"the lower side of {found} is above its upper side"
+            return Infeasibility(SIDES, "exact-lp", words, certificate_of((), SIDES))
+        duals = prove_infeasible(program, time_limit_s)
+        if duals is None:
+            return None
+        used = [program.rows[i] for i, y in enumerate(duals) if y]
+        words = f"{len(used)} rows contradict each other within the bounds of their columns"
+        named = f"{words}: {', '.join(map(clipped, used[:MOST_ROWS]))}"
+        more = ", ..." if len(used) > MOST_ROWS else ""
+        return Infeasibility(FARKAS, "exact-lp", named + more, certificate_of(duals, FARKAS))
+
+    def is_proven_infeasible(self, instance: ShapedInstance, certificate: str) -> bool:
+        """Whether a certificate of ``certify_infeasible`` holds of this programme."""
+        program: Milp = instance.data
+        if json.loads(certificate)["method"] == SIDES:
+            return crossed(program) is not None
+        return is_farkas(program, duals_of(certificate, program.num_rows, FARKAS))
+
+    def certify_unbounded(
+        self, instance: ShapedInstance, time_limit_s: float
+    ) -> dict[str, Any] | None:
+        program: Milp = instance.data
+        found = prove_unbounded(program, time_limit_s)
+        if found is None:
+            return None
+        return {
+            "proof": "exact-lp",
+            "point": _named(program, found[0]),
+            "direction": _named(program, found[1]),
+        }
+
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
         plain = Bound(bound.value, bound.source, "solver", bound.level)
         if bound.proof == "solver" or bound.certificate is None:
@@ -126,13 +171,12 @@ class MilpShape(Shape):
 
     def write_decision(self, instance: ShapedInstance, decision: Point) -> dict[str, Any]:
         """Values other than 0, as numbers where a float is exact and as fractions otherwise."""
-        named = zip(instance.data.columns, decision, strict=True)
         return {
             "format": DECISION,
             "version": 1,
             "shape": self.name,
             "instance_hash": instance.hash,
-            "values": {name: plain_number(value) for name, value in named if value},
+            "values": _named(instance.data, decision),
         }
 
     def read_decision(self, instance: ShapedInstance, data: Mapping[str, Any]) -> Point:
@@ -149,7 +193,7 @@ class MilpShape(Shape):
             try:
                 out[instance.data.column_of(name)] = number_of(value)
             except (ModelError, ValueError, TypeError, ZeroDivisionError) as error:
-                raise FileFormatError(f"values: {name!r}: {error}") from None
+                raise FileFormatError(f"values: {clipped(name)!r}: {error}") from None
         return tuple(out)
 
 
@@ -163,13 +207,19 @@ def outward(value: Fraction, sense: Sense) -> float:
     return nearest
 
 
-def certificate_of(duals: Sequence[Fraction]) -> str:
+def _named(program: Milp, point: Point) -> dict[str, int | float | str]:
+    """Return the values other than 0 by column, as numbers or fractions."""
+    named = zip(program.columns, point, strict=True)
+    return {name: plain_number(value) for name, value in named if value}
+
+
+def certificate_of(duals: Sequence[Fraction], method: str = METHOD) -> str:
     text = ",".join(map(str, duals)).encode()
     packed = base64.b64encode(zlib.compress(text, 6)).decode()
-    return json.dumps({"duals": packed, "method": METHOD}, separators=(",", ":"))
+    return json.dumps({"duals": packed, "method": method}, separators=(",", ":"))
 
 
-def duals_of(certificate: str, num_rows: int) -> tuple[Fraction, ...]:
+def duals_of(certificate: str, num_rows: int, method: str = METHOD) -> tuple[Fraction, ...]:
     """Read duals from an untrusted text."""
     try:
         data = json.loads(certificate)
@@ -177,7 +227,7 @@ def duals_of(certificate: str, num_rows: int) -> tuple[Fraction, ...]:
         most = num_rows * (MOST_DIGITS + 1) + 1
         text = unpack.decompress(base64.b64decode(data["duals"], validate=True), most)
         words = text.decode("ascii").split(",") if text else []
-        if data["method"] != METHOD or len(words) != num_rows or len(text) == most:
+        if data["method"] != method or len(words) != num_rows or len(text) == most:
             raise ValueError(f"{len(words)} duals for {num_rows} rows")
         return tuple(_rational(word) for word in words)
     except (ValueError, KeyError, TypeError, ZeroDivisionError, zlib.error) as error:

@@ -8,11 +8,12 @@ A range r on an equation means [b, b + r] for r ≥ 0 and [b + r, b] otherwise, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from optbench.errors import FileFormatError, UnsupportedError, nearest
-from optbench.shapes.milp.program import LARGEST, Milp, Sense, exact, milp
+from optbench.errors import FileFormatError, nearest
+from optbench.shapes.milp.program import LARGEST, Milp, Sense, added, milp
 
 SECTIONS = (
     *("NAME", "OBJSENSE", "OBJNAME", "ROWS", "COLUMNS", "RHS", "RANGES", "BOUNDS", "ENDATA"),
@@ -23,22 +24,24 @@ SENSES: dict[str, Sense] = {"MAX": "max", "MAXIMIZE": "max", "MIN": "min", "MINI
 # Bounds with and without a value.
 VALUED, VALUELESS = ("UP", "LO", "FX", "LI", "UI"), ("FR", "MI", "PL", "BV")
 INFINITE = 1e20
+# Python reads more than this as a number: 1_000, nan, and digits of other scripts.
+NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|(?i:inf(?:inity)?))")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Row:
     kind: str
     right: float = 0.0
     span: float | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class _Column:
     integer: bool
     entries: dict[str, float] = field(default_factory=dict)
     lower: float | None = None
     upper: float | None = None
-    binary: bool = False
+    bounds: tuple[str, ...] = ()
 
 
 @dataclass
@@ -54,20 +57,17 @@ class _Reader:
     integer: bool = False
     section: str = ""
     line: int = 0
-    # Right sides, ranges and bounds may come in several sets, of which the first counts.
+    # The set of right sides, ranges and bounds that each section has.
     sets: dict[str, str] = field(default_factory=dict)
+    right_sides: set[str] = field(default_factory=set)
 
     def fail(self, reason: str) -> FileFormatError:
         return FileFormatError(f"line {self.line}: {reason}")
 
     def number(self, text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            raise self.fail(f"{text[:40]!r} is not a number") from None
-        if math.isnan(value):
-            raise self.fail("nan is not a number")
-        return value
+        if NUMBER.fullmatch(text) is None:
+            raise self.fail(f"{text[:40]!r} is not a number")
+        return float(text)
 
     def finite(self, text: str) -> float:
         value = self.number(text)
@@ -185,15 +185,27 @@ def _pairs(reader: _Reader, words: list[str]) -> Iterator[tuple[str, str]]:
 def _rows_of_set(reader: _Reader, words: list[str]) -> Iterator[tuple[str, str]]:
     """Yield (row, value) of a line of RHS or RANGES; a set's name in front is optional."""
     named = words[0] if len(words) % 2 else ""
-    first = reader.sets[reader.section] or (named or " ")
+    _check_set(reader, named or " ")
+    yield from _pairs(reader, words[1:] if named else words)
+
+
+def _check_set(reader: _Reader, named: str) -> None:
+    """Refuse a second set of values in a section: only one of them can be meant."""
+    first = reader.sets[reader.section] or named
     reader.sets[reader.section] = first
-    if (named or " ") == first:
-        yield from _pairs(reader, words[1:] if named else words)
+    if named != first:
+        both = " and ".join(
+            repr(each[:40]) if each.strip() else "one without a name" for each in (first, named)
+        )
+        raise reader.fail(f"two sets in section {reader.section}, {both}; keep one of them")
 
 
 def _right(reader: _Reader, words: list[str]) -> None:
     for name, value in _rows_of_set(reader, words):
         row = reader.row(name)
+        if name in reader.right_sides:
+            raise reader.fail(f"row {name[:60]!r} has two right-hand sides")
+        reader.right_sides.add(name)
         if name == reader.objective:
             reader.constant = -reader.finite(value)
         else:
@@ -205,6 +217,8 @@ def _range(reader: _Reader, words: list[str]) -> None:
         row = reader.row(name)
         if row.kind == "N":
             raise reader.fail(f"a range on row {name[:60]!r}, which has no sides (N)")
+        if row.span is not None:
+            raise reader.fail(f"row {name[:60]!r} has two ranges")
         row.span = reader.finite(value)
 
 
@@ -223,11 +237,11 @@ def _bound(reader: _Reader, words: list[str]) -> None:
         named, rest = (words[1], words[2:3]) if len(words) == 4 else (" ", words[1:2])
     else:
         raise reader.fail(f"{' '.join(words)[:60]!r}; a bound is a kind, a set, a column, a value")
-    first = reader.sets["BOUNDS"] or named
-    reader.sets["BOUNDS"] = first
+    _check_set(reader, named)
     column = reader.column(rest[0])
-    if named != first:
-        return
+    if kind in column.bounds:
+        raise reader.fail(f"column {rest[0][:60]!r} has two bounds of kind {kind}")
+    column.bounds += (kind,)
     _set_bound(reader, column, kind, reader.side(rest[1]) if kind in VALUED else 0.0)
 
 
@@ -235,7 +249,8 @@ def _set_bound(reader: _Reader, column: _Column, kind: str, value: float) -> Non
     if kind in ("UI", "LI", "BV"):
         column.integer = True
     if kind == "BV":
-        column.lower, column.upper = 0.0, 1.0
+        column.lower = 0.0 if column.lower is None else column.lower
+        column.upper = 1.0 if column.upper is None else column.upper
     elif kind in ("UP", "UI"):
         column.upper = value
         if value < 0 and column.lower is None:
@@ -250,6 +265,8 @@ def _set_bound(reader: _Reader, column: _Column, kind: str, value: float) -> Non
         column.lower = -math.inf
     elif kind == "PL":
         column.upper = math.inf
+    if "BV" in column.bounds and not (column.lower in (0.0, 1.0) and column.upper in (0.0, 1.0)):
+        raise reader.fail("a binary column (BV) whose bounds are not 0 and 1")
     if column.lower == math.inf or column.upper == -math.inf:
         raise reader.fail("a lower side of +infinity or an upper side of -infinity")
 
@@ -301,16 +318,11 @@ def _programme(reader: _Reader) -> Milp:
 def _sides(row: _Row) -> tuple[float, float]:
     right, span = row.right, row.span
     if row.kind == "E":
-        other = right if span is None else _sum(right, span)
+        other = right if span is None else added(right, span)
         return min(right, other), max(right, other)
     if row.kind == "L":
-        return (-math.inf if span is None else _sum(right, -abs(span))), right
-    return right, (math.inf if span is None else _sum(right, abs(span)))
-
-
-def _sum(right: float, span: float) -> float:
-    """Add as decimals: 0.1 and 0.2 make 0.3."""
-    return float(exact(right) + exact(span))
+        return (-math.inf if span is None else added(right, -abs(span))), right
+    return right, (math.inf if span is None else added(right, abs(span)))
 
 
 def _column_sides(column: _Column) -> tuple[float, float]:
@@ -318,73 +330,3 @@ def _column_sides(column: _Column) -> tuple[float, float]:
         return 0.0, 1.0
     lower = 0.0 if column.lower is None else column.lower
     return lower, math.inf if column.upper is None else column.upper
-
-
-def write_mps(program: Milp) -> str:
-    """Write free MPS, from which ``read_mps`` reads the same programme."""
-    objective = _free_name("objective", program.rows)
-    lines = [f"NAME {program.name or 'programme'}"]
-    lines += ["OBJSENSE MAX"] if program.sense == "max" else []
-    lines += ["ROWS", f" N {objective}"]
-    spans = []
-    for name, low, high in zip(program.rows, program.row_lower, program.row_upper, strict=True):
-        if low == high:
-            lines.append(f" E {name}")
-        elif low == -math.inf:
-            lines.append(f" L {name}")
-        else:
-            lines.append(f" G {name}")
-            spans += [(name, _span(name, float(low), float(high)))] if high != math.inf else []
-    lines += ["COLUMNS", *_column_lines(program, objective), "RHS"]
-    if program.constant:
-        lines.append(f" RHS {objective} {-program.constant!r}")
-    for name, low, high in zip(program.rows, program.row_lower, program.row_upper, strict=True):
-        right = float(low if low != -math.inf else high)
-        if right and math.isfinite(right):
-            lines.append(f" RHS {name} {right!r}")
-    lines += ["RANGES", *(f" RNG {name} {span!r}" for name, span in spans)] if spans else []
-    return "\n".join([*lines, "BOUNDS", *_bound_lines(program), "ENDATA", ""])
-
-
-def _span(name: str, low: float, high: float) -> float:
-    span = float(exact(high) - exact(low))
-    if _sum(low, span) != high:
-        reason = f"row {name!r} lies between {low!r} and {high!r}, and no range gives that"
-        raise UnsupportedError(f"MPS cannot express this programme: {reason}; write LP instead")
-    return span
-
-
-def _free_name(wanted: str, taken: tuple[str, ...]) -> str:
-    name = wanted
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _column_lines(program: Milp, objective: str) -> Iterator[str]:
-    entries: list[list[tuple[int, float]]] = [[] for _ in program.columns]
-    for i in range(program.num_rows):
-        for k in range(int(program.row_ptr[i]), int(program.row_ptr[i + 1])):
-            entries[int(program.index[k])].append((i, float(program.value[k])))
-    inside = False
-    for j, name in enumerate(program.columns):
-        if bool(program.integer[j]) != inside:
-            inside = not inside
-            yield f" M{j} 'MARKER' '{'INTORG' if inside else 'INTEND'}'"
-        yield f" {name} {objective} {float(program.cost[j])!r}"
-        for i, value in entries[j]:
-            yield f" {name} {program.rows[i]} {value!r}"
-    if inside:
-        yield " MEND 'MARKER' 'INTEND'"
-
-
-def _bound_lines(program: Milp) -> Iterator[str]:
-    for j, name in enumerate(program.columns):
-        low, high = float(program.lower[j]), float(program.upper[j])
-        if low == -math.inf and high == math.inf:
-            yield f" FR BND {name}"
-        elif low == high:
-            yield f" FX BND {name} {low!r}"
-        else:
-            yield f" MI BND {name}" if low == -math.inf else f" LO BND {name} {low!r}"
-            yield f" PL BND {name}" if high == math.inf else f" UP BND {name} {high!r}"

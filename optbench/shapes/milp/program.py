@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from optbench.errors import ModelError, nearest
+from optbench.errors import ModelError, clipped, nearest
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,6 +32,11 @@ LARGEST = 1e19
 def exact(value: float) -> Fraction:
     """Return the number that a float means: the shortest decimal that gives it."""
     return Fraction(int(value)) if value.is_integer() else Fraction(repr(value))
+
+
+def added(a: float, b: float) -> float:
+    """Add as decimals: 0.1 and 0.2 make 0.3."""
+    return float(exact(a) + exact(b))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,7 @@ class Milp:
         """Return the number of a column; the error names the nearest one."""
         number = self.column_numbers.get(name)
         if number is None:
-            raise ModelError(f"no column {name!r}; {nearest(name, self.columns)}")
+            raise ModelError(f"no column {clipped(name)!r}; {nearest(name, self.columns)}")
         return number
 
 
@@ -172,9 +177,11 @@ def _check_names(what: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if not name or any(mark.isspace() for mark in name):
-            raise ModelError(f"{what} {name!r}: a name has at least one character and no blanks")
+            raise ModelError(
+                f"{what} {clipped(name)!r}: a name has at least one character and no blanks"
+            )
         if name in seen:
-            raise ModelError(f"two {what}s are called {name!r}")
+            raise ModelError(f"two {what}s are called {clipped(name)!r}")
         seen.add(name)
 
 
@@ -182,7 +189,8 @@ def _check_finite(what: str, names: Sequence[str], values: Floats) -> None:
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
     if len(bad):
         allowed = f"finite and at most {LARGEST:g} in size"
-        raise ModelError(f"{what} {names[bad[0]]!r} is {values[bad[0]]!r}; it must be {allowed}")
+        found = clipped(names[bad[0]])
+        raise ModelError(f"{what} {found!r} is {values[bad[0]]!r}; it must be {allowed}")
 
 
 def _check_sides(what: str, names: Sequence[str], lower: Floats, upper: Floats) -> None:
@@ -193,4 +201,4 @@ def _check_sides(what: str, names: Sequence[str], lower: Floats, upper: Floats) 
             | (np.isfinite(values) & (np.abs(values) > LARGEST))
         )
         for k in np.flatnonzero(bad).tolist():
-            raise ModelError(f"the {side} side of {what} {names[k]!r} is {values[k]!r}")
+            raise ModelError(f"the {side} side of {what} {clipped(names[k])!r} is {values[k]!r}")

@@ -10,12 +10,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from optbench.errors import UnsupportedError
 from optbench.model.measures import OPTIMAL_GAP, gap
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
+
+if TYPE_CHECKING:
+    from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 
 Sense = Literal["min", "max"]
 # What rooms that serve every shape call an instance, which has a name, a hash, features and the
@@ -26,10 +29,11 @@ Decision: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Metric:
-    """Unit and meaning of a metric."""
+    """Unit and meaning of a metric; a measured one is no part of a verdict, gap or objective."""
 
     unit: str
     words: str
+    measured: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,9 @@ class Shape(ABC):
     constraints: ClassVar[Mapping[str, str]] = {}
     # Capabilities that solvers may ask for beside the name: "formulate", "process".
     capabilities: ClassVar[frozenset[str]] = frozenset()
+
+    # A process that is not done after so many actions is stopped with an error.
+    most_actions: ClassVar[int] = 1_000_000
 
     # What a decision is, for messages to whoever gives something else.
     decision_words: ClassVar[str] = "a decision of the instance's shape"
@@ -111,9 +118,23 @@ class Shape(ABC):
         """Return the formulation of an instance: a programme with ``encode`` and ``decode``."""
         raise UnsupportedError(f"a {self.name} has no formulation")
 
+    def process_of(self, instance: Any, seed: int) -> Any:
+        """Return a new ``Process`` of an instance; shapes with one have the capability
+        "process".
+        """
+        raise UnsupportedError(f"a {self.name} has no process; use `optbench solve`")
+
     def check_decoded(self, instance: Any, point: Any, verdict: Verdict) -> None:
         """Compare a point of the formulation with the verdict on the decision it stands for."""
         del instance, point, verdict
+
+    def pictures(self, instance: Any, decision: Any) -> Mapping[str, str]:
+        """Return pictures of a decision for reports, as SVG by title."""
+        return {}
+
+    def measured(self, instance: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
+        """Take readings of a decision's measured metrics on this machine."""
+        raise UnsupportedError(f"a {self.name} has no measured metrics")
 
     # --- files ---
 
@@ -127,6 +148,10 @@ class Shape(ABC):
 
     @abstractmethod
     def write_decision(self, instance: Any, decision: Any) -> dict[str, Any]: ...
+
+    def schema(self, decision: bool = False) -> dict[str, Any]:
+        """Return the JSON Schema of an instance's file, or of a decision's."""
+        raise UnsupportedError(f"a {self.name} has no JSON Schema")
 
     @abstractmethod
     def read_decision(self, instance: Any, data: Mapping[str, Any]) -> Any: ...
@@ -155,6 +180,10 @@ class Shape(ABC):
 
     def certify_infeasible(self, instance: Any, time_limit_s: float) -> Infeasibility | None:
         """Return the core's own proof that no decision exists, if it finds one."""
+        return None
+
+    def certify_unbounded(self, instance: Any, time_limit_s: float) -> dict[str, Any] | None:
+        """Return the core's own proof that no decision is best, if it finds one."""
         return None
 
     def smallest_value(self, instance: Any) -> float:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from optbench.shapes.protocol.shape import Shape
+
+
+def document_hash(document: Mapping[str, Any]) -> str:
+    """Return the hash of a canonical form, whatever the instance is called."""
+    nameless = {**document, "name": ""}
+    text = json.dumps(nameless, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +34,7 @@ class ShapedInstance:
     @cached_property
     def hash(self) -> str:
         """The hash of the canonical form without the name."""
-        document = {**self.shape.write(self), "name": ""}
-        text = json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return document_hash(self.shape.write(self))
 
     @cached_property
     def formulation(self) -> Any:

@@ -1,7 +1,7 @@
 """A shape declared as data, a Pyomo model, ``encode``, ``decode`` and ``verify``.
 
     class Packing(PyomoShape):
-        data, decision = Services, Placement      # two dataclasses
+        data, solution = Services, Placement      # two dataclasses
         minimize = "cost_usd"
 
         def model(self, services): ...            # a pyomo.environ.ConcreteModel
@@ -18,42 +18,26 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from optbench.errors import ContradictionError, FileFormatError, ModelError
-from optbench.model.checks import Violation
-from optbench.model.result import Bound
+from optbench.errors import DisagreementError, ModelError
+from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.milp.exact_point import Point, broken
 from optbench.shapes.milp.milp_shape import MILPS
 from optbench.shapes.milp.program import Milp, exact, milp
-from optbench.shapes.protocol.plain_data import from_plain, to_plain
-from optbench.shapes.protocol.shape import Accepted, Sense, Shape
+from optbench.shapes.protocol.data_shape import DataShape
+from optbench.shapes.protocol.shape import Accepted
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 STANDARD_FORM = "optbench.views.milp:standard_form"
-FORMAT, DECISION, VERSION = "optbench-shaped", "optbench-decision", 1
 # The objectives of model and ``verify`` agree up to this share of the sum of absolute terms.
 SAME = 2.0**-40
-
-
-@dataclass
-class Findings:
-    """What ``verify`` finds: violated constraints by name, and the value of every metric."""
-
-    metrics: dict[str, float] = field(default_factory=dict)
-    violations: list[Violation] = field(default_factory=list)
-
-    def require(self, holds: bool, constraint: str, words: str, amount: float = 1.0) -> None:
-        """Note that a constraint is violated unless it holds."""
-        if not holds:
-            self.violations.append(Violation(constraint, words, float(amount)))
 
 
 @dataclass
@@ -69,7 +53,8 @@ class PyomoFormulation:
     def encode(self, decision: Any) -> Point:
         for variable in self.variables:
             variable.set_value(None)
-        self.shape.encode(self.data, decision, self.model)
+        with self.shape.authored("encode"):
+            self.shape.encode(self.data, decision, self.model)
         values = []
         for variable in self.variables:
             if variable.value is None:
@@ -82,16 +67,13 @@ class PyomoFormulation:
         for variable, value in zip(self.variables, point, strict=True):
             whole = value.denominator == 1
             variable.set_value(int(value) if whole else float(value), skip_validation=True)
-        return self.shape.decode(self.data, self.model)
+        with self.shape.authored("decode"):
+            return self.shape.decode(self.data, self.model)
 
 
-class PyomoShape(Shape):
+class PyomoShape(DataShape):
     """Subclasses declare a kind of instance; an object of one makes instances."""
 
-    data: ClassVar[type]
-    solution: ClassVar[type]
-    minimize: ClassVar[str | None] = None
-    maximize: ClassVar[str | None] = None
     capabilities = frozenset({"formulate"})
 
     @abstractmethod
@@ -102,48 +84,6 @@ class PyomoShape(Shape):
 
     @abstractmethod
     def decode(self, data: Any, model: Any) -> Any: ...
-
-    @abstractmethod
-    def verify(self, data: Any, decision: Any) -> Findings: ...
-
-    def instance(self, name: str, data: Any) -> ShapedInstance:
-        """Return an instance with this data."""
-        if not isinstance(data, self.data):
-            found = type(data).__name__
-            raise ModelError(f"shape {self.name!r}: data is a {found}, not a {self.data.__name__}")
-        return ShapedInstance(self, name, data)
-
-    @property
-    def metric(self) -> str:
-        """The metric that is minimised or maximised."""
-        wanted = [name for name in (self.minimize, self.maximize) if name is not None]
-        if len(wanted) != 1:
-            words = "set one of `minimize` and `maximize` to the name of a metric"
-            raise ModelError(f"shape {self.name!r}: {words}")
-        return wanted[0]
-
-    def label(self, instance: ShapedInstance, level: int = 0) -> str:
-        return self.metric if self.minimize is not None else f"max {self.metric}"
-
-    def sense(self, instance: ShapedInstance) -> Sense:
-        return "min" if self.minimize is not None else "max"
-
-    def verdict_of(self, instance: ShapedInstance, decision: Any) -> Verdict:
-        found = self.verify(instance.data, decision)
-        if not isinstance(found, Findings):
-            words = f"verify returned {type(found).__name__}; it must return Findings"
-            raise ModelError(f"shape {self.name!r}: {words}")
-        metrics = {name: float(value) for name, value in found.metrics.items()}
-        if self.metric not in metrics:
-            raise ModelError(f"shape {self.name!r}: verify computes no metric {self.metric!r}")
-        wrong = [
-            Violation("finite", f"{name} is {value}")
-            for name, value in metrics.items()
-            if not math.isfinite(value)
-        ]
-        violations = (*found.violations, *wrong)
-        objectives = () if violations else (metrics[self.metric],)
-        return Verdict(not violations, violations, objectives, metrics)
 
     def accept(self, instance: ShapedInstance, decision: Any) -> Accepted:
         """Verify a decision, and hold it against the whole model."""
@@ -158,7 +98,7 @@ class PyomoShape(Shape):
         point = formulation.encode(decision)
         wrong = broken(program, point, SAME)
         if wrong:
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: verify accepts a decision that the model forbids: "
                 f"{wrong[0].what} (constraint {wrong[0].constraint!r})"
             )
@@ -166,7 +106,7 @@ class PyomoShape(Shape):
         value = sum(terms, exact(program.constant))
         size = sum(map(abs, terms), abs(exact(program.constant)))
         if abs(Fraction(objective) - value) > Fraction(SAME) * size:
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: verify computes {self.metric} = {objective!r}, and the model's "
                 f"objective is {float(value)!r} for the same decision"
             )
@@ -177,7 +117,7 @@ class PyomoShape(Shape):
         """
         if not verdict.feasible:
             first = verdict.violations[0]
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: the model allows a decision that verify refuses: "
                 f"{first.message} (constraint {first.constraint!r}); the model lacks it, or decode "
                 "is wrong"
@@ -186,14 +126,16 @@ class PyomoShape(Shape):
         value, reached = program.objective_at(point), Fraction(verdict.objectives[0])
         worse = reached - value if program.sense == "min" else value - reached
         if worse > Fraction(SAME) * max(abs(value), abs(reached)):
-            raise ContradictionError(
+            raise DisagreementError(
                 f"{instance.name}: the model allows {self.metric} = {float(value)!r} for a "
                 f"decision of which verify computes {float(reached)!r}; the model lacks a "
                 "constraint, or decode is wrong"
             )
 
     def formulate(self, instance: ShapedInstance) -> PyomoFormulation:
-        metric, model = self.metric, self.model(instance.data)
+        metric = self.metric
+        with self.authored("model"):
+            model = self.model(instance.data)
         if model is None:
             raise ModelError(f"shape {self.name!r}: model returned None; return the Pyomo model")
         from pyomo.common.errors import InfeasibleConstraintException
@@ -223,29 +165,21 @@ class PyomoShape(Shape):
     ) -> list[Bound]:
         return MILPS.bounds(_as_milp(instance), method, time_limit_s, None)
 
+    def certify_infeasible(
+        self, instance: ShapedInstance, time_limit_s: float
+    ) -> Infeasibility | None:
+        return MILPS.certify_infeasible(_as_milp(instance), time_limit_s)
+
+    def certify_unbounded(
+        self, instance: ShapedInstance, time_limit_s: float
+    ) -> dict[str, Any] | None:
+        return MILPS.certify_unbounded(_as_milp(instance), time_limit_s)
+
     def prove(self, instance: ShapedInstance, certificate: str) -> Bound:
         return MILPS.prove(_as_milp(instance), certificate)
 
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
         return MILPS.labelled(_as_milp(instance), bound)
-
-    def write(self, instance: ShapedInstance) -> dict[str, Any]:
-        header = {"format": FORMAT, "version": VERSION, "shape": self.name, "name": instance.name}
-        return {**header, "data": to_plain(instance.data)}
-
-    def read(self, data: Mapping[str, Any]) -> ShapedInstance:
-        return self.instance(str(data["name"]), from_plain(self.data, data.get("data"), "data"))
-
-    def write_decision(self, instance: ShapedInstance, decision: Any) -> dict[str, Any]:
-        header = {"format": DECISION, "version": VERSION, "shape": self.name}
-        return {**header, "instance_hash": instance.hash, "decision": to_plain(decision)}
-
-    def read_decision(self, instance: ShapedInstance, data: Mapping[str, Any]) -> Any:
-        if data.get("format") != DECISION or data.get("shape") != self.name:
-            raise FileFormatError(f"not an {DECISION} of shape {self.name!r}")
-        if data.get("instance_hash") not in (None, instance.hash):
-            raise FileFormatError("instance_hash: the file is of another instance")
-        return from_plain(self.solution, data.get("decision"), "decision")
 
 
 def _as_milp(instance: ShapedInstance) -> ShapedInstance:

@@ -34,7 +34,7 @@ from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.events import advance, begin, enter, has_room, start, touch, wake
 from optbench.sim.kernel.expected_devices import expect, reserve
-from optbench.sim.kernel.plant import POOLS, SENDS, TICK_S, Plant, plant_at
+from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import put, take
 from optbench.sim.kernel.remaining import ticks_left
@@ -108,6 +108,36 @@ def resume(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> No
         requeue(plant, state, rule, queue)
     dispatch(plant, state, rule)
     carry_on(plant, state, rule, until)
+
+
+@njit(cache=True)
+def go_on(plant_row: Ints, state_row: Ints, rule_row: Ints, keys: Floats, until: float) -> None:
+    """Continue where ``run`` stopped, by a rule whose numbers have changed. ``keys`` are those of
+    all tasks, of which queued ones get theirs; none where every key stays.
+    """
+    plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    if len(keys):
+        for queue in range(plant.size[POOLS] + 1):
+            exchange_keys(plant, state, rule, queue, keys)
+    carry_on(plant, state, rule, until)
+
+
+@njit(cache=True)
+def exchange_keys(plant: Plant, state: State, rule: Rule, queue: int, keys: Floats) -> None:
+    """Give the tasks of a queue their new keys, and those that are on their way to it; the queue is
+    served at the next event.
+    """
+    taken = 0
+    while state.root[queue] != NONE:
+        state.fresh[taken] = take(plant, state, queue)
+        taken += 1
+    for task in range(plant.size[TASKS]):
+        if state.queue[task] == queue:
+            state.key[task] = keys[task]
+    for f in range(taken):
+        put(plant, state, queue, state.fresh[f], keys[state.fresh[f]])
+    if taken:
+        touch(state, queue)
 
 
 @njit(cache=True)

@@ -60,7 +60,7 @@ OPTION_FEATURES = (
     "data_wait",
 )
 POOL_FEATURES = ("present", "free", "gone", "rest", "size", "next_end", "price", "carbon")
-OVERALL_FEATURES = ("now", "done", "ready", "running", "to_come", "next_event", "headroom")
+OVERALL_FEATURES = ("now", "done", "ready", "running", "next_event", "headroom")
 
 # Entries of ``shape`` and ``scale``.
 SLOTS, MODES, WIDE = range(3)
@@ -219,9 +219,12 @@ def write_pool_features(plant: Plant, state: State, view: View, row: Floats, fir
 
 @njit(cache=True)
 def write_overall_features(plant: Plant, state: State, view: View, row: Floats, at: int) -> None:
-    """OVERALL_FEATURES."""
-    n, tally, span = max(1, plant.size[TASKS]), state.tally, view.scale[SPAN]
-    soon, room = next_time(plant, state), 1.0
+    """OVERALL_FEATURES: shares of the tasks that are released, and the next end or arrival of data;
+    how many are to come, and when, is the future.
+    """
+    tally, span = state.tally, view.scale[SPAN]
+    n, room = max(1, tally[RELEASED]), 1.0
+    soon = state.event_time[0] if tally[EVENTS] else math.inf
     for cap in range(plant.size[CAPS]):
         if plant.cap_room_w[cap] > 0:
             room = min(room, 1.0 - state.draw_w[cap] / plant.cap_room_w[cap])
@@ -229,6 +232,5 @@ def write_overall_features(plant: Plant, state: State, view: View, row: Floats, 
     row[at + 1] = tally[NUM_DONE] / n
     row[at + 2] = tally[NUM_READY] / n
     row[at + 3] = tally[NUM_RUNNING] / n
-    row[at + 4] = 1.0 - tally[RELEASED] / n
-    row[at + 5] = clipped((soon - state.total[NOW]) / span) if soon < math.inf else LIMIT
-    row[at + 6] = clipped(room)
+    row[at + 4] = clipped((soon - state.total[NOW]) / span) if soon < math.inf else LIMIT
+    row[at + 5] = clipped(room)

@@ -13,6 +13,7 @@ from optbench.errors import OptbenchError
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS
 from optbench.model.windows import windows
+from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.observe import (
     LIMIT,
     OPTION_FEATURES,
@@ -126,20 +127,22 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
     if instance.is_open:
         why = "which rewards per step do not express; require all work completed"
         raise EnvError(f"{instance.name!r} may leave work undone at its horizon, {why}")
-    known, pairs, n = windows(instance), instance.pairs, instance.num_tasks
-    least = np.full(n, np.inf)
+    known, worth = windows(instance), dict(instance.objective.levels[level])
+    # Scales are those of the tasks that arrive first: later ones are not known yet.
+    first = first_arrivals(instance)
+    early, pairs = known if first is instance else windows(first), first.pairs
+    least = np.full(first.num_tasks, np.inf)
     np.minimum.at(least, pairs.task, pairs.energy_j)
     devices = max(1, int(plant.pool_count.sum()))
-    span = max(known.critical_path, float(known.shortest.sum()) / devices)
-    worth = dict(instance.objective.levels[level])
+    span = max(early.critical_path, float(early.shortest.sum()) / devices)
     return View(
         shape=np.array([layout.slots, layout.modes, layout.pools], dtype=np.int64),
         scale=np.array(
             [
                 _or_one(span),
-                _mean(known.shortest),
+                _mean(early.shortest),
                 _mean(least),
-                _mean(plant.weight),
+                _mean(first.tasks.weight),
                 _mean(plant.pool_rest_w),
                 _mean(plant.price),
                 _mean(plant.carbon),
@@ -153,6 +156,15 @@ def new_view(instance: Instance, plant: Plant, layout: Layout, level: int) -> Vi
         later=np.zeros(layout.slots, dtype=np.int64),
         book=np.zeros(2),
     )
+
+
+def first_arrivals(instance: Instance) -> Instance:
+    """Return the instance with the tasks that arrive first and no others."""
+    release = instance.tasks.release
+    if not (release != release[:1]).any():
+        return instance
+    arrivals = TaskArrivals.of(instance)
+    return arrivals.known(float(arrivals.time[0]))
 
 
 def _mean(values: Any) -> float:

@@ -10,9 +10,11 @@ import pytest
 import optbench as ob
 from optbench.errors import UnsupportedError
 from optbench.model.result import Result
-from optbench.shapes.milp.lp_format import read_lp, write_lp
+from optbench.shapes.milp.lp_format import read_lp
+from optbench.shapes.milp.lp_writer import write_lp
 from optbench.shapes.milp.milp_shape import MILPS
-from optbench.shapes.milp.mps_format import read_mps, write_mps
+from optbench.shapes.milp.mps_format import read_mps
+from optbench.shapes.milp.mps_writer import write_mps
 from optbench.shapes.milp.program import Milp
 from tests.reference.random_milps import KINDS, random_milp
 from tests.reference.rational_lp import Answer, by_enumeration

@@ -103,6 +103,19 @@ def test_an_lp_file_by_hand() -> None:
         ("'INTEND'", "'INTSTOP'", "line 16: marker"),
         ("cap  1\n", "cap\n", "line 14: 'profit 2.5 cap'; expected pairs"),
         (" UP BND       y         4.5", " UP BND       q         4.5", "no column 'q'"),
+        ("cap  7.3", "cap  7_3", "line 20: '7_3' is not a number"),
+        ("cap  7.3", "cap  \u0667", "line 20: '\u0667' is not a number"),
+        ("cap  7.3", "cap  nan", "line 20: 'nan' is not a number"),
+        ("    RNG       need", "    RN2       need", "two sets in section RANGES, 'RNG' and 'RN2'"),
+        ("    RHS       down ", "    down  ", "two sets in section RHS, 'RHS' and one without"),
+        ("    RHS       down ", "    RHS       up ", "line 22: row 'up' has two right-hand sides"),
+        ("need      4     down", "need      4     up", "line 25: row 'up' has two ranges"),
+        (" UP BND       z ", " UP BND       y ", "line 28: column 'y' has two bounds of kind UP"),
+        (
+            " UP BND       z        -1",
+            " BV BND       y",
+            "line 28: a binary column (BV) whose bounds",
+        ),
     ],
 )
 def test_a_wrong_mps_file_is_refused_with_its_line(old: str, new: str, message: str) -> None:
@@ -122,6 +135,12 @@ def test_a_wrong_mps_file_is_refused_with_its_line(old: str, new: str, message: 
         ("End\n", "End\nmore\n", "expected nothing after End"),
         ("General", "SOS1", "section of a linear programme"),
         ("y free", "y fre", "line 11: 'fre'"),
+        ("x + 2 y <= 4.5", "x + 2 y >= 4.5", "line 6: '>='; expected '<=' again, or nothing"),
+        ("x + 2 y <= 4.5", "x + 2 y = 4.5", "line 6: '='; expected '<=' again, or nothing"),
+        ("-3 <= z <= inf", "-3 <= z = 4", "line 12: '='; expected '<=' again, or nothing"),
+        (" w\nEnd", " w\n x\nEnd", "line 17: column 'x' is binary, and its bounds are 0.0 and 9.0"),
+        ("x - y >= -3", "both: x - y >= -3", "line 7: row 'both' stands twice"),
+        ("x <= 9", "x <= \u0669", "line 10: unexpected"),
     ],
 )
 def test_a_wrong_lp_file_is_refused_with_its_line(old: str, new: str, message: str) -> None:

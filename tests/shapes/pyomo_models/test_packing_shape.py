@@ -7,10 +7,11 @@ import sys
 import types
 from typing import Any
 
+import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.errors import ContradictionError, FileFormatError, ModelError
+from optbench.errors import ContradictionError, FileFormatError, ModelError, PluginError
 from optbench.shapes import Findings
 from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
 
@@ -114,3 +115,25 @@ def test_files_keep_the_identity(module: Any) -> None:
     document["data"]["gpu_gb"][1] = "wide"
     with pytest.raises(FileFormatError, match=r"data.gpu_gb\[1\] is 'wide'; it must be a number"):
         shape.read(document)
+
+
+@pytest.mark.parametrize("method", ["verify", "model", "encode", "decode"])
+def test_an_exception_of_the_author_is_named_with_its_method(module: Any, method: str) -> None:
+    def fails(self: Any, *arguments: Any) -> Any:
+        raise ZeroDivisionError("by the author")
+
+    instance = changed(module, **{method: fails}).instance("x", services(module))
+    words = rf"test_packing_shape.py:\d+: {method}\(\) raised ZeroDivisionError: by the author"
+    with pytest.raises(PluginError, match=words):
+        ob.solve(instance, "highs", time_limit_s=20)
+
+
+def test_numbers_are_those_that_a_file_says(module: Any) -> None:
+    """Whole numbers, arrays and lists are turned into what the fields' types are."""
+    plain = module["Services"]([20, 20, 4], np.array([24.0, 40, 80]), [0.5, 1.1, 2])
+    shape = module["Packing"]()
+    instance = shape.instance("x", plain)
+    assert instance.data == services(module)
+    assert instance.hash == shape.instance("y", services(module)).hash
+    with pytest.raises(ModelError, match=r"data.memory_gb\[0\] is true; it must be a number"):
+        shape.instance("x", module["Services"]((True,), (2.0,), (1.0,)))

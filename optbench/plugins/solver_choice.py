@@ -1,0 +1,60 @@
+"""The solvers that take an instance, by its shape and features, and the one for a caller who names
+none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optbench.errors import OptbenchError, UnsupportedError
+from optbench.plugins.discovery import load_class, load_solver, names
+from optbench.plugins.protocol import Solver, check_supported, takes
+from optbench.plugins.schedule_shape import shape_of
+from optbench.shapes.protocol.shape import Shape
+
+# By shape or capability, in this order.
+USUAL = {"schedule": "cpsat", "formulate": "highs"}
+
+
+def solvers_of_shape(shape: Shape) -> list[str]:
+    """Return the names of the solvers that take a shape, whatever the features of the instance."""
+    return [name for name in names("solver") if _takes(name, shape)]
+
+
+def _takes(name: str, shape: Shape) -> bool:
+    try:
+        cls: type[Solver] = load_class("solver", name)
+    except OptbenchError:  # `optbench list` says what is wrong with it
+        return False
+    return takes(cls, shape)
+
+
+def refusals(instance: Any) -> dict[str, str | None]:
+    """Return by solver the reason to refuse an instance of its shape; None where it takes it."""
+    found: dict[str, str | None] = {}
+    for name in solvers_of_shape(shape_of(instance)):
+        try:
+            check_supported(load_solver(name)[1], name, instance)
+            found[name] = None
+        except OptbenchError as error:
+            found[name] = str(error)
+    return found
+
+
+def usual_solver(instance: Any) -> str:
+    """Return the solver of an instance where none is named: cpsat for schedules, highs for what has
+    a formulation, and else the first one that takes it.
+    """
+    shape = shape_of(instance)
+    for name in (shape.name, *sorted(shape.capabilities)):
+        if name in USUAL:
+            return USUAL[name]
+    found = refusals(instance)
+    chosen = next((name for name, reason in found.items() if reason is None), None)
+    if chosen is None:
+        reasons = "; ".join(filter(None, found.values()))
+        remedy = f"write one with shapes = {{{shape.name!r}}} (docs/plugins.md)"
+        raise UnsupportedError(
+            f"no solver takes {instance.name!r}, which is a {shape.name}; " + (reasons or remedy)
+        )
+    return chosen

@@ -1,0 +1,164 @@
+"""``simulate`` for shapes with a process: a policy acts, its decision is verified and bounded."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from optbench.api import peak_memory_mb
+from optbench.errors import ParameterError, PluginCrashError, UnsupportedError
+from optbench.model.measures import Value
+from optbench.model.result import Bound
+from optbench.outcome import outcome_of
+from optbench.plugins.author_errors import author_phases, refuse_incomplete
+from optbench.plugins.discovery import load_solver
+from optbench.plugins.overtime import Watched, is_watched
+from optbench.plugins.process_policy import ActFunction, Playing, ProcessPolicy
+from optbench.plugins.protocol import check_supported
+from optbench.plugins.schedule_shape import shape_of
+from optbench.rendering import ShortRepr
+
+HowEnded = Literal["finished", "time_limit", "interrupted"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProcessSimulation(ShortRepr, kind="process_simulation"):
+    """The result of playing a process; ``decision`` is None where it was stopped before its end."""
+
+    instance: str
+    instance_hash: str
+    problem: str | None
+    shape: str
+    policy: str
+    seed: int
+    threads: int
+    end: Literal["complete", "stopped"]
+    actions: int
+    objective: Value | None
+    objective_name: str
+    bound: Value | None
+    gap: Value | None
+    bounds: tuple[Bound, ...]
+    verified: bool
+    violations: tuple[str, ...]
+    metrics: dict[str, float]
+    wall_s: float
+    peak_memory_mb: float
+    decision_ms: dict[str, float] | None
+    decision: Any
+    compile_s: float = 0.0
+    termination: HowEnded = "finished"
+    clairvoyant: bool = False
+    units: dict[str, str] = field(default_factory=dict)
+
+
+def simulate_process(
+    instance: Any,
+    policy: Any,
+    params: Mapping[str, Any] | None,
+    seed: int,
+    threads: int,
+    bound_time_limit_s: float,
+    time_limit_s: float | None,
+    stop: threading.Event | None,
+    refused: Mapping[str, Any],
+) -> ProcessSimulation:
+    """Play the process of an instance by a policy: a name, an object, or a function."""
+    for argument, value in refused.items():
+        if value:
+            raise ParameterError(f"{argument} is {value!r}; only schedules of tasks have that")
+    name, player = policy_of_process(policy, dict(params or {}), instance)
+    playing = Playing(player, instance, seed)
+    began = time.perf_counter()
+    how = _played(playing, time_limit_s, stop or threading.Event())
+    wall_s = time.perf_counter() - began
+    shape, decision = shape_of(instance), playing.decision
+    verdict = None if decision is None else shape.accept(instance, decision).verdict
+    bounds: list[Bound] = []
+    if bound_time_limit_s > 0:
+        bounds = shape.bounds(instance, "auto", bound_time_limit_s, decision)
+    outcome = outcome_of(instance, verdict, bounds)
+    spent_ms = 1e3 * np.asarray(playing.spent_s)
+    return ProcessSimulation(
+        instance=instance.name,
+        instance_hash=instance.hash,
+        problem=instance.problem,
+        shape=shape.name,
+        policy=name,
+        seed=seed,
+        threads=threads,
+        end="complete" if how == "finished" else "stopped",
+        actions=playing.actions,
+        objective=outcome.objective,
+        objective_name=shape.objective_label(instance),
+        bound=outcome.bound,
+        gap=outcome.gap,
+        bounds=tuple(bounds),
+        verified=verdict is not None and verdict.feasible,
+        violations=() if verdict is None else tuple(map(str, verdict.violations)),
+        metrics=outcome.metrics,
+        wall_s=round(wall_s, 6),
+        peak_memory_mb=peak_memory_mb(),
+        decision_ms={f"p{q}": float(np.percentile(spent_ms, q)) for q in (50, 99)}
+        if len(spent_ms)
+        else None,
+        decision=decision,
+        termination=how,
+        clairvoyant=player.clairvoyant,
+        units={name: metric.unit for name, metric in shape.metrics.items()},
+    )
+
+
+def policy_of_process(
+    policy: Any, params: dict[str, Any], instance: Any
+) -> tuple[str, ProcessPolicy]:
+    """Name and policy; an instance that it cannot play is refused."""
+    if params and not isinstance(policy, str):
+        words = f"{', '.join(params)}: parameters can only be given with the name of a policy"
+        raise ParameterError(words)
+    if isinstance(policy, str):
+        name, player = load_solver(policy, params)
+    elif callable(policy) and not isinstance(policy, type):
+        name, player = getattr(policy, "__name__", type(policy).__name__), ActFunction(policy)
+    else:
+        name, player = type(policy).__name__, policy
+    if isinstance(policy, type) or not callable(getattr(player, "solve", None)):
+        remedy = "the name of a policy, an object of a subclass of ob.ProcessPolicy, or a function"
+        raise ParameterError(f"the policy is {policy!r}; it must be {remedy} of an observation")
+    refuse_incomplete(type(player))
+    check_supported(player, name, instance)
+    if not isinstance(player, ProcessPolicy):
+        raise UnsupportedError(
+            f"{name!r} is an offline solver and cannot act online; use `optbench solve`"
+        )
+    return name, player
+
+
+def _played(playing: Playing, time_limit_s: float | None, stop: threading.Event) -> HowEnded:
+    """Play within the time; whose code raised an exception is named with file and line."""
+    ends_at = math.inf if time_limit_s is None else time.monotonic() + time_limit_s
+
+    def has_time() -> bool:
+        return not stop.is_set() and time.monotonic() < ends_at
+
+    with author_phases(lambda: playing.phase, PluginCrashError):
+        finished = _watched(partial(playing.play, has_time), has_time, stop, playing)
+    if finished:
+        return "finished"
+    return "interrupted" if stop.is_set() else "time_limit"
+
+
+def _watched(
+    play: Callable[[], bool], has_time: Callable[[], bool], stop: threading.Event, playing: Playing
+) -> bool:
+    if not (is_watched(playing.author) or is_watched(playing.shape)):
+        return play()
+    done = Watched(play, has_time, stop).wait()
+    return done is not None and done.value

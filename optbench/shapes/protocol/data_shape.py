@@ -1,0 +1,207 @@
+"""A shape declared as two dataclasses, for data and decision, and ``verify``.
+
+    class Packing(DataShape):
+        name = "packing"
+        data, solution = Services, Placement
+        metrics = {"cost_usd": Metric("USD", "price of the GPUs in use")}
+        minimize = "cost_usd"
+
+        def verify(self, services, placement): ...      # Findings: violations and every metric
+
+Files follow from the fields of the dataclasses. ``PyomoShape`` adds a model, for exact solvers and
+bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, ClassVar
+
+from optbench.errors import FileFormatError, ModelError, UnsupportedError
+from optbench.model.checks import Violation
+from optbench.model.verify import Verdict
+from optbench.rendering import resolve
+from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
+from optbench.shapes.protocol.plain_data import from_plain, to_plain
+from optbench.shapes.protocol.plain_schema import document_schema
+from optbench.shapes.protocol.process import Process
+from optbench.shapes.protocol.shape import Sense, Shape
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
+from optbench.shapes.protocol.shaped_json import (
+    DECISION,
+    FORMAT,
+    decision_document,
+    decision_part,
+    instance_document,
+    instance_parts,
+)
+
+AUTHOR_CODE = "optbench.plugins.author_errors:author_code"
+
+
+@dataclass
+class Findings:
+    """What ``verify`` finds: violated constraints by name, and the value of every metric."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+
+    def require(self, holds: bool, constraint: str, words: str, amount: float = 1.0) -> None:
+        """Note that a constraint is violated unless it holds."""
+        if not holds:
+            self.violations.append(Violation(constraint, words, float(amount)))
+
+
+class DataShape(Shape):
+    """Subclasses declare a kind of instance; an object of one makes instances."""
+
+    data: ClassVar[type]
+    solution: ClassVar[type]
+    minimize: ClassVar[str | None] = None
+    maximize: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **others: Any) -> None:
+        super().__init_subclass__(**others)
+        if cls.process is not DataShape.process:
+            cls.capabilities = cls.capabilities | {"process"}
+
+    @abstractmethod
+    def verify(self, data: Any, decision: Any) -> Findings:
+        """Check every constraint and compute every metric, from data and decision alone."""
+
+    def process(self, data: Any, seed: int) -> Process:
+        """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
+        raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
+
+    def process_of(self, instance: ShapedInstance, seed: int) -> Process:
+        return self.process(instance.data, seed)
+
+    # In messages to whoever gives something else.
+    decision_words = "an object of the class that the shape names as its solution"
+
+    @property
+    def decision_type(self) -> type:
+        return self.solution
+
+    @contextmanager
+    def authored(self, method: str) -> Iterator[None]:
+        """Give an error in a method of the shape its author's file and line."""
+        with resolve(AUTHOR_CODE)(self, method):
+            yield
+
+    def instance(self, name: str, data: Any) -> ShapedInstance:
+        """Return an instance with this data, its values as the fields' types have them."""
+        if not isinstance(data, self.data):
+            given = type(data).__name__
+            raise ModelError(f"shape {self.name!r}: data is a {given}, not a {self.data.__name__}")
+        try:
+            exact = from_plain(self.data, to_plain(data), "data")
+        except FileFormatError as error:
+            raise ModelError(f"shape {self.name!r}: {error}") from None
+        return ShapedInstance(self, name, exact)
+
+    @property
+    def metric(self) -> str:
+        """The metric that is minimised or maximised; it is computed, not measured."""
+        wanted = [name for name in (self.minimize, self.maximize) if name is not None]
+        if len(wanted) != 1:
+            words = "set one of `minimize` and `maximize` to the name of a metric"
+            raise ModelError(f"shape {self.name!r}: {words}")
+        declared = self.metrics.get(wanted[0])
+        if declared is not None and declared.measured:
+            words = f"metric {wanted[0]!r} is measured; an objective must be computed by verify"
+            raise ModelError(f"shape {self.name!r}: {words}")
+        return wanted[0]
+
+    def describe(self, instance: ShapedInstance) -> str:
+        """Return the lengths of the data's fields."""
+        named = ((each.name, getattr(instance.data, each.name)) for each in fields(self.data))
+        sizes = [
+            f"{len(value):,} {name}"
+            for name, value in named
+            if hasattr(value, "__len__") and not isinstance(value, str)
+        ]
+        return ", ".join(sizes) or self.name
+
+    def label(self, instance: ShapedInstance, level: int = 0) -> str:
+        return self.metric if self.minimize is not None else f"max {self.metric}"
+
+    def sense(self, instance: ShapedInstance) -> Sense:
+        return "min" if self.minimize is not None else "max"
+
+    def verdict_of(self, instance: ShapedInstance, decision: Any) -> Verdict:
+        if not isinstance(decision, self.solution):
+            given, wanted = type(decision).__name__, self.solution.__name__
+            raise ModelError(f"shape {self.name!r}: the decision is a {given}, not a {wanted}")
+        with self.authored("verify"):
+            found = self.verify(instance.data, decision)
+        if not isinstance(found, Findings):
+            words = f"verify returned {type(found).__name__}; it must return Findings"
+            raise ModelError(f"shape {self.name!r}: {words}")
+        metrics = {name: float(value) for name, value in found.metrics.items()}
+        if self.metric not in metrics and not found.violations:
+            raise ModelError(f"shape {self.name!r}: verify computes no metric {self.metric!r}")
+        for name in metrics:
+            if name in self.metrics and self.metrics[name].measured:
+                words = f"verify computes {name!r}, which is measured; measure() returns it"
+                raise ModelError(f"shape {self.name!r}: {words}")
+        wrong = [
+            Violation("finite", f"{name} is {value}")
+            for name, value in metrics.items()
+            if not math.isfinite(value)
+        ]
+        violations = (*found.violations, *wrong)
+        objectives = () if violations else (metrics[self.metric],)
+        return Verdict(not violations, violations, objectives, metrics)
+
+    def measure(self, data: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
+        """Return ``machine.repeats`` readings of each metric that is declared as measured."""
+        raise UnsupportedError(
+            f"shape {self.name!r}: define measure(self, data, decision, machine)"
+        )
+
+    def measured(
+        self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
+    ) -> Measurements:
+        names = {name for name, metric in self.metrics.items() if metric.measured}
+        if not names:
+            return super().measured(instance, decision, machine)
+        with self.authored("measure"):
+            found = self.measure(instance.data, decision, machine)
+        if not isinstance(found, Measurements):
+            words = f"measure returned {type(found).__name__}; it must return Measurements"
+            raise ModelError(f"shape {self.name!r}: {words}")
+        if set(found.readings) != names:
+            words = f"measure returned readings of {sorted(found.readings)}, not of {sorted(names)}"
+            raise ModelError(f"shape {self.name!r}: {words}")
+        readings = {name: tuple(map(float, each)) for name, each in found.readings.items()}
+        for name, values in readings.items():
+            if not values or not all(map(math.isfinite, values)):
+                words = f"measure returned {values!r:.60} for {name!r}; it must be finite numbers"
+                raise ModelError(f"shape {self.name!r}: {words}")
+        return Measurements(readings, {**asdict(machine), **found.provenance})
+
+    def write(self, instance: ShapedInstance) -> dict[str, Any]:
+        return instance_document(self.name, instance.name, to_plain(instance.data))
+
+    def read(self, data: Mapping[str, Any]) -> ShapedInstance:
+        name, given = instance_parts(data, self.name)
+        return self.instance(name, from_plain(self.data, given, "data"))
+
+    def write_decision(self, instance: ShapedInstance, decision: Any) -> dict[str, Any]:
+        return decision_document(self.name, instance.hash, to_plain(decision))
+
+    def schema(self, decision: bool = False) -> dict[str, Any]:
+        header = {"format": DECISION if decision else FORMAT, "shape": self.name}
+        if decision:
+            title = f"decision of shape {self.name}"
+            return document_schema(title, header, "decision", self.solution)
+        return document_schema(f"instance of shape {self.name}", header, "data", self.data)
+
+    def read_decision(self, instance: ShapedInstance, data: Mapping[str, Any]) -> Any:
+        given = decision_part(data, self.name, instance.hash)
+        return from_plain(self.solution, given, "decision")

@@ -33,7 +33,7 @@ from typing import NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.events import advance, begin, enter, has_room, start, touch, wake
-from optbench.sim.kernel.expected_devices import expect, reserve
+from optbench.sim.kernel.expected_devices import any_free, coming_at, expect, reserve
 from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.queues import put, take
@@ -46,7 +46,6 @@ from optbench.sim.kernel.state import (
     NUM_READY,
     NUM_TOUCHED,
     READY,
-    RUNNING,
     State,
     state_at,
 )  # fmt: skip
@@ -271,27 +270,6 @@ def announce(plant: Plant, state: State, rule: Rule, task: int) -> None:
                 coming,
                 rule.base[coming] + rule.weight[READY_WEIGHT] * state.end[task],
             )
-
-
-@njit(cache=True)
-def coming_at(plant: Plant, state: State, task: int) -> float:
-    """Return when an announced task becomes ready; inf where a predecessor was interrupted."""
-    there = state.total[NOW]
-    for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
-        source = plant.pred[e]
-        there = max(there, state.end[source] if state.status[source] >= RUNNING else math.inf)
-    return there
-
-
-@njit(cache=True)
-def any_free(plant: Plant, state: State, queue: int) -> bool:
-    """Whether a device is free for the tasks of a queue."""
-    if queue < plant.size[POOLS]:
-        return bool(state.free[queue] > 0)
-    for pool in range(plant.size[POOLS]):
-        if state.free[pool] > 0:
-            return True
-    return bool(plant.size[POOLS] == 0)
 
 
 @njit(cache=True)

@@ -1,5 +1,5 @@
-"""When the devices of each pool are expected to be free: a sorted row of times per pool, for list
-rules that look ahead.
+"""When devices and tasks are expected: a sorted row of times per pool at which its devices are
+free, and when an announced task is ready, for list rules that look ahead.
 """
 
 from __future__ import annotations
@@ -57,3 +57,24 @@ def reserve(plant: Plant, state: State, pool: int, devices: int, time: float) ->
         i += 1
     for k in range(i, i + devices):
         free_at[k] = time
+
+
+@njit(cache=True)
+def coming_at(plant: Plant, state: State, task: int) -> float:
+    """Return when an announced task becomes ready; inf where a predecessor was interrupted."""
+    there = state.total[NOW]
+    for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
+        source = plant.pred[e]
+        there = max(there, state.end[source] if state.status[source] >= RUNNING else math.inf)
+    return there
+
+
+@njit(cache=True)
+def any_free(plant: Plant, state: State, queue: int) -> bool:
+    """Whether a device is free for the tasks of a queue."""
+    if queue < plant.size[POOLS]:
+        return bool(state.free[queue] > 0)
+    for pool in range(plant.size[POOLS]):
+        if state.free[pool] > 0:
+            return True
+    return bool(plant.size[POOLS] == 0)

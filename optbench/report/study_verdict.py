@@ -143,10 +143,10 @@ def _proven(report: StudyReport) -> Iterator[str]:
         yield "The optimum of every instance is proven: the gaps are what is really lost."
     elif proven:
         of = f"{proven:,} of {counted(len(instances), 'instance')}"
-        yield f"The optimum of {of} is proven; elsewhere a gap is the most that may be lost."
+        what = f"The optimum of {of} is proven" + _by_shared_bounds(report, proven)
+        yield f"{what}; elsewhere a gap is the most that may be lost."
     else:
-        own = any(row.optimal for row in report.table.rows)
-        what = "No optimum is proven" + " by a certified or trusted bound" * own
+        what = "No optimum is proven" + _by_shared_bounds(report, proven)
         yield f"{what}: the gaps are the most that may be lost, not what is."
     if proven and first.optimal < first.compared:
         by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
@@ -154,6 +154,12 @@ def _proven(report: StudyReport) -> Iterator[str]:
             f"{first.label} ends at a proven optimum in {first.optimal:,} of "
             f"{counted(first.compared, 'cell')}{by_itself}."
         )
+
+
+def _by_shared_bounds(report: StudyReport, proven: int) -> str:
+    """Words for the bounds that count for every solver, where a run's own prove more optima."""
+    optimal = {row.cell.instance_hash for row in report.table.rows if row.optimal}
+    return " by a certified or trusted bound" if len(optimal) > proven else ""
 
 
 def _trusted(report: StudyReport) -> Iterator[str]:
@@ -189,7 +195,8 @@ def _infeasible(report: StudyReport) -> Iterator[str]:
     """Instances without a schedule, either certified or claimed by a solver and not refuted."""
     certain, said = set(), {}
     for row in report.table.rows:
-        if row.record and row.state == "infeasible":
+        # A refused decision has the same word as its reason; it says nothing of the instance.
+        if row.record and not row.failed and row.state == "infeasible":
             said[row.cell.instance_hash] = row.cell.label
             if (row.record.infeasibility or {}).get("proof", "solver") != "solver":
                 certain.add(row.cell.instance_hash)

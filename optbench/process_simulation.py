@@ -73,12 +73,18 @@ def simulate_process(
     for argument, value in refused.items():
         if value:
             raise ParameterError(f"{argument} is {value!r}; only schedules of tasks have that")
+    shape = shape_of(instance)
+    if "process" not in shape.capabilities:
+        raise UnsupportedError(
+            f"{instance.name!r} has no process that could be simulated: it is a {shape.name}; use "
+            "`optbench solve`"
+        )
     name, player = policy_of_process(policy, dict(params or {}), instance)
     playing = Playing(player, instance, seed)
     began = time.perf_counter()
     how = _played(playing, time_limit_s, stop or threading.Event())
     wall_s = time.perf_counter() - began
-    shape, decision = shape_of(instance), playing.decision
+    decision = playing.decision
     verdict = None if decision is None else shape.accept(instance, decision).verdict
     bounds: list[Bound] = []
     if bound_time_limit_s > 0:

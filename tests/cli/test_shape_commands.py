@@ -75,6 +75,18 @@ def test_what_serves_schedules_alone_refuses_other_shapes(cli: Cli, workspace: P
             use()
 
 
+def test_words_of_a_programme_that_is_maximised(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rising.lp").write_text("Maximize\n x\nSubject To\n c: x - y <= 3\nEnd\n")
+    done = cli("solve", "rising.lp", "-q")
+    assert done.code == 3 and "unbounded: the objective has no maximum" in done.out
+    done = cli("bound", "rising.lp")
+    assert done.code == 3 and "no bound was found for max objective" in done.out
+    done = cli("simulate", "rising.lp")
+    assert done.code == 2 and "'rising' has no process that could be simulated" in done.err
+    (tmp_path / "knapsack.lp").write_text(KNAPSACK)
+    assert "(first solution after" in cli("solve", "knapsack.lp", "-q").out
+
+
 def test_other_solvers_are_refused(cli: Cli, workspace: Path) -> None:
     done = cli("solve", "packing:services=4", "-s", "fcfs")
     assert done.code == 2 and "it takes a schedule, and this is a packing" in done.err

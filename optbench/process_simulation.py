@@ -73,12 +73,7 @@ def simulate_process(
     for argument, value in refused.items():
         if value:
             raise ParameterError(f"{argument} is {value!r}; only schedules of tasks have that")
-    shape = shape_of(instance)
-    if "process" not in shape.capabilities:
-        raise UnsupportedError(
-            f"{instance.name!r} has no process that could be simulated: it is a {shape.name}; use "
-            "`optbench solve`"
-        )
+    shape = _with_process(instance)
     name, player = policy_of_process(policy, dict(params or {}), instance)
     playing = Playing(player, instance, seed)
     began = time.perf_counter()
@@ -118,6 +113,17 @@ def simulate_process(
         termination=how,
         clairvoyant=player.clairvoyant,
     )
+
+
+def _with_process(instance: Any) -> Any:
+    """Return the instance's shape, which must have a process."""
+    shape = shape_of(instance)
+    if "process" not in shape.capabilities:
+        raise UnsupportedError(
+            f"{instance.name!r} has no process that could be simulated: it is a {shape.name}; use "
+            "`optbench solve`"
+        )
+    return shape
 
 
 def policy_of_process(

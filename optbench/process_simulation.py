@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -56,7 +56,6 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     compile_s: float = 0.0
     termination: HowEnded = "finished"
     clairvoyant: bool = False
-    units: dict[str, str] = field(default_factory=dict)
 
 
 def simulate_process(
@@ -74,12 +73,13 @@ def simulate_process(
     for argument, value in refused.items():
         if value:
             raise ParameterError(f"{argument} is {value!r}; only schedules of tasks have that")
+    shape = _with_process(instance)
     name, player = policy_of_process(policy, dict(params or {}), instance)
     playing = Playing(player, instance, seed)
     began = time.perf_counter()
     how = _played(playing, time_limit_s, stop or threading.Event())
     wall_s = time.perf_counter() - began
-    shape, decision = shape_of(instance), playing.decision
+    decision = playing.decision
     verdict = None if decision is None else shape.accept(instance, decision).verdict
     bounds: list[Bound] = []
     if bound_time_limit_s > 0:
@@ -112,8 +112,18 @@ def simulate_process(
         decision=decision,
         termination=how,
         clairvoyant=player.clairvoyant,
-        units={name: metric.unit for name, metric in shape.metrics.items()},
     )
+
+
+def _with_process(instance: Any) -> Any:
+    """Return the instance's shape, which must have a process."""
+    shape = shape_of(instance)
+    if "process" not in shape.capabilities:
+        raise UnsupportedError(
+            f"{instance.name!r} has no process that could be simulated: it is a {shape.name}; use "
+            "`optbench solve`"
+        )
+    return shape
 
 
 def policy_of_process(

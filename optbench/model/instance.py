@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optbench.errors import UnsupportedError
 from optbench.model.content_hash import add_to_digest
 from optbench.model.objective import Objective
 from optbench.model.streams import Stream
@@ -357,6 +358,15 @@ def _free(sender: Any, receiver: Any, data_gb: Any) -> tuple[Any, Floats]:
     sender, receiver = np.asarray(sender), np.asarray(receiver)
     data_gb = np.asarray(data_gb, dtype=float)
     return (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0), data_gb
+
+
+def task_instance(given: Any, what: str) -> Instance:
+    """Return an instance of tasks; ``what`` serves no other shape and names itself."""
+    if isinstance(given, Instance):
+        return given
+    raise UnsupportedError(
+        f"{what} needs tasks on pools, and {given.name!r} is a {given.shape.name}"
+    )
 
 
 def reduce_by_mode(ufunc: np.ufunc, modes: Modes, values: Floats, empty: float) -> Floats:

@@ -225,6 +225,14 @@ def refuse_result(plugin: Any, method: str, value: Any, expected: str) -> Plugin
     )
 
 
+def mistake(shape: Any, words: str, method: str = "") -> PluginError:
+    """The error for what a shape's class declares or its method returns; without a method the place
+    is the class.
+    """
+    name = getattr(shape, "name", type(shape).__name__)
+    return PluginError(f"shape {name!r}: {method_at(shape, method)}: {words}")
+
+
 def shown(value: Any) -> str:
     """A wrong value in a message: ``[1, 2], a list``; ``a Model`` where its text says nothing."""
     text, kind = repr(value), f"a {type(value).__name__}"

@@ -32,11 +32,13 @@ from optbench.cli.terminal.parser import (
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
 from optbench.html.quantities import duration
 from optbench.model.measures import metric_unit
+from optbench.plugins.schedule_shape import shape_of
 from optbench.units import DAY_S
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.process_simulation import ProcessSimulation
+    from optbench.shapes.protocol.shape import AnyInstance
     from optbench.simulation import Simulation
 
 DESCRIPTION = (
@@ -93,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     elif isinstance(done, Simulation):
         show_simulation(done, instance.num_tasks)
     else:
-        show_played(done)
+        show_played(done, instance)
     return exit_code(done)
 
 
@@ -200,7 +202,7 @@ def show_objective(done: Simulation | ProcessSimulation) -> None:
         )
 
 
-def show_played(done: ProcessSimulation) -> None:
+def show_played(done: ProcessSimulation, instance: AnyInstance) -> None:
     """Show what a policy has reached in the process of another shape than schedules."""
     by = f"{escape(done.policy)}, seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
     show(
@@ -208,10 +210,12 @@ def show_played(done: ProcessSimulation) -> None:
         f"{ENDS[done.end]} after {done.actions:,} actions; simulated in {duration(done.wall_s)}",
     )
     show_objective(done)
-    units = done.units
-    rows = [(name, figure(value), units.get(name, "")) for name, value in done.metrics.items()]
+    known = shape_of(instance).metrics
+    units = {name: known[name].unit if name in known else "" for name in done.metrics}
+    rows = [(name, figure(value), units[name]) for name, value in done.metrics.items()]
     rows += [(f"decision {name}", f"{x:.2g}", "ms") for name, x in (done.decision_ms or {}).items()]
-    show("", table(("", "value", "unit"), rows, right=("value",)))
+    if rows:
+        show("", table(("", "value", "unit"), rows, right=("value",)))
 
 
 def value_rows(done: Simulation) -> Iterator[tuple[str, str, str]]:

@@ -143,6 +143,19 @@ def disagreement(known: Answer, found: Result, sense: str) -> str | None:
     return None
 
 
+def not_refused(instance: Any, program: Milp) -> str | None:
+    """What is wrong unless cpsat refuses a programme that is not of bounded integers, and names
+    a column that it cannot take.
+    """
+    try:
+        ob.solve(instance, "cpsat", time_limit_s=5)
+    except OptbenchError as error:
+        in_pyomo = (f"x[{j}]" for j in range(program.num_columns))
+        named = [name for name in (*program.columns, *in_pyomo) if repr(name) in str(error)]
+        return None if named else f"refused without the name of a variable: {error}"
+    return "not refused"
+
+
 def small(quick: bool) -> tuple[list[str], list[str]]:
     """Compare the tiny programmes; return lines of a table, and disagreements."""
     lines, wrong = list[str](), list[str]()
@@ -167,11 +180,20 @@ def small(quick: bool) -> tuple[list[str], list[str]]:
                         counts["certified bounds"] += len(certified)
                     except OptbenchError as error:
                         reason = f"{type(error).__name__}: {error}"
+                    else:
+                        if found.infeasibility is not None:
+                            counts[f"infeasible by {found.infeasibility.proof}"] += 1
+                        counts["unbounded by a ray"] += "unbounded" in found.info
                     counts[f"{way}, {solver}"] += 1
                     if reason is not None:
                         wrong.append(f"{program.name}, {way}, {solver}: {reason}")
+                if kind != "whole":
+                    reason = not_refused(instance, program)
+                    counts[f"{way}, refused by cpsat"] += reason is None
+                    if reason is not None:
+                        wrong.append(f"{program.name}, {way}, cpsat: {reason}")
         print(kind, dict(counts), flush=True)
-        words = ", ".join(f"{key} {count}" for key, count in counts.items())
+        words = ", ".join(f"{key} {count}" for key, count in counts.items() if count)
         lines.append(f"| {kind} | {number} | {words} |")
     return lines, wrong
 

@@ -143,17 +143,21 @@ def disagreement(known: Answer, found: Result, sense: str) -> str | None:
     return None
 
 
-def not_refused(instance: Any, program: Milp) -> str | None:
-    """What is wrong unless cpsat refuses a programme that is not of bounded integers, and names
-    a column that it cannot take.
+def by_cpsat(instance: Any, program: Milp, known: Answer) -> tuple[str, str | None]:
+    """What cpsat does with a programme that need not be of bounded integers, and what is wrong
+    with that: it refuses one with the name of a column, or answers like enumeration.
     """
     try:
-        ob.solve(instance, "cpsat", time_limit_s=5)
+        found = ob.solve(instance, "cpsat", time_limit_s=20)
     except OptbenchError as error:
         in_pyomo = (f"x[{j}]" for j in range(program.num_columns))
         named = [name for name in (*program.columns, *in_pyomo) if repr(name) in str(error)]
-        return None if named else f"refused without the name of a variable: {error}"
-    return "not refused"
+        wrong = None if named else f"refused without the name of a variable: {error}"
+        return "refused by cpsat", wrong
+    columns = instance.formulation.program if hasattr(instance, "formulation") else program
+    whole = all(columns.integer) and all(map(math.isfinite, (*columns.lower, *columns.upper)))
+    wrong = disagreement(known, found, program.sense)
+    return "cpsat", wrong if whole else "not refused"
 
 
 def small(quick: bool) -> tuple[list[str], list[str]]:
@@ -188,8 +192,8 @@ def small(quick: bool) -> tuple[list[str], list[str]]:
                     if reason is not None:
                         wrong.append(f"{program.name}, {way}, {solver}: {reason}")
                 if kind != "whole":
-                    reason = not_refused(instance, program)
-                    counts[f"{way}, refused by cpsat"] += reason is None
+                    what, reason = by_cpsat(instance, program, known)
+                    counts[f"{way}, {what}"] += 1
                     if reason is not None:
                         wrong.append(f"{program.name}, {way}, cpsat: {reason}")
         print(kind, dict(counts), flush=True)

@@ -105,7 +105,8 @@ class Run:
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
         self._paused = 0.0
-        self._closed: float | None = None
+        self.closed_at: float | None = None
+        self.reporter: int | None = None  # the thread that reported last
         self._lock = threading.RLock()
         self.best: Decision | None = None
         self.verdict: Verdict | None = None
@@ -136,14 +137,14 @@ class Run:
     def elapsed_s(self) -> float:
         """Seconds of solving so far; constant once the run is closed."""
         return (
-            (time.perf_counter() if self._closed is None else self._closed)
+            (time.perf_counter() if self.closed_at is None else self.closed_at)
             - self._began
             - self._paused
         )
 
     def close(self) -> None:
         """Stop the clock."""
-        self._closed = time.perf_counter()
+        self.closed_at = time.perf_counter()
 
     def time_left(self) -> float:
         """Seconds left of the budget: inf without one, 0 once it is spent or the user
@@ -190,7 +191,7 @@ class Run:
             )
         self._refuse_expelled()
         with self._lock:
-            began = time.perf_counter()
+            self.reporter, began = threading.get_ident(), time.perf_counter()
             now = began - self._began - self._paused
             made = self.shape.accept(self.instance, schedule)
             verdict = made.verdict

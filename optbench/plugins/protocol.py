@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import ContradictionError, PluginError, UnsupportedError, nearest
+from optbench.errors import AnswerError, ContradictionError, UnsupportedError, nearest
 from optbench.model.features import FEATURES
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
@@ -185,7 +185,7 @@ class Run:
         repaired schedule is verified and kept.
         """
         if not isinstance(schedule, self.shape.decision_type):
-            raise PluginError(
+            raise AnswerError(
                 f"{calling_line()}: run.report() was given {shown(schedule)}; it takes "
                 f"{self.shape.decision_words}"
             )
@@ -215,7 +215,7 @@ class Run:
         """
         del proof
         if not isinstance(value, numbers.Real) or isinstance(value, bool):
-            raise PluginError(
+            raise AnswerError(
                 f"{calling_line()}: run.report_bound() was given {value!r}; it takes a number, and "
                 "the name of its source"
             )
@@ -226,7 +226,7 @@ class Run:
                 if value == proves_all
                 else "leave it out where there is no bound"
             )
-            raise PluginError(f"{calling_line()}: run.report_bound() was given {value!r}; {remedy}")
+            raise AnswerError(f"{calling_line()}: run.report_bound() was given {value!r}; {remedy}")
         self._keep(Bound(value, source, "solver"))
 
     def report_certificate(self, certificate: str) -> Bound:

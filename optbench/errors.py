@@ -52,6 +52,14 @@ class PluginError(OptbenchError):
     """A plug-in that cannot be used as it is written; the message names its file and line."""
 
 
+class ShapeError(PluginError):
+    """A mistake in the code of a shape, or an exception there: there is no verdict."""
+
+
+class AnswerError(PluginError):
+    """A plug-in's method returned or reported what it must not."""
+
+
 class PluginCrashError(OptbenchError):
     """An exception of a plug-in's own code while it ran; the message names its file and line."""
 

@@ -11,7 +11,15 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from optbench.errors import ArgumentError, ModelError, OptbenchError, PluginError, nearest
+from optbench.errors import (
+    AnswerError,
+    ArgumentError,
+    ModelError,
+    OptbenchError,
+    PluginError,
+    ShapeError,
+    nearest,
+)
 from optbench.workspace import FOLDERS, checkout
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -217,20 +225,20 @@ def incomplete(cls: type) -> str | None:
     return next(filter(None, (wrong_signature(cls, name) for name in written)), None)
 
 
-def refuse_result(plugin: Any, method: str, value: Any, expected: str) -> PluginError:
+def refuse_result(plugin: Any, method: str, value: Any, expected: str) -> AnswerError:
     """The error for a method that returned something else than it must."""
     what = "nothing" if value is None else shown(value)
-    return PluginError(
+    return AnswerError(
         f"{label(plugin)}: {method_at(plugin, method)}: {method}() returned {what}; {expected}"
     )
 
 
-def mistake(shape: Any, words: str, method: str = "") -> PluginError:
+def mistake(shape: Any, words: str, method: str = "") -> ShapeError:
     """The error for what a shape's class declares or its method returns; without a method the place
     is the class.
     """
     name = getattr(shape, "name", type(shape).__name__)
-    return PluginError(f"shape {name!r}: {method_at(shape, method)}: {words}")
+    return ShapeError(f"shape {name!r}: {method_at(shape, method)}: {words}")
 
 
 def shown(value: Any) -> str:

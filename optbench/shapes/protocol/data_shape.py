@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 from optbench.errors import (
     FileFormatError,
     ModelError,
-    PluginError,
+    ShapeError,
     UnsupportedError,
     nearest,
 )
@@ -101,9 +101,9 @@ class DataShape(Shape):
     def decision_type(self) -> type:
         return self.solution
 
-    def mistake(self, words: str, method: str = "") -> PluginError:
+    def mistake(self, words: str, method: str = "") -> ShapeError:
         """Return the error for a mistake of the shape's author, with his file and line."""
-        error: PluginError = resolve(MISTAKE)(self, words, method)
+        error: ShapeError = resolve(MISTAKE)(self, words, method)
         return error
 
     def check_declared(self) -> None:
@@ -123,7 +123,7 @@ class DataShape(Shape):
     @contextmanager
     def authored(self, method: str) -> Iterator[None]:
         """Give an error in a method of the shape its author's file and line."""
-        with resolve(AUTHOR_CODE)(self, method):
+        with resolve(AUTHOR_CODE)(self, method, ShapeError):
             yield
 
     def instance(self, name: str, data: Any) -> ShapedInstance:

@@ -36,10 +36,15 @@ class ShapedInstance:
         """The hash of the canonical form without the name."""
         return document_hash(self.shape.write(self))
 
-    @cached_property
+    @property
     def formulation(self) -> Any:
-        """The formulation, made once."""
-        return self.shape.formulate(self)
+        """The formulation, made once.
+
+        Until Python 3.12 ``cached_property`` holds one lock for all instances: a ``model`` that
+        never returns would keep every other one waiting."""
+        if "formulation" not in self.__dict__:
+            self.__dict__["formulation"] = self.shape.formulate(self)
+        return self.__dict__["formulation"]
 
     @property
     def features(self) -> frozenset[str]:

@@ -93,6 +93,11 @@ def instance_text(instance: Any) -> str:
     return render(document)
 
 
+def shaped_files(instance: Any, path: Path, format: str = NATIVE) -> dict[Path, str]:
+    """The text of ``instance.save(path, format)``."""
+    return {path: text_as(instance, format)}
+
+
 def convert(
     source: str | Path, target: str | Path, to: str = NATIVE, format: str | None = None
 ) -> Any:

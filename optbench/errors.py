@@ -84,6 +84,11 @@ def clipped(name: str) -> str:
     return name if len(name) <= MAX_SHOWN else f"{name[: MAX_SHOWN - 3]}..."
 
 
+def with_article(noun: str) -> str:
+    """``a packing``, ``an assignment``."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """``did you mean 'x'?`` where something is close, otherwise what is known; of long lists what
     contains the name.

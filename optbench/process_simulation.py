@@ -22,7 +22,7 @@ from optbench.plugins.discovery import load_solver
 from optbench.plugins.overtime import Watched, is_watched
 from optbench.plugins.process_policy import ActFunction, Playing, ProcessPolicy
 from optbench.plugins.protocol import check_supported
-from optbench.plugins.schedule_shape import shape_of
+from optbench.plugins.solver_choice import shape_with_process, usual_policy
 from optbench.rendering import ShortRepr
 
 HowEnded = Literal["finished", "time_limit", "interrupted"]
@@ -73,8 +73,9 @@ def simulate_process(
     for argument, value in refused.items():
         if value:
             raise ParameterError(f"{argument} is {value!r}; only schedules of tasks have that")
-    shape = _with_process(instance)
-    name, player = policy_of_process(policy, dict(params or {}), instance)
+    shape = shape_with_process(instance)
+    named = usual_policy(instance) if policy is None else policy
+    name, player = policy_of_process(named, dict(params or {}), instance)
     playing = Playing(player, instance, seed)
     began = time.perf_counter()
     how = _played(playing, time_limit_s, stop or threading.Event())
@@ -113,17 +114,6 @@ def simulate_process(
         termination=how,
         clairvoyant=player.clairvoyant,
     )
-
-
-def _with_process(instance: Any) -> Any:
-    """Return the instance's shape, which must have a process."""
-    shape = shape_of(instance)
-    if "process" not in shape.capabilities:
-        raise UnsupportedError(
-            f"{instance.name!r} has no process that could be simulated: it is a {shape.name}; use "
-            "`optbench solve`"
-        )
-    return shape
 
 
 def policy_of_process(

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optbench.errors import UnsupportedError
+from optbench.errors import ParameterError, UnsupportedError, with_article
 from optbench.model.content_hash import add_to_digest
 from optbench.model.objective import Objective
 from optbench.model.streams import Stream
@@ -364,8 +364,11 @@ def task_instance(given: Any, what: str) -> Instance:
     """Return an instance of tasks; ``what`` serves no other shape and names itself."""
     if isinstance(given, Instance):
         return given
+    if not hasattr(given, "shape"):
+        kind = type(given).__name__
+        raise ParameterError(f"{what}: the instance is a {kind}; it must be an ob.Instance")
     raise UnsupportedError(
-        f"{what} needs tasks on pools, and {given.name!r} is a {given.shape.name}"
+        f"{what} needs tasks on pools, and {given.name!r} is {with_article(given.shape.name)}"
     )
 
 

@@ -32,10 +32,17 @@ def label(plugin: Any) -> str:
     if inspect.isroutine(plugin):
         return f"policy {plugin.__name__!r}"
     cls = plugin if isinstance(plugin, type) else type(plugin)
-    for kind, folder in FOLDERS.items():
-        if cls.__module__.startswith(f"optbench.plugins.{folder}."):
-            return f"{kind} {cls.__module__.split('.')[3]!r}"
-    return cls.__name__
+    kind = next((kind for kind in FOLDERS if _stands_in(cls, kind)), None)
+    return cls.__name__ if kind is None else f"{kind} {plugin_name(cls)!r}"
+
+
+def plugin_name(cls: type) -> str | None:
+    """The name of the file of a plug-in's class; None of a class of no such file."""
+    return cls.__module__.split(".")[3] if any(_stands_in(cls, kind) for kind in FOLDERS) else None
+
+
+def _stands_in(cls: type, kind: str) -> bool:
+    return cls.__module__.startswith(f"optbench.plugins.{FOLDERS[kind]}.")
 
 
 def is_built_in(plugin: Any) -> bool:
@@ -223,6 +230,23 @@ def incomplete(cls: type) -> str | None:
         remedy = f"{rename}define {names[0]}({arguments})"
         return f"{place}: {cls.__name__} has no method {names[0]!r}; {remedy}"
     return next(filter(None, (wrong_signature(cls, name) for name in written)), None)
+
+
+def lacking_methods(shape: type) -> PluginError:
+    """The error for a shape's class without a method that it must define."""
+    abstract: frozenset[str] = getattr(shape, "__abstractmethods__", frozenset())
+    known = {name for base in shape.__mro__[1:] for name in vars(base)}
+    own = [n for n, value in vars(shape).items() if inspect.isfunction(value) and n not in known]
+    words, place = [], defined_at(shape)
+    for name in sorted(abstract):
+        close = nearest(name, own)
+        near = close.split("'")[1] if close.startswith("did you mean") else None
+        place = place if near is None else method_at(shape, near)
+        rename = "" if near is None else f"rename {near!r} to {name}, or "
+        arguments = ", ".join(inspect.signature(getattr(shape, name)).parameters)
+        words.append(f"has no method {name!r}; {rename}define {name}({arguments})")
+    title = getattr(shape, "name", shape.__name__)
+    return PluginError(f"shape {title!r}: {place}: {shape.__name__} {'; it '.join(words)}")
 
 
 def refuse_result(plugin: Any, method: str, value: Any, expected: str) -> AnswerError:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import AnswerError, ContradictionError, UnsupportedError, nearest
+from optbench.errors import (
+    AnswerError,
+    ContradictionError,
+    UnsupportedError,
+    nearest,
+    with_article,
+)
 from optbench.model.features import FEATURES
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
@@ -352,7 +358,7 @@ class Run:
 
 def _listed(shapes: Iterable[str]) -> str:
     words = {"formulate": "what has a formulation", "process": "what has a process"}
-    return " or ".join(words.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
+    return " or ".join(words.get(each, with_article(each)) for each in sorted(shapes, reverse=True))
 
 
 def takes(solver: Solver | type[Solver], shape: Shape) -> bool:
@@ -367,7 +373,7 @@ def check_supported(solver: Solver, name: str, instance: AnyInstance) -> None:
         known = resolve(SOLVERS_OF_SHAPE)(shape)
         raise UnsupportedError(
             f"solver {name!r} cannot run {instance.name!r}: it takes {_listed(solver.shapes)}, and "
-            f"this is a {shape.name}. "
+            f"this is {with_article(shape.name)}. "
             + (f"These take it: {', '.join(known)}." if known else "No solver takes it.")
         )
     unknown = set(solver.supports) - set(FEATURES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from optbench.errors import with_article
 from optbench.evaluate.scores import Score
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary, difference
@@ -21,7 +22,7 @@ def verdict(report: StudyReport) -> list[str]:
     if not ranked:
         return ["Nothing has run yet."]
     if all(row.objective is None for row in report.table.rows):
-        return [f"No solver has reached a {report.decision}.", *failures]
+        return [f"No solver has reached {with_article(report.decision)}.", *failures]
     if report.score is not None:
         return [_closest(report, report.score), *_behind(report), *failures, *_rules(report)]
     if all(row.study_gap is None for row in report.table.rows):
@@ -181,7 +182,10 @@ def _trusted(report: StudyReport) -> Iterator[str]:
 def _failures(report: StudyReport) -> Iterator[str]:
     failed = sum(each.failed for each in report.summaries)
     unsolved = sum(each.unsolved for each in report.summaries)
-    for count, what in ((failed, "failed"), (unsolved, f"ended without a {report.decision}")):
+    for count, what in (
+        (failed, "failed"),
+        (unsolved, f"ended without {with_article(report.decision)}"),
+    ):
         if count:
             yield (
                 f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as "

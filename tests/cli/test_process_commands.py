@@ -44,6 +44,24 @@ def test_the_commands(cli: Cli, workspace: Path) -> None:
     assert broken.code == 4 and "memory" in broken.out
 
 
+def test_a_policy_is_chosen_where_none_is_named(cli: Cli, workspace: Path) -> None:
+    shown = cli("simulate", "serving")
+    assert shown.code == 0 and "without -s: first_room\n" in shown.out
+    assert cli("simulate", "serving", "--json").json["policy"] == "first_room"
+    assert cli("simulate", "gpu_dag:tasks=4", "--json").json["policy"] == "fcfs"
+    # What knows the future is not chosen; where nothing else is left, it is named.
+    solvers = workspace / "solvers"
+    told = FIRST_ROOM.replace("    shapes =", "    clairvoyant = True\n    shapes =")
+    (solvers / "first_room.py").write_text(told)
+    assert cli("simulate", "serving", "--json").json["policy"] == "tightest"
+    (solvers / "tightest.py").unlink()
+    none = cli("simulate", "serving")
+    assert none.code == 2 and "only clairvoyant ones do: first_room; name one with -s" in none.err
+    (solvers / "first_room.py").unlink()
+    none = cli("simulate", "serving")
+    assert none.code == 2 and "no policy takes 'serving-0', which is a serving; write" in none.err
+
+
 def test_a_clairvoyant_policy_is_shown_as_such(cli: Cli, workspace: Path) -> None:
     told = TIGHTEST.replace("    shapes =", "    clairvoyant = True\n    shapes =")
     (workspace / "solvers" / "tightest.py").write_text(told)
@@ -57,7 +75,7 @@ def test_a_clairvoyant_policy_is_shown_as_such(cli: Cli, workspace: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("simulate", "serving"), "'fcfs' cannot run 'serving-0': it takes a schedule"),
+        (("simulate", "serving", "-s", "fcfs"), "'fcfs' cannot run 'serving-0': it takes a sched"),
         (("simulate", "serving", "-s", "highs"), "'highs' is an offline solver"),
         (("simulate", "jobshop:jobs=2", "-s", "tightest"), "'tightest' takes a serving"),
         (("solve", "jobshop:jobs=2", "-s", "tightest"), "it takes a serving, and this is a schedu"),

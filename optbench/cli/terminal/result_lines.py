@@ -54,6 +54,8 @@ REASONS = {
 }
 
 
+# Entries of a remark by name that are shown.
+MOST_REMARKS = 8
 # Shorter waits are not mentioned.
 FELT_S = 0.1
 
@@ -103,6 +105,11 @@ def show_result(
 
 def figure_or_text(value: Any) -> str:
     """Format a value of a solver's own remarks."""
+    if isinstance(value, Mapping):
+        shown = [
+            f"{key} {figure_or_text(each)}" for key, each in list(value.items())[:MOST_REMARKS]
+        ]
+        return f"({', '.join(shown)}{', ...' if len(value) > MOST_REMARKS else ''})"
     return figure(value) if is_number(value) else str(value)
 
 

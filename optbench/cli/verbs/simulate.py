@@ -62,7 +62,8 @@ FELT_S = 0.1
 def configure(parser: Parser) -> None:
     add_target(parser)
     parser.option(
-        "--policy -s --solver POLICY", "see `optbench list solvers` (default fcfs)", default="fcfs"
+        "--policy -s --solver POLICY",
+        "see `optbench list solvers` (default fcfs; of other shapes the first that takes them)",
     )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the policy", setting)
     parser.option("--arrivals FILE", "recorded arrivals, where the problem takes them")
@@ -85,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
     instance = instance_with(args)
     settings = {"seed": args.seed, "threads": args.threads, "horizon_s": args.horizon}
     settings["time_limit_s"] = args.time_limit
-    work = partial(simulate, instance, args.policy, params=settings_of(args.param), **settings)
+    policy = usual(instance) if args.policy is None else args.policy
+    work = partial(simulate, instance, policy, params=settings_of(args.param), **settings)
     # A built-in policy runs in compiled code, of which nothing can be kept.
-    keeps = not is_built_in(load_class("solver", name_of(args.policy)))
+    keeps = not is_built_in(load_class("solver", name_of(policy)))
     patience = "optbench: stopping (press Ctrl-C again to leave at once)\n"
     done = replace(interruptible(work, keeps, patience), compile_s=round(compiled_s(), 3))
     if args.json:
@@ -95,8 +97,22 @@ def run(args: argparse.Namespace) -> int:
     elif isinstance(done, Simulation):
         show_simulation(done, instance.num_tasks)
     else:
+        if args.policy is None:
+            show(f"without -s: {escape(policy)}")
         show_played(done, instance)
     return exit_code(done)
+
+
+def usual(instance: AnyInstance) -> str:
+    """The policy where none is named."""
+    from optbench.model.instance import Instance
+    from optbench.simulation import FIRST_COME
+
+    if isinstance(instance, Instance):
+        return FIRST_COME
+    from optbench.plugins.solver_choice import usual_policy
+
+    return usual_policy(instance)
 
 
 def instance_with(args: argparse.Namespace) -> Instance:

@@ -19,7 +19,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from optbench.errors import (
     FileFormatError,
@@ -48,6 +48,7 @@ from optbench.shapes.protocol.shaped_json import (
 
 AUTHOR_CODE = "optbench.plugins.author_errors:author_code"
 MISTAKE = "optbench.plugins.author_errors:mistake"
+LACKING = "optbench.plugins.author_errors:lacking_methods"
 # What a class must declare, and how.
 DECLARED = {
     "name": 'name = "packing"',
@@ -81,6 +82,11 @@ class DataShape(Shape):
         super().__init_subclass__(**others)
         if cls.process is not DataShape.process:
             cls.capabilities = cls.capabilities | {"process"}
+
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        if cls.__abstractmethods__:
+            raise resolve(LACKING)(cls)
+        return super().__new__(cls)
 
     @abstractmethod
     def verify(self, data: Any, decision: Any) -> Findings:
@@ -174,6 +180,7 @@ class DataShape(Shape):
         with self.authored("verify"):
             found = self.verify(instance.data, decision)
         metrics = self._metrics_of(found)
+        self._check_names(found)
         wrong = [
             Violation("finite", f"{name} is {value}")
             for name, value in metrics.items()
@@ -204,6 +211,14 @@ class DataShape(Shape):
                 words = f"verify computes {name!r}, which is measured; measure() returns it"
                 raise self.mistake(words, "verify")
         return metrics
+
+    def _check_names(self, found: Findings) -> None:
+        """Refuse a violation of a constraint that the shape does not declare."""
+        for violation in found.violations if self.constraints else ():
+            if violation.constraint not in self.constraints:
+                words = f"verify names a constraint {violation.constraint!r}, which is not declared"
+                near = nearest(violation.constraint, self.constraints)
+                raise self.mistake(f"{words} in constraints; {near}", "verify")
 
     def measure(self, data: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
         """Return ``machine.repeats`` readings of each metric that is declared as measured."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from optbench.rendering import RenderedInstance
 from optbench.shapes.protocol.shape import Shape
 
 
@@ -19,17 +20,14 @@ def document_hash(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class ShapedInstance:
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapedInstance(RenderedInstance, kind="shaped_instance"):
     """``data`` belongs to the shape and is not changed; ``problem`` is the spec that made it."""
 
     shape: Shape
     name: str
     data: Any
     problem: str | None = field(default=None)
-
-    def __repr__(self) -> str:
-        return f"<Instance {self.name!r} of shape {self.shape.name!r}: {self.shape.describe(self)}>"
 
     @cached_property
     def hash(self) -> str:

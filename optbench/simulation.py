@@ -113,10 +113,6 @@ class Simulation(ShortRepr, kind="simulation"):
     clairvoyant: bool = False
 
 
-# The policy of schedules where none is named.
-FIRST_COME = "fcfs"
-
-
 @known_keywords("ob.simulate")
 def simulate(
     target: Target,
@@ -158,7 +154,7 @@ def simulate(
         return cast(Simulation, played)  # a ProcessSimulation: what such a shape has of it
     if horizon_s is not None and instance.is_open:
         instance, horizon_s = watched_until(instance, horizon_s), None
-    name, player = policy_of(FIRST_COME if policy is None else policy, dict(params or {}))
+    name, player = policy_of("fcfs" if policy is None else policy, dict(params or {}))
     check_supported(player, name, instance)
     until = math.inf if horizon_s is None else _in_ticks(instance, horizon_s)
     compile_s = load_compiled_code(player, instance, bound) + prepare({"end_of_run"})

@@ -106,10 +106,9 @@ def run(args: argparse.Namespace) -> int:
 def usual(instance: AnyInstance) -> str:
     """The policy where none is named."""
     from optbench.model.instance import Instance
-    from optbench.simulation import FIRST_COME
 
     if isinstance(instance, Instance):
-        return FIRST_COME
+        return "fcfs"
     from optbench.plugins.solver_choice import usual_policy
 
     return usual_policy(instance)

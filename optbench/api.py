@@ -26,7 +26,7 @@ from optbench.errors import ContradictionError, OptbenchError, ParameterError, U
 from optbench.model.result import Bound, Result, Status, Termination, TrajectoryPoint
 from optbench.model.verify import Verdict
 from optbench.outcome import Outcome, outcome_of
-from optbench.plugins.author_errors import crash_words, located, refuse_result, shown
+from optbench.plugins.author_errors import crash_words, is_built_in, located, refuse_result, shown
 from optbench.plugins.discovery import names
 from optbench.plugins.given import Target, read_target, solver_given
 from optbench.plugins.overtime import PluginStop, is_watched, solve_in_time
@@ -68,10 +68,9 @@ def solve(
 ) -> Result:
     """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
 
-    Without a solver, cpsat takes schedules, highs what has a formulation, and the first that takes
-    its shape any other instance.
-    The default time limit is 60 s, or none with a work limit (the same seed must give the same
-    result). Kernels are compiled before the clock starts (``compile_s`` of the result), which a
+    Without a solver, cpsat takes schedules, highs what has a formulation, or else the first that
+    takes the shape. The default time limit is 60 s, or none with a work limit (the same seed must
+    give the same result). Kernels are compiled before the clock starts (``compile_s``), which a
     line on stderr reports. ``params`` are the solver's parameters. With ``bound=False`` the only
     bounds are those that the solver reports. A ``bank`` is a file (created if missing) that stores
     bounds and schedules from call to call; leave it out when you compare solvers.
@@ -193,7 +192,7 @@ class _Solving:
         return sum(run.elapsed_s() for run in self.runs)
 
     def result(self) -> Result:
-        if is_watched(self.shape):
+        if not is_built_in(self.shape) and is_watched(self.shape):
             from optbench.plugins.shape_watch import solve_watched
 
             return solve_watched(self, self.instance, self.budget.time_limit_s)
@@ -257,7 +256,8 @@ class _Solving:
             take_banked(self.bank, run)
         try:
             with located(self.method):
-                schedule = solve_in_time(self.method, instance, run)
+                solve_by = type(self.method).solve if is_built_in(self.method) else solve_in_time
+                schedule = solve_by(self.method, instance, run)
         except KeyboardInterrupt:
             self.stop.set()
         except OptbenchError:

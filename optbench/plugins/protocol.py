@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import (
-    AnswerError,
-    ContradictionError,
-    UnsupportedError,
-    nearest,
-    with_article,
-)
+from optbench.errors import AnswerError, ContradictionError, UnsupportedError, nearest, with_article
 from optbench.model.features import FEATURES
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint

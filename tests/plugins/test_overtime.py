@@ -197,7 +197,7 @@ def test_only_plugins_of_a_user_get_a_thread(monkeypatch: pytest.MonkeyPatch) ->
     solver = Names()
     ob.solve(shop(), solver, bound=False)
     assert solver.called_by is not threading.current_thread()
-    monkeypatch.setattr("optbench.plugins.overtime.is_built_in", lambda plugin: True)
+    monkeypatch.setattr("optbench.api.is_built_in", lambda plugin: True)
     ob.solve(shop(), solver, bound=False)
     assert solver.called_by is threading.current_thread()
 

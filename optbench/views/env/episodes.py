@@ -28,6 +28,8 @@ def draw(source: Source, seed: int | None, rng: np.random.Generator) -> Instance
     """Return the instance of a seed; without one, of a seed drawn from the environment's
     generator.
     """
+    if isinstance(source, Instance):  # first: the next test is a slow one, of a protocol
+        return source
     if not (isinstance(source, InstanceSource) or callable(source)):
         return task_instance(source, "a scheduling environment")
     number = int(rng.integers(SEEDS)) if seed is None else seed

@@ -143,6 +143,23 @@ def disagreement(known: Answer, found: Result, sense: str) -> str | None:
     return None
 
 
+def by_cpsat(instance: Any, program: Milp, known: Answer) -> tuple[str, str | None]:
+    """What cpsat does with a programme that need not be of bounded integers, and what is wrong
+    with that: it refuses one with the name of a column, or answers like enumeration.
+    """
+    try:
+        found = ob.solve(instance, "cpsat", time_limit_s=20)
+    except OptbenchError as error:
+        in_pyomo = (f"x[{j}]" for j in range(program.num_columns))
+        named = [name for name in (*program.columns, *in_pyomo) if repr(name) in str(error)]
+        wrong = None if named else f"refused without the name of a variable: {error}"
+        return "refused by cpsat", wrong
+    columns = instance.formulation.program if hasattr(instance, "formulation") else program
+    whole = all(columns.integer) and all(map(math.isfinite, (*columns.lower, *columns.upper)))
+    wrong = disagreement(known, found, program.sense)
+    return "cpsat", wrong if whole else "not refused"
+
+
 def small(quick: bool) -> tuple[list[str], list[str]]:
     """Compare the tiny programmes; return lines of a table, and disagreements."""
     lines, wrong = list[str](), list[str]()
@@ -167,11 +184,20 @@ def small(quick: bool) -> tuple[list[str], list[str]]:
                         counts["certified bounds"] += len(certified)
                     except OptbenchError as error:
                         reason = f"{type(error).__name__}: {error}"
+                    else:
+                        if found.infeasibility is not None:
+                            counts[f"infeasible by {found.infeasibility.proof}"] += 1
+                        counts["unbounded by a ray"] += "unbounded" in found.info
                     counts[f"{way}, {solver}"] += 1
                     if reason is not None:
                         wrong.append(f"{program.name}, {way}, {solver}: {reason}")
+                if kind != "whole":
+                    what, reason = by_cpsat(instance, program, known)
+                    counts[f"{way}, {what}"] += 1
+                    if reason is not None:
+                        wrong.append(f"{program.name}, {way}, cpsat: {reason}")
         print(kind, dict(counts), flush=True)
-        words = ", ".join(f"{key} {count}" for key, count in counts.items())
+        words = ", ".join(f"{key} {count}" for key, count in counts.items() if count)
         lines.append(f"| {kind} | {number} | {words} |")
     return lines, wrong
 

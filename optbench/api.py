@@ -29,6 +29,7 @@ from optbench.outcome import Outcome, outcome_of
 from optbench.plugins.author_errors import crash_words, is_built_in, located, refuse_result, shown
 from optbench.plugins.discovery import names
 from optbench.plugins.given import Target, read_target, solver_given
+from optbench.plugins.overtime import PluginStop, is_watched, solve_in_time
 from optbench.plugins.protocol import Run, Solver, check_supported
 from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import AnyInstance, Decision, Shape
@@ -67,10 +68,9 @@ def solve(
 ) -> Result:
     """Solve, verify and bound: ``ob.solve(instance, "cpsat", time_limit_s=10).gap``.
 
-    Without a solver, cpsat takes schedules, highs what has a formulation, and the first that takes
-    its shape any other instance.
-    The default time limit is 60 s, or none with a work limit (the same seed must give the same
-    result). Kernels are compiled before the clock starts (``compile_s`` of the result), which a
+    Without a solver, cpsat takes schedules, highs what has a formulation, or else the first that
+    takes the shape. The default time limit is 60 s, or none with a work limit (the same seed must
+    give the same result). Kernels are compiled before the clock starts (``compile_s``), which a
     line on stderr reports. ``params`` are the solver's parameters. With ``bound=False`` the only
     bounds are those that the solver reports. A ``bank`` is a file (created if missing) that stores
     bounds and schedules from call to call; leave it out when you compare solvers.
@@ -179,7 +179,7 @@ class _Solving:
     bounding: bool
     bank: str | Path | None
     runs: list[Run] = field(default_factory=list)
-    solving_s: float = 0.0
+    stuck: str | None = None  # what is said of a method of the shape that was stopped
     bounding_s: float = 0.0
     compile_s: float = 0.0
 
@@ -187,7 +187,19 @@ class _Solving:
     def shape(self) -> Shape:
         return shape_of(self.instance)
 
+    @property
+    def solving_s(self) -> float:
+        return sum(run.elapsed_s() for run in self.runs)
+
     def result(self) -> Result:
+        if not is_built_in(self.shape) and is_watched(self.shape):
+            from optbench.plugins.shape_watch import solve_watched
+
+            return solve_watched(self, self.instance, self.budget.time_limit_s)
+        return self.assemble(self.solved())
+
+    def solved(self) -> Decision | None:
+        """Solve and bound all levels; return the last decision."""
         if self.warm_start is not None:
             if not isinstance(self.warm_start, self.shape.decision_type):
                 raise ParameterError(
@@ -206,22 +218,19 @@ class _Solving:
         best, reached = self.warm_start, list[float]()
         for k in range(self.shape.num_levels(self.instance)):
             run = self._level(self.shape.at_level(self.instance, k, reached), k, best)
-            self.runs.append(run)
-            self.solving_s += run.elapsed_s()
             best = run.best if run.best is not None else best
             if run.best is None or run.verdict is None or run.crash is not None:
                 break
             reached.append(run.verdict.objectives[0])
-        return self._assemble(best)
+        return best
 
-    def _run(self, instance: AnyInstance, k: int, start: Decision | None) -> Run:
-        """Return the run of level k, with an equal share of the time that is left."""
-        budget = self.budget
-        share = budget.time_limit_s
+    def begin_run(self, instance: AnyInstance, k: int, start: Decision | None) -> Run:
+        """Begin the run of level k, with an equal share of the time that is left."""
+        budget, share = self.budget, self.budget.time_limit_s
         if share is not None:
             left_s = share - self.solving_s - self.bounding_s
             share = max(0.1, left_s / (self.shape.num_levels(self.instance) - k))
-        return Run(
+        run = Run(
             instance,
             budget.seed,
             budget.threads,
@@ -233,9 +242,11 @@ class _Solving:
             self.stop,
             self.solving_s,
         )
+        self.runs.append(run)
+        return run
 
     def _level(self, instance: AnyInstance, k: int, start: Decision | None) -> Run:
-        run = self._run(instance, k, start)
+        run = self.begin_run(instance, k, start)
         schedule: Any = None
         if start is not None:
             run.report(start)
@@ -245,12 +256,8 @@ class _Solving:
             take_banked(self.bank, run)
         try:
             with located(self.method):
-                if is_built_in(self.method):
-                    schedule = self.method.solve(instance, run)
-                else:
-                    from optbench.plugins.overtime import solve_in_time
-
-                    schedule = solve_in_time(self.method, instance, run)
+                solve_by = type(self.method).solve if is_built_in(self.method) else solve_in_time
+                schedule = solve_by(self.method, instance, run)
         except KeyboardInterrupt:
             self.stop.set()
         except OptbenchError:
@@ -259,6 +266,8 @@ class _Solving:
             # The only place that handles a crashed solver; its incumbents are kept.
             run.termination = "crashed"
             run.crash, run.crash_words = error, crash_words(error, self.method)
+        if self.stuck is not None:  # in the thread of the solver; this one has to end, too
+            raise PluginStop
         wanted: Any = self.shape.decision_type
         if schedule is not None and not isinstance(schedule, wanted):
             remedy = f"return {self.shape.decision_words}, or None if none was found"
@@ -289,7 +298,7 @@ class _Solving:
             bank_run(self.bank, run, origin_of(self.method, self.name, asdict(self.budget)))
         return run
 
-    def _assemble(self, schedule: Decision | None) -> Result:
+    def assemble(self, schedule: Decision | None) -> Result:
         runs = self.runs
         verdict = self.shape.verdict_of(self.instance, schedule) if schedule is not None else None
         bounds = tuple(b for run in runs for b in run.labelled_bounds())

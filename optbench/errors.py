@@ -52,6 +52,14 @@ class PluginError(OptbenchError):
     """A plug-in that cannot be used as it is written; the message names its file and line."""
 
 
+class ShapeError(PluginError):
+    """A mistake in the code of a shape, or an exception there: there is no verdict."""
+
+
+class AnswerError(PluginError):
+    """A plug-in's method returned or reported what it must not."""
+
+
 class PluginCrashError(OptbenchError):
     """An exception of a plug-in's own code while it ran; the message names its file and line."""
 
@@ -74,6 +82,11 @@ MAX_LISTED, MAX_SHOWN = 30, 60
 def clipped(name: str) -> str:
     """The beginning of a name that is too long for a message."""
     return name if len(name) <= MAX_SHOWN else f"{name[: MAX_SHOWN - 3]}..."
+
+
+def with_article(noun: str) -> str:
+    """``a packing``, ``an assignment``."""
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

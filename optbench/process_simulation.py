@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -22,7 +22,7 @@ from optbench.plugins.discovery import load_solver
 from optbench.plugins.overtime import Watched, is_watched
 from optbench.plugins.process_policy import ActFunction, Playing, ProcessPolicy
 from optbench.plugins.protocol import check_supported
-from optbench.plugins.schedule_shape import shape_of
+from optbench.plugins.solver_choice import shape_with_process, usual_policy
 from optbench.rendering import ShortRepr
 
 HowEnded = Literal["finished", "time_limit", "interrupted"]
@@ -56,7 +56,6 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     compile_s: float = 0.0
     termination: HowEnded = "finished"
     clairvoyant: bool = False
-    units: dict[str, str] = field(default_factory=dict)
 
 
 def simulate_process(
@@ -74,12 +73,14 @@ def simulate_process(
     for argument, value in refused.items():
         if value:
             raise ParameterError(f"{argument} is {value!r}; only schedules of tasks have that")
-    name, player = policy_of_process(policy, dict(params or {}), instance)
+    shape = shape_with_process(instance)
+    named = usual_policy(instance) if policy is None else policy
+    name, player = policy_of_process(named, dict(params or {}), instance)
     playing = Playing(player, instance, seed)
     began = time.perf_counter()
     how = _played(playing, time_limit_s, stop or threading.Event())
     wall_s = time.perf_counter() - began
-    shape, decision = shape_of(instance), playing.decision
+    decision = playing.decision
     verdict = None if decision is None else shape.accept(instance, decision).verdict
     bounds: list[Bound] = []
     if bound_time_limit_s > 0:
@@ -112,7 +113,6 @@ def simulate_process(
         decision=decision,
         termination=how,
         clairvoyant=player.clairvoyant,
-        units={name: metric.unit for name, metric in shape.metrics.items()},
     )
 
 

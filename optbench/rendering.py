@@ -35,6 +35,12 @@ RENDERERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "page": "optbench.html.instance_page:page_of_instance",
             "files": "optbench.model.formats.format_registry:instance_files",
         },
+        "shaped_instance": {
+            "line": "optbench.html.decision_page:shaped_line",
+            "fragment": "optbench.html.notebook:shaped_fragment",
+            "page": "optbench.html.decision_page:page_of_shaped",
+            "files": "optbench.plugins.shape_files:shaped_files",
+        },
         "model": {
             "line": "optbench.html.captions:model_line",
             "fragment": "optbench.html.notebook:model_fragment",

@@ -19,7 +19,7 @@ from optbench.api import load_compiled_code, load_target, peak_memory_mb
 from optbench.arguments import check_limit, check_whole, known_keywords
 from optbench.bounds.auto import lower_bounds
 from optbench.compiling.kernel_table import prepare
-from optbench.errors import ParameterError, UnsupportedError
+from optbench.errors import ParameterError, UnsupportedError, with_article
 from optbench.model.instance import Floats, Instance
 from optbench.model.measures import Value
 from optbench.model.result import Bound
@@ -116,7 +116,7 @@ class Simulation(ShortRepr, kind="simulation"):
 @known_keywords("ob.simulate")
 def simulate(
     target: Target,
-    policy: str | Policy | ProcessPolicy | Callable[[Any], Any] = "fcfs",
+    policy: str | Policy | ProcessPolicy | Callable[[Any], Any] | None = None,
     *,
     seed: int = 0,
     threads: int = 1,
@@ -131,8 +131,9 @@ def simulate(
     """Run a policy in the event kernel: ``ob.simulate("gpu_dag:tasks=40", "fcfs").gap``.
 
     A policy is a name, an object, or a function that takes each Moment and returns (task, mode) or
-    None; for another shape with a process, each observation, and returns an action. ``params`` are
-    the parameters of a policy given by name. ``wall_s`` is the time of the simulation alone;
+    None; for another shape with a process, each observation, and returns an action. Without one,
+    schedules are played by fcfs, and other shapes by the first policy that takes them. ``params``
+    are the parameters of a policy given by name. ``wall_s`` is the time of the simulation alone;
     kernels are loaded, or compiled in ``compile_s`` seconds, before it. Without ``horizon_s`` the
     run ends when all tasks have ended, and for an open instance at its horizon, which
     ``horizon_s`` replaces. A policy that has not ended after ``time_limit_s`` seconds, or when
@@ -153,7 +154,7 @@ def simulate(
         return cast(Simulation, played)  # a ProcessSimulation: what such a shape has of it
     if horizon_s is not None and instance.is_open:
         instance, horizon_s = watched_until(instance, horizon_s), None
-    name, player = policy_of(policy, dict(params or {}))
+    name, player = policy_of("fcfs" if policy is None else policy, dict(params or {}))
     check_supported(player, name, instance)
     until = math.inf if horizon_s is None else _in_ticks(instance, horizon_s)
     compile_s = load_compiled_code(player, instance, bound) + prepare({"end_of_run"})
@@ -208,8 +209,8 @@ def policy_of(policy: Any, params: dict[str, Any]) -> tuple[str, Policy]:
     if isinstance(policy, str):
         name, solver = load_solver(policy, params)
         if "schedule" not in solver.shapes:
-            takes = " or ".join(sorted(solver.shapes))
-            raise UnsupportedError(f"solver {name!r} takes a {takes}, and this is a schedule")
+            takes = " or ".join(map(with_article, sorted(solver.shapes)))
+            raise UnsupportedError(f"solver {name!r} takes {takes}, and this is a schedule")
         if not isinstance(solver, Policy):
             raise UnsupportedError(
                 f"{name!r} is an offline solver and cannot decide online; use `optbench solve`"

@@ -115,6 +115,8 @@ def _search(run: Run, model: Any, columns: list[Any], formulation: Any, scale: i
 
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = run.threads
+    # Its own handler would end the process where Python waits for the thread of a search.
+    solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = run.seed % 2**31
     if math.isfinite(run.time_left()):
         solver.parameters.max_time_in_seconds = max(0.01, run.time_left())

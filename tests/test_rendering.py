@@ -20,6 +20,7 @@ from optbench.model.files.result_json import result_to_dict
 from optbench.model.files.schedule_json import read_schedule
 from optbench.model.result import Infeasibility
 from optbench.rendering import RENDERERS, Rendered, RenderedInstance, ShortRepr, renderer
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.simulation import Simulation
 from tests.html.html_pages import outline
 from tests.html.shown_objects import solved, three_points, two_jobs
@@ -51,7 +52,7 @@ def test_every_string_names_a_function() -> None:
 
 SHOWN: tuple[type[ShortRepr], ...] = (
     *(ob.Result, ob.Instance, ob.Model, ob.Front),
-    *(Simulation, ob.ProcessSimulation),
+    *(Simulation, ob.ProcessSimulation, ShapedInstance),
 )
 
 

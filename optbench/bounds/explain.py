@@ -14,7 +14,7 @@ from optbench.bounds.combinatorial.merging import merge_pools
 from optbench.bounds.fluid.fluid_bound import FluidProof, fluid_bound
 from optbench.bounds.marginal import MarginalValue, marginal_values
 from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
-from optbench.model.instance import Instance
+from optbench.model.instance import Instance, task_instance
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
@@ -96,6 +96,7 @@ def explain(
     the fluid bound is unavoidable.
     """
     began = time.perf_counter()
+    instance = task_instance(instance, "an explanation")
     verdict = verify(instance, schedule)
     if instance.is_open:
         raise UnsupportedError(

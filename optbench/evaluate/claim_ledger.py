@@ -13,7 +13,18 @@ from optbench.evaluate.worst_cells import direction
 from optbench.study.declared import Claim, Study
 from optbench.study.expectations import claim_formulas
 from optbench.study.formula_binding import Formula
-from optbench.study.formula_syntax import Aggregate, Binary, Name, Node, Number, Paired, Unary
+from optbench.study.formula_syntax import (
+    Aggregate,
+    Binary,
+    Leaf,
+    Name,
+    Node,
+    Number,
+    Paired,
+    Unary,
+    names_in,
+    walk,
+)
 from optbench.units import EQUAL
 
 Verdict = Literal["holds", "not reproduced", "no data"]
@@ -80,7 +91,10 @@ def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult
         opposite = "higher" if columns.senses == {"min"} else "lower"
         best = None if claim.better == opposite else at_bound(formula, columns.signed)
     bound = None if best is None else evaluate(best, columns).value
-    remark = "" if spread is None else _remark(claim, ours, spread)
+    remarks = [] if spread is None else [_remark(claim, ours, spread)]
+    if claim.better == "lower" and rises_with_maximum(formula, columns):
+        remarks.append('the objective is maximised, and less counts as better: better = "higher"?')
+    remark = "; ".join(filter(None, remarks))
     return ClaimResult(
         study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark
     )
@@ -106,6 +120,25 @@ def _remark(claim: Claim, ours: float, spread: tuple[float, float]) -> str:
     if all(is_as_good(claim, end) is held for end in spread):
         return ""
     return "the interval contains the threshold: more seeds or instances would decide"
+
+
+def rises_with_maximum(formula: Formula, columns: CellColumns) -> bool:
+    """Whether a formula reads an objective that is maximised, by name or as its metric, and turns
+    no sign.
+    """
+    if columns.senses != {"max"} or any(isinstance(each, Unary) for each in walk(formula.term)):
+        return False
+    rows = [row for label in formula.solvers for row in columns.rows(label)]
+    solved = [row for row in rows if row is not None and row.objective is not None]
+    return any(
+        all(columns.measure(row, name) == columns.measure(row, "objective") for row in solved)
+        for name in {name for leaf in formula.leaves for name in names_in(leaf_values(leaf))}
+    )
+
+
+def leaf_values(leaf: Leaf) -> Node:
+    """Return what a leaf computes for each cell of its first solver."""
+    return leaf.of_cell if isinstance(leaf, Aggregate) else leaf.x
 
 
 def mean_gap(formula: Formula, columns: CellColumns) -> float | None:

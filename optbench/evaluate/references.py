@@ -11,14 +11,15 @@ ARRIVING = "units_offered"
 
 
 def clairvoyant_labels(table: Table) -> frozenset[str]:
-    """Return the solvers whose class says ``clairvoyant = True`` and that ran on arriving work.
+    """Return the solvers whose class says ``clairvoyant = True`` and that ran on arriving work, or
+    on another shape than schedules, whose policies play a process.
 
     Where everything is known at the beginning, nothing can be read ahead."""
     names = {entry.label: entry.name for entry in table.plan.study.solvers}
     arriving = {
         row.cell.label
         for row in table.rows
-        if row.record is not None and ARRIVING in row.record.metrics
+        if row.record is not None and (row.cell.shape is not None or ARRIVING in row.record.metrics)
     }
     return frozenset(label for label in arriving if _is_clairvoyant(names.get(label, label)))
 

@@ -11,9 +11,12 @@ from typing import Any
 
 from optbench import api
 from optbench.errors import (
+    AnswerError,
     ContradictionError,
     DisagreementError,
     OptbenchError,
+    PluginCrashError,
+    ShapeError,
     UnsupportedError,
 )
 from optbench.files import write_whole
@@ -48,6 +51,12 @@ def perform(kind: str, payload: Mapping[str, Any], folder: Path) -> None:
         answer = {"refusal": "false_bound", "message": str(error)}
     except UnsupportedError as error:
         answer = {"refusal": "refused", "message": str(error)}
+    except ShapeError as error:
+        answer = {"refusal": "unverified", "message": str(error)}
+    except AnswerError as error:
+        answer = {"refusal": "nonsense", "message": str(error)}
+    except PluginCrashError as error:
+        answer = {"refusal": "crashed", "message": str(error)}
     except OptbenchError as error:
         answer = {"refusal": "unavailable", "message": str(error)}
     answer["inside_s"] = round(time.perf_counter() - began, 6)

@@ -32,7 +32,7 @@ from optbench.errors import ParameterError, nearest
 from optbench.fronts.front_floor import Step, floor_steps, undecided_area
 from optbench.fronts.points import Front, FrontPoint, FrontProgress
 from optbench.fronts.resting_power import Declared, declare
-from optbench.model.instance import Instance
+from optbench.model.instance import Instance, task_instance
 from optbench.model.measures import metric_tolerance
 from optbench.model.objective import MAKESPANS, METRICS, Objective
 from optbench.model.result import OPTIMAL_GAP, Result, Termination, TrajectoryPoint
@@ -83,7 +83,8 @@ def pareto(
         raise ParameterError(f"points is {points!r}; a front has at least its two ends")
     if not time_limit_s > 0:
         raise ParameterError(f"time_limit_s is {time_limit_s!r}; it must be positive")
-    declared = declare(load_target(target, seed), {x, y}, horizon_s, asleep)
+    instance = task_instance(load_target(target, seed), "a front")
+    declared = declare(instance, {x, y}, horizon_s, asleep)
     name, method = load_solver(solver, params)
     stop = stop or threading.Event()
     work = _Search(declared, method, x, y, points, time_limit_s, seed, threads, on_progress, stop)

@@ -12,12 +12,13 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING
 
-from optbench.html import schedule_page, summary_table
+from optbench.html import decision_page, schedule_page, summary_table
 from optbench.html.captions import instance_facts, model_facts, result_line
 from optbench.html.instance_page import instance_sections, pool_section
 from optbench.html.page import header, joined
 from optbench.model.instance import Instance
 from optbench.model.result import Result
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 if TYPE_CHECKING:
     from optbench.model.builder import Model
@@ -48,8 +49,12 @@ def fragment(parts: Sequence[str], beside: str = "", more: Sequence[str] = ()) -
 
 
 def result_fragment(result: Result) -> str:
-    """The table of objective, bound, gap and metrics, and the Gantt chart with its power."""
+    """The table of objective, bound, gap and metrics, and the Gantt chart with its power; of other
+    shapes the pictures that they draw.
+    """
     instance = result.instance_data
+    if isinstance(instance, ShapedInstance):
+        return fragment(decision_page.result_parts(result, instance))
     if not isinstance(instance, Instance):
         return f"<pre>{escape(result_line(result))}</pre>"
     return fragment(
@@ -65,6 +70,10 @@ def instance_fragment(instance: Instance) -> str:
     return fragment(
         [header(instance.name, *instance_facts(instance)), *instance_sections(instance)]
     )
+
+
+def shaped_fragment(instance: ShapedInstance) -> str:
+    return fragment(decision_page.instance_parts(instance))
 
 
 def model_fragment(model: Model) -> str:

@@ -23,6 +23,7 @@ from optbench.html import (
     trajectory_chart,
 )
 from optbench.html.captions import instance_facts
+from optbench.html.decision_page import page_of_decision
 from optbench.html.page import (
     colour_key,
     figure,
@@ -38,6 +39,7 @@ from optbench.html.page import (
 from optbench.model.instance import Instance
 from optbench.model.metrics import power_trace
 from optbench.model.result import Result
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 LEFT, RIGHT = 150.0, 24.0
 # Deadlines up to this multiple of the longest schedule are drawn; later ones would squeeze it.
@@ -71,8 +73,8 @@ def page_of(result: Result) -> str:
             f"this result of {result.instance!r} has no instance to draw: instance_data is None. "
             "dataclasses.replace(result, instance_data=instance) adds it"
         )
-    if not isinstance(result.instance_data, Instance):
-        raise ParameterError(f"{result.instance!r} is no schedule: it has no page")
+    if isinstance(result.instance_data, ShapedInstance):
+        return page_of_decision(result, result.instance_data)
     return render(result.instance_data, [result])
 
 

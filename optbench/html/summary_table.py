@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
+from typing import TypeAlias
 
 from optbench.html.page import gap_bar, row, table
 from optbench.html.quantities import amount, clock, duration, levels, percents, plain
@@ -19,13 +20,29 @@ FURTHER = {
 }
 
 
+# Whether the first bound says more than the second.
+Tighter: TypeAlias = Callable[[Bound, Bound], bool]
+
+
 def summary(instance: Instance, results: Sequence[Result]) -> str:
     """One row per result."""
     columns = _columns(instance, results)
-    heads = ["method", "objective", "lower bound", "gap", "bound from"]
+    return result_table(results, columns, _is_higher, "this schedule", "lower bound")
+
+
+def result_table(
+    results: Sequence[Result],
+    columns: Sequence[tuple[str, str, str]],
+    tighter: Tighter,
+    decision: str,
+    bound: str = "bound",
+) -> str:
+    """One row per result, with columns of metrics (metric, name, unit) of any shape."""
+    heads = ["method", "objective", bound, "gap", "bound from"]
     heads += [*(name for _, name, _ in columns), "time", "threads"]
-    rows = [_row(result, [(metric, unit) for metric, _, unit in columns]) for result in results]
-    broken = "".join(_violations(result) for result in results)
+    metrics = [(metric, unit) for metric, _, unit in columns]
+    rows = [_row(result, metrics, tighter) for result in results]
+    broken = "".join(_violations(result, decision) for result in results)
     return f'<section class="summary">{table(heads, rows, words=(0, 4))}{broken}</section>'
 
 
@@ -57,8 +74,9 @@ def _columns(instance: Instance, results: Sequence[Result]) -> list[tuple[str, s
     return columns
 
 
-def _row(result: Result, metrics: Sequence[tuple[str, str]]) -> str:
-    sources = list(dict.fromkeys(f"{b.source} ({b.proof})" for b in _best_bounds(result)))
+def _row(result: Result, metrics: Sequence[tuple[str, str]], tighter: Tighter) -> str:
+    best = _best_bounds(result, tighter)
+    sources = list(dict.fromkeys(f"{b.source} ({b.proof})" for b in best))
     cells = [
         _values(result.objective),
         _values(result.bound),
@@ -72,11 +90,15 @@ def _row(result: Result, metrics: Sequence[tuple[str, str]]) -> str:
     return row(head, [cell if k == 2 else escape(cell) for k, cell in enumerate(cells)], words=(4,))
 
 
-def _best_bounds(result: Result) -> list[Bound]:
+def _is_higher(bound: Bound, other: Bound) -> bool:
+    return bound.value > other.value
+
+
+def _best_bounds(result: Result, tighter: Tighter) -> list[Bound]:
     """The bound in force of each level."""
     best: dict[int, Bound] = {}
     for bound in result.bounds:
-        if bound.level not in best or bound.value > best[bound.level].value:
+        if bound.level not in best or tighter(bound, best[bound.level]):
             best[bound.level] = bound
     return [best[level] for level in sorted(best)]
 
@@ -104,11 +126,11 @@ def _values(value: object) -> str:
     return "-" if value is None else ", ".join(plain(float(v)) for v in levels(value))
 
 
-def _violations(result: Result) -> str:
+def _violations(result: Result, decision: str) -> str:
     if not result.violations:
         return ""
     items = "".join(f"<li>{escape(violation)}</li>" for violation in result.violations)
     return (
-        f'<div class="violations"><b>{escape(result.solver)}: the verifier refuses this '
-        f"schedule</b><ul>{items}</ul></div>"
+        f'<div class="violations"><b>{escape(result.solver)}: the verifier refuses '
+        f"{decision}</b><ul>{items}</ul></div>"
     )

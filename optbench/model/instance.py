@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optbench.errors import ParameterError, UnsupportedError, with_article
 from optbench.model.content_hash import add_to_digest
 from optbench.model.objective import Objective
 from optbench.model.streams import Stream
@@ -357,6 +358,18 @@ def _free(sender: Any, receiver: Any, data_gb: Any) -> tuple[Any, Floats]:
     sender, receiver = np.asarray(sender), np.asarray(receiver)
     data_gb = np.asarray(data_gb, dtype=float)
     return (sender == receiver) | (sender < 0) | (receiver < 0) | (data_gb <= 0), data_gb
+
+
+def task_instance(given: Any, what: str) -> Instance:
+    """Return an instance of tasks; ``what`` serves no other shape and names itself."""
+    if isinstance(given, Instance):
+        return given
+    if not hasattr(given, "shape"):
+        kind = type(given).__name__
+        raise ParameterError(f"{what}: the instance is a {kind}; it must be an ob.Instance")
+    raise UnsupportedError(
+        f"{what} needs tasks on pools, and {given.name!r} is {with_article(given.shape.name)}"
+    )
 
 
 def reduce_by_mode(ufunc: np.ufunc, modes: Modes, values: Floats, empty: float) -> Floats:

@@ -11,7 +11,15 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from optbench.errors import ArgumentError, ModelError, OptbenchError, PluginError, nearest
+from optbench.errors import (
+    AnswerError,
+    ArgumentError,
+    ModelError,
+    OptbenchError,
+    PluginError,
+    ShapeError,
+    nearest,
+)
 from optbench.workspace import FOLDERS, checkout
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -24,10 +32,17 @@ def label(plugin: Any) -> str:
     if inspect.isroutine(plugin):
         return f"policy {plugin.__name__!r}"
     cls = plugin if isinstance(plugin, type) else type(plugin)
-    for kind, folder in FOLDERS.items():
-        if cls.__module__.startswith(f"optbench.plugins.{folder}."):
-            return f"{kind} {cls.__module__.split('.')[3]!r}"
-    return cls.__name__
+    kind = next((kind for kind in FOLDERS if _stands_in(cls, kind)), None)
+    return cls.__name__ if kind is None else f"{kind} {plugin_name(cls)!r}"
+
+
+def plugin_name(cls: type) -> str | None:
+    """The name of the file of a plug-in's class; None of a class of no such file."""
+    return cls.__module__.split(".")[3] if any(_stands_in(cls, kind) for kind in FOLDERS) else None
+
+
+def _stands_in(cls: type, kind: str) -> bool:
+    return cls.__module__.startswith(f"optbench.plugins.{FOLDERS[kind]}.")
 
 
 def is_built_in(plugin: Any) -> bool:
@@ -217,12 +232,37 @@ def incomplete(cls: type) -> str | None:
     return next(filter(None, (wrong_signature(cls, name) for name in written)), None)
 
 
-def refuse_result(plugin: Any, method: str, value: Any, expected: str) -> PluginError:
+def lacking_methods(shape: type) -> PluginError:
+    """The error for a shape's class without a method that it must define."""
+    abstract: frozenset[str] = getattr(shape, "__abstractmethods__", frozenset())
+    known = {name for base in shape.__mro__[1:] for name in vars(base)}
+    own = [n for n, value in vars(shape).items() if inspect.isfunction(value) and n not in known]
+    words, place = [], defined_at(shape)
+    for name in sorted(abstract):
+        close = nearest(name, own)
+        near = close.split("'")[1] if close.startswith("did you mean") else None
+        place = place if near is None else method_at(shape, near)
+        rename = "" if near is None else f"rename {near!r} to {name}, or "
+        arguments = ", ".join(inspect.signature(getattr(shape, name)).parameters)
+        words.append(f"has no method {name!r}; {rename}define {name}({arguments})")
+    title = getattr(shape, "name", shape.__name__)
+    return PluginError(f"shape {title!r}: {place}: {shape.__name__} {'; it '.join(words)}")
+
+
+def refuse_result(plugin: Any, method: str, value: Any, expected: str) -> AnswerError:
     """The error for a method that returned something else than it must."""
     what = "nothing" if value is None else shown(value)
-    return PluginError(
+    return AnswerError(
         f"{label(plugin)}: {method_at(plugin, method)}: {method}() returned {what}; {expected}"
     )
+
+
+def mistake(shape: Any, words: str, method: str = "") -> ShapeError:
+    """The error for what a shape's class declares or its method returns; without a method the place
+    is the class.
+    """
+    name = getattr(shape, "name", type(shape).__name__)
+    return ShapeError(f"shape {name!r}: {method_at(shape, method)}: {words}")
 
 
 def shown(value: Any) -> str:

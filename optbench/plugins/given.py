@@ -13,7 +13,12 @@ from optbench.arguments import refuse_unknown
 from optbench.errors import OptbenchError, ParameterError, nearest
 from optbench.model.instance import Instance
 from optbench.plugins import specs
-from optbench.plugins.author_errors import author_code, refuse_incomplete, refuse_result
+from optbench.plugins.author_errors import (
+    author_code,
+    plugin_name,
+    refuse_incomplete,
+    refuse_result,
+)
 from optbench.plugins.discovery import load_class, load_problem, load_solver
 from optbench.plugins.params import PARAMS
 from optbench.plugins.protocol import Problem, Solver
@@ -130,7 +135,7 @@ def solver_given(
             "this solver is already an object"
         )
     refuse_incomplete(type(solver))
-    return type(solver).__name__.lower(), solver
+    return plugin_name(type(solver)) or type(solver).__name__.lower(), solver
 
 
 def _refuse_misspelt(given: Mapping[str, Any], known: set[str], keywords: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import ContradictionError, PluginError, UnsupportedError, nearest
+from optbench.errors import AnswerError, ContradictionError, UnsupportedError, nearest, with_article
 from optbench.model.features import FEATURES
 from optbench.model.measures import check_bound
 from optbench.model.result import Bound, Infeasibility, Proof, Termination, TrajectoryPoint
@@ -105,7 +105,8 @@ class Run:
     def __post_init__(self) -> None:
         self._began = time.perf_counter()
         self._paused = 0.0
-        self._closed: float | None = None
+        self.closed_at: float | None = None
+        self.reporter: int | None = None  # the thread that reported last
         self._lock = threading.RLock()
         self.best: Decision | None = None
         self.verdict: Verdict | None = None
@@ -136,14 +137,14 @@ class Run:
     def elapsed_s(self) -> float:
         """Seconds of solving so far; constant once the run is closed."""
         return (
-            (time.perf_counter() if self._closed is None else self._closed)
+            (time.perf_counter() if self.closed_at is None else self.closed_at)
             - self._began
             - self._paused
         )
 
     def close(self) -> None:
         """Stop the clock."""
-        self._closed = time.perf_counter()
+        self.closed_at = time.perf_counter()
 
     def time_left(self) -> float:
         """Seconds left of the budget: inf without one, 0 once it is spent or the user
@@ -184,13 +185,13 @@ class Run:
         repaired schedule is verified and kept.
         """
         if not isinstance(schedule, self.shape.decision_type):
-            raise PluginError(
+            raise AnswerError(
                 f"{calling_line()}: run.report() was given {shown(schedule)}; it takes "
                 f"{self.shape.decision_words}"
             )
         self._refuse_expelled()
         with self._lock:
-            began = time.perf_counter()
+            self.reporter, began = threading.get_ident(), time.perf_counter()
             now = began - self._began - self._paused
             made = self.shape.accept(self.instance, schedule)
             verdict = made.verdict
@@ -214,7 +215,7 @@ class Run:
         """
         del proof
         if not isinstance(value, numbers.Real) or isinstance(value, bool):
-            raise PluginError(
+            raise AnswerError(
                 f"{calling_line()}: run.report_bound() was given {value!r}; it takes a number, and "
                 "the name of its source"
             )
@@ -225,7 +226,7 @@ class Run:
                 if value == proves_all
                 else "leave it out where there is no bound"
             )
-            raise PluginError(f"{calling_line()}: run.report_bound() was given {value!r}; {remedy}")
+            raise AnswerError(f"{calling_line()}: run.report_bound() was given {value!r}; {remedy}")
         self._keep(Bound(value, source, "solver"))
 
     def report_certificate(self, certificate: str) -> Bound:
@@ -351,7 +352,7 @@ class Run:
 
 def _listed(shapes: Iterable[str]) -> str:
     words = {"formulate": "what has a formulation", "process": "what has a process"}
-    return " or ".join(words.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
+    return " or ".join(words.get(each, with_article(each)) for each in sorted(shapes, reverse=True))
 
 
 def takes(solver: Solver | type[Solver], shape: Shape) -> bool:
@@ -366,7 +367,7 @@ def check_supported(solver: Solver, name: str, instance: AnyInstance) -> None:
         known = resolve(SOLVERS_OF_SHAPE)(shape)
         raise UnsupportedError(
             f"solver {name!r} cannot run {instance.name!r}: it takes {_listed(solver.shapes)}, and "
-            f"this is a {shape.name}. "
+            f"this is {with_article(shape.name)}. "
             + (f"These take it: {', '.join(known)}." if known else "No solver takes it.")
         )
     unknown = set(solver.supports) - set(FEATURES)

@@ -25,6 +25,7 @@ from optbench.errors import (
     UnknownNameError,
     UnsupportedError,
     clipped,
+    with_article,
 )
 from optbench.model.files import json_columns as col
 from optbench.model.files.instance_json import FORMAT as SCHEDULE_FORMAT
@@ -93,6 +94,11 @@ def instance_text(instance: Any) -> str:
     return render(document)
 
 
+def shaped_files(instance: Any, path: Path, format: str = NATIVE) -> dict[Path, str]:
+    """The text of ``instance.save(path, format)``."""
+    return {path: text_as(instance, format)}
+
+
 def convert(
     source: str | Path, target: str | Path, to: str = NATIVE, format: str | None = None
 ) -> Any:
@@ -113,9 +119,11 @@ def text_as(instance: Any, to: str) -> str:
         return instance_text(instance)
     if to not in PROGRAMMES:
         known = ", ".join((NATIVE, *PROGRAMMES))
-        raise UnsupportedError(f"{to!r} is no format of a {shape.name}; known: {known}")
+        raise UnsupportedError(f"{to!r} is no format of {with_article(shape.name)}; known: {known}")
     if "formulate" not in shape.capabilities:
-        raise UnsupportedError(f"{to!r}: a {shape.name} has no model; write {NATIVE!r} instead")
+        raise UnsupportedError(
+            f"{to!r}: {with_article(shape.name)} has no model; write {NATIVE!r} instead"
+        )
     from optbench.shapes.milp.milp_files import FORMATS
 
     return FORMATS[to].write(instance.formulation.program)

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from optbench.errors import OptbenchError, UnsupportedError
+from optbench.errors import OptbenchError, UnsupportedError, with_article
 from optbench.plugins.discovery import load_class, load_solver, names
+from optbench.plugins.process_policy import ProcessPolicy
 from optbench.plugins.protocol import Solver, check_supported, takes
 from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import Shape
@@ -41,6 +42,36 @@ def refusals(instance: Any) -> dict[str, str | None]:
     return found
 
 
+def shape_with_process(instance: Any) -> Shape:
+    """Return the instance's shape, which must have a process."""
+    shape = shape_of(instance)
+    if "process" not in shape.capabilities:
+        raise UnsupportedError(
+            f"{instance.name!r} has no process that could be simulated: it is "
+            f"{with_article(shape.name)}; use `optbench solve`"
+        )
+    return shape
+
+
+def usual_policy(instance: Any) -> str:
+    """Return the policy of an instance with a process where none is named: the first one that takes
+    it and sees only what has happened.
+    """
+    shape, found, clairvoyant = shape_with_process(instance), refusals(instance), []
+    for name in found:
+        cls = load_class("solver", name)
+        if found[name] is None and issubclass(cls, ProcessPolicy):
+            if not cls.clairvoyant:
+                return name
+            clairvoyant.append(name)
+    only = f"only clairvoyant ones do: {', '.join(clairvoyant)}; name one with -s, or "
+    raise UnsupportedError(
+        f"no policy takes {instance.name!r}, which is {with_article(shape.name)}; "
+        f"{only if clairvoyant else ''}write an ob.ProcessPolicy with shapes = {{{shape.name!r}}} "
+        "(docs/plugins.md)"
+    )
+
+
 def usual_solver(instance: Any) -> str:
     """Return the solver of an instance where none is named: cpsat for schedules, highs for what has
     a formulation, and else the first one that takes it.
@@ -55,6 +86,7 @@ def usual_solver(instance: Any) -> str:
         reasons = "; ".join(filter(None, found.values()))
         remedy = f"write one with shapes = {{{shape.name!r}}} (docs/plugins.md)"
         raise UnsupportedError(
-            f"no solver takes {instance.name!r}, which is a {shape.name}; " + (reasons or remedy)
+            f"no solver takes {instance.name!r}, which is {with_article(shape.name)}; "
+            + (reasons or remedy)
         )
     return chosen

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-from html import escape
-
 from optbench.errors import FileFormatError
 from optbench.evaluate.rows import Row
-from optbench.html.page import section, titled_figure
+from optbench.html.page import section, svg_image, titled_figure
 from optbench.model.files.strict_json import parse_json
 from optbench.report.formatting import number
 from optbench.report.study_report import StudyReport
@@ -43,12 +40,9 @@ def _pictures_of(report: StudyReport, row: Row) -> dict[str, str]:
 
 
 def _figures(row: Row, pictures: dict[str, str]) -> str:
-    """A user's picture is an image of its own, in which no script runs."""
     out = []
     for title, text in pictures.items():
-        packed = base64.b64encode(text.encode()).decode("ascii")
-        source = f"data:image/svg+xml;base64,{packed}"
-        image = f'<img src="{source}" alt="{escape(title)}" style="max-width:100%">'
+        image = svg_image(title, text)
         words = f"{row.cell.instance}, seed {row.cell.seed}: objective {number(row.objective)}."
         out.append(titled_figure(f"{row.cell.label}: {title}", image, words))
     return "".join(out)

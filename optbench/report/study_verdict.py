@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from optbench.errors import with_article
 from optbench.evaluate.scores import Score
 from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary, difference
@@ -17,11 +18,11 @@ MOST_NAMED = 4
 
 def verdict(report: StudyReport) -> list[str]:
     """The sentences, with the answer first; the tables of the report support each of them."""
-    ranked, failures = report.ranked, list(_failures(report))
+    ranked, failures = _ranked(report), list(_failures(report))
     if not ranked:
         return ["Nothing has run yet."]
     if all(row.objective is None for row in report.table.rows):
-        return [f"No solver has reached a {report.decision}.", *failures]
+        return [f"No solver has reached {with_article(report.decision)}.", *failures]
     if report.score is not None:
         return [_closest(report, report.score), *_behind(report), *failures, *_rules(report)]
     if all(row.study_gap is None for row in report.table.rows):
@@ -33,8 +34,13 @@ def verdict(report: StudyReport) -> list[str]:
     return [_best(report), *_behind(report), *proofs, *failures, *_rules(report)]
 
 
+def _ranked(report: StudyReport) -> Sequence[Summary]:
+    """The solvers that have run and have a rank, best first; references if nothing else has run."""
+    return [each for each in report.ranked if not each.clairvoyant] or report.ranked
+
+
 def _best(report: StudyReport) -> str:
-    first, *others = report.ranked
+    first, *others = _ranked(report)
     assert first.study_gap is not None
     where = f"over {counted(first.study_gap.count, 'instance')}"
     within = f"on average within {with_interval(first.study_gap)} of the best bounds {where}"
@@ -46,7 +52,7 @@ def _best(report: StudyReport) -> str:
     if not others:
         return f"{first.label}: its {decisions} are {within}."
     if first.study_gap.count == 1:
-        named = [(each.label, each.study_gap) for each in report.ranked[:MOST_NAMED]]
+        named = [(each.label, each.study_gap) for each in _ranked(report)[:MOST_NAMED]]
         gaps = ", ".join(
             f"{label} {percent(None if gap is None else gap.value)}" for label, gap in named
         )
@@ -61,7 +67,7 @@ def _best(report: StudyReport) -> str:
 
 def _closest(report: StudyReport, score: Score) -> str:
     """The answer of a study that ranks by a formula of its own."""
-    first, *others = report.ranked
+    first, *others = _ranked(report)
     if first.score is None:
         return f"No solver has a value of {score.source}, by which this study ranks."
     shown = with_interval if score.is_share else figures
@@ -74,7 +80,7 @@ def _closest(report: StudyReport, score: Score) -> str:
     other = ""
     if scored:
         last = scored[-1]
-        other = f"; {last.label}, the last of {len(report.ranked)}, is at {shown(last.score)}"
+        other = f"; {last.label}, the last of {len(_ranked(report))}, is at {shown(last.score)}"
     return f"By {score.words}, {first.label} is best: {value}{other}."
 
 
@@ -97,7 +103,7 @@ def _is_equal(report: StudyReport, summary: Summary) -> bool:
 
 def _behind(report: StudyReport) -> Iterator[str]:
     """The distances of the other solvers from the first."""
-    first, *others = report.ranked
+    first, *others = _ranked(report)
     others = [each for each in others if each.solved and not each.unscored]
     same = [each for each in others if _is_equal(report, each)]
     level = [each for each in others if _is_level(each) and each not in same]
@@ -113,12 +119,12 @@ def _behind(report: StudyReport) -> Iterator[str]:
         if len(worse) > MOST_NAMED:
             last = f"; {worse[-1].label} is last, by {_write(report)(worse[-1].behind)}"
         yield f"Clearly behind {first.label} are {_distances(report, worse)}{last}."
-    unscored = [each for each in report.ranked if each.unscored]
+    unscored = [each for each in _ranked(report) if each.unscored]
     if unscored and report.score is not None:
         yield (
             f"Placed last, for cells without a value of {report.score.source}: {_named(unscored)}."
         )
-    without = [each for each in report.ranked if not each.solved]
+    without = [each for each in _ranked(report) if not each.solved]
     if without:
         yield f"Without any {report.decision}: {_named(without)}."
 
@@ -136,17 +142,17 @@ def _distances(report: StudyReport, found: list[Summary]) -> str:
 
 def _proven(report: StudyReport) -> Iterator[str]:
     """The number of instances with a proven optimum, and how often the first solver reaches it."""
-    first = report.ranked[0]
+    first = _ranked(report)[0]
     instances = {row.cell.instance_hash for row in report.table.rows if row.record is not None}
     proven = len(instances & report.table.proven)
     if proven == len(instances):
         yield "The optimum of every instance is proven: the gaps are what is really lost."
     elif proven:
         of = f"{proven:,} of {counted(len(instances), 'instance')}"
-        yield f"The optimum of {of} is proven; elsewhere a gap is the most that may be lost."
+        what = f"The optimum of {of} is proven" + _by_shared_bounds(report, proven)
+        yield f"{what}; elsewhere a gap is the most that may be lost."
     else:
-        own = any(row.optimal for row in report.table.rows)
-        what = "No optimum is proven" + " by a certified or trusted bound" * own
+        what = "No optimum is proven" + _by_shared_bounds(report, proven)
         yield f"{what}: the gaps are the most that may be lost, not what is."
     if proven and first.optimal < first.compared:
         by_itself = "" if first.proved == first.optimal else f" ({first.proved:,} by its own proof)"
@@ -154,6 +160,12 @@ def _proven(report: StudyReport) -> Iterator[str]:
             f"{first.label} ends at a proven optimum in {first.optimal:,} of "
             f"{counted(first.compared, 'cell')}{by_itself}."
         )
+
+
+def _by_shared_bounds(report: StudyReport, proven: int) -> str:
+    """Words for the bounds that count for every solver, where a run's own prove more optima."""
+    optimal = {row.cell.instance_hash for row in report.table.rows if row.optimal}
+    return " by a certified or trusted bound" if len(optimal) > proven else ""
 
 
 def _trusted(report: StudyReport) -> Iterator[str]:
@@ -168,9 +180,12 @@ def _trusted(report: StudyReport) -> Iterator[str]:
 
 
 def _failures(report: StudyReport) -> Iterator[str]:
-    failed = sum(each.failed for each in report.ranked)
-    unsolved = sum(each.unsolved for each in report.ranked)
-    for count, what in ((failed, "failed"), (unsolved, f"ended without a {report.decision}")):
+    failed = sum(each.failed for each in report.summaries)
+    unsolved = sum(each.unsolved for each in report.summaries)
+    for count, what in (
+        (failed, "failed"),
+        (unsolved, f"ended without {with_article(report.decision)}"),
+    ):
         if count:
             yield (
                 f"{counted(count, 'cell')} {what} and {'counts' if count == 1 else 'count'} as "
@@ -189,7 +204,8 @@ def _infeasible(report: StudyReport) -> Iterator[str]:
     """Instances without a schedule, either certified or claimed by a solver and not refuted."""
     certain, said = set(), {}
     for row in report.table.rows:
-        if row.record and row.state == "infeasible":
+        # A refused decision has the same word as its reason; it says nothing of the instance.
+        if row.record and not row.failed and row.state == "infeasible":
             said[row.cell.instance_hash] = row.cell.label
             if (row.record.infeasibility or {}).get("proof", "solver") != "solver":
                 certain.add(row.cell.instance_hash)
@@ -209,7 +225,7 @@ def _infeasible(report: StudyReport) -> Iterator[str]:
 
 def _rules(report: StudyReport) -> Iterator[str]:
     """The methods that do no better than a simple rule, learned ones first."""
-    ranked = report.ranked
+    ranked = _ranked(report)
     kinds = report.kinds
     rule = next((each for each in ranked if kinds[each.label] == "rule"), None)
     if rule is None:
@@ -233,7 +249,7 @@ def _beaten(report: StudyReport, rule: str, other: str) -> bool:
 def _unbounded(report: StudyReport) -> str:
     """The answer where no instance has a bound, so that only ranks and objectives compare."""
     ranked = sorted(
-        report.ranked, key=lambda each: each.rank if each.rank is not None else float("inf")
+        _ranked(report), key=lambda each: each.rank if each.rank is not None else float("inf")
     )
     first = ranked[0]
     side = "lower bound" if report.senses == {"min"} else "bound"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from optbench.errors import OptbenchError, UnsupportedError
+from optbench.errors import OptbenchError, UnsupportedError, with_article
 from optbench.plugins.discovery import files_by_name, load_class
 from optbench.sandbox.trial_import import is_part_of_optbench
 from optbench.study.cells import Cell
@@ -31,7 +31,8 @@ def refuse_unfit(planned: Plan, cells: Iterable[Cell]) -> None:
         if not set(known[cell.solver]) & set(answers_to):
             raise UnsupportedError(
                 f"study {study.name!r}: solver {cell.solver!r} takes {_words(known[cell.solver])}, "
-                f"and {cell.instance} is a {answers_to[0]}. {_takers(study, answers_to)}"
+                f"and {cell.instance} is {with_article(answers_to[0])}. "
+                f"{_takers(study, answers_to)}"
             )
 
 
@@ -41,7 +42,9 @@ def shapes_of(solver: str) -> tuple[str, ...]:
 
 
 def _words(shapes: Iterable[str]) -> str:
-    return " or ".join(CAPABILITIES.get(each, f"a {each}") for each in sorted(shapes, reverse=True))
+    return " or ".join(
+        CAPABILITIES.get(each, with_article(each)) for each in sorted(shapes, reverse=True)
+    )
 
 
 def _takers(study: Study, answers_to: Sequence[str]) -> str:

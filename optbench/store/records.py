@@ -34,10 +34,10 @@ REASONS = {
     "process_limit": "it started more processes than allowed; killed",
     "left_processes": "it left processes running after its answer; killed",
     "nonsense": "the answer is invalid, or contradicts the verifier",
-    "infeasible": "the schedule it returned violates a constraint",
+    "infeasible": "the decision it returned violates a constraint",
     "false_bound": "its bound exceeds a verified objective",
     "disagreement": "the shape's model and its verify disagree on a decision",
-    "unverified": "the shape's verify ended without a verdict",
+    "unverified": "the code of the instance's shape failed: there is no verdict",
     "refused": "the solver does not take this instance",
     "unavailable": "the plug-in cannot be imported, or its parameters do not fit",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,12 +35,31 @@ def test_the_commands(cli: Cli, workspace: Path) -> None:
     best = cli("solve", "serving", "-s", "highs", "-q", "--json").json["objective"]
     assert solved.json["objective"] < best <= played.json["bound"] * (1 + 1e-9)
     shown = cli("simulate", "serving", "-s", "tightest")
-    assert "everything done after 20 actions" in shown.out and "profit_usd" in shown.out
+    assert "everything done after 20 actions" in shown.out
+    assert re.search(r"profit_usd +[\d.,]+ +USD\n", shown.out)
     document = json.loads(Path(file).read_text())
     document["decision"]["gpu"] = [0] * 20
     Path(file).write_text(json.dumps(document))
     broken = cli("verify", "serving", file)
     assert broken.code == 4 and "memory" in broken.out
+
+
+def test_a_policy_is_chosen_where_none_is_named(cli: Cli, workspace: Path) -> None:
+    shown = cli("simulate", "serving")
+    assert shown.code == 0 and "without -s: first_room\n" in shown.out
+    assert cli("simulate", "serving", "--json").json["policy"] == "first_room"
+    assert cli("simulate", "gpu_dag:tasks=4", "--json").json["policy"] == "fcfs"
+    # What knows the future is not chosen; where nothing else is left, it is named.
+    solvers = workspace / "solvers"
+    told = FIRST_ROOM.replace("    shapes =", "    clairvoyant = True\n    shapes =")
+    (solvers / "first_room.py").write_text(told)
+    assert cli("simulate", "serving", "--json").json["policy"] == "tightest"
+    (solvers / "tightest.py").unlink()
+    none = cli("simulate", "serving")
+    assert none.code == 2 and "only clairvoyant ones do: first_room; name one with -s" in none.err
+    (solvers / "first_room.py").unlink()
+    none = cli("simulate", "serving")
+    assert none.code == 2 and "no policy takes 'serving-0', which is a serving; write" in none.err
 
 
 def test_a_clairvoyant_policy_is_shown_as_such(cli: Cli, workspace: Path) -> None:
@@ -55,7 +75,7 @@ def test_a_clairvoyant_policy_is_shown_as_such(cli: Cli, workspace: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("simulate", "serving"), "'fcfs' cannot run 'serving-0': it takes a schedule"),
+        (("simulate", "serving", "-s", "fcfs"), "'fcfs' cannot run 'serving-0': it takes a sched"),
         (("simulate", "serving", "-s", "highs"), "'highs' is an offline solver"),
         (("simulate", "jobshop:jobs=2", "-s", "tightest"), "'tightest' takes a serving"),
         (("solve", "jobshop:jobs=2", "-s", "tightest"), "it takes a serving, and this is a schedu"),

@@ -100,6 +100,7 @@ def processes(workspace: Path) -> list[str]:
 
 def test_a_study_runs_and_the_same_command_finds_it_done(cli: Cli, workspace: Path) -> None:
     first = cli("run", "tiny", "-n", "2", "--no-track")
+    assert "optbench sync tiny  sends the runs to MLflow" in first.out
     assert first.code == 0
     assert "tiny  6 of 6 cells done, none failed" in first.out and "report written to" in first.out
     assert not first.err or "6 of 6 cells" in first.err.splitlines()[-1]

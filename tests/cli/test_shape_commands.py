@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import optbench as ob
 from tests.cli.conftest import Cli
 from tests.sample_files.packing_workspace import PACKING, write_workspace
 
@@ -53,6 +55,36 @@ def test_bound_and_verify_from_the_command_line(cli: Cli, workspace: Path) -> No
     file.write_text(json.dumps(document))
     broken = cli("verify", "packing:services=4", str(file))
     assert broken.code == 4 and "memory" in broken.out and "GPU 0 holds" in broken.out
+
+
+def test_what_serves_schedules_alone_refuses_other_shapes(cli: Cli, workspace: Path) -> None:
+    done = cli("pareto", "packing:services=4")
+    assert done.code == 2 and "a front needs tasks on pools, and 'packing-4-0' is a packing" in (
+        done.err
+    )
+    (workspace / "knapsack.lp").write_text(KNAPSACK)
+    instance = ob.load(workspace / "knapsack.lp")
+    uses: list[Callable[[], object]] = [
+        lambda: ob.environment(instance),
+        lambda: ob.play_batch([instance], lambda seen, masks: masks.argmax(axis=1)),
+        lambda: ob.explain(instance, None),  # type: ignore[arg-type]
+        lambda: ob.path_bound(instance),
+    ]
+    for use in uses:
+        with pytest.raises(ob.UnsupportedError, match="needs tasks on pools"):
+            use()
+
+
+def test_words_of_a_programme_that_is_maximised(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "rising.lp").write_text("Maximize\n x\nSubject To\n c: x - y <= 3\nEnd\n")
+    done = cli("solve", "rising.lp", "-q")
+    assert done.code == 3 and "unbounded: the objective has no maximum" in done.out
+    done = cli("bound", "rising.lp")
+    assert done.code == 3 and "no bound was found for max objective" in done.out
+    done = cli("simulate", "rising.lp")
+    assert done.code == 2 and "'rising' has no process that could be simulated" in done.err
+    (tmp_path / "knapsack.lp").write_text(KNAPSACK)
+    assert "(first solution after" in cli("solve", "knapsack.lp", "-q").out
 
 
 def test_other_solvers_are_refused(cli: Cli, workspace: Path) -> None:

@@ -175,3 +175,26 @@ def test_where_signs_are_unknown_no_bound_is_made_of_a_product() -> None:
     assert at_bound(ratio) is not None and at_bound(ratio, signed=True) is None
     timed = number("mean(objective, x) / mean(wall_s, y)", scope)
     assert at_bound(timed, signed=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("ours", "better", "said"),
+    [
+        ("mean(objective, x)", "lower", True),
+        ("rel(earned_usd, x, y)", "lower", True),
+        ("mean(objective, x)", "higher", False),
+        ("-mean(objective, x)", "lower", False),
+        ("mean(study_gap, x)", "lower", False),
+    ],
+)
+def test_less_of_a_maximum_is_seldom_better(ours: str, better: Any, said: bool) -> None:
+    def made(value: float) -> Any:
+        return lambda cell: record(cell, value, metrics={"earned_usd": value})
+
+    low, high = plans(["x", "y"], ["a"])
+    claim = Claim("earns more", "a paper", 20.0, ours, better)
+    for plan, expected in ((low, False), (high, said)):
+        study = replace(plan.study, metrics=("earned_usd",))
+        records = records_of(plan, {("x", "a-0"): made(110.0), ("y", "a-0"): made(100.0)})
+        remark = judge_claim(study, claim, columns_of(table(plan, records))).remark
+        assert ("the objective is maximised" in remark) is expected

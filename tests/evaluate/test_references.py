@@ -13,6 +13,8 @@ from optbench.evaluate.rows import table
 from optbench.evaluate.summaries import summaries
 from optbench.report.ranking import CLAIRVOYANT, ranking
 from optbench.report.study_report import gather
+from optbench.report.study_verdict import verdict
+from optbench.shapes.protocol.shape_facts import ShapeFacts
 from tests.evaluate.studies_by_hand import record, records_of, stored, study_of
 
 LABELS = ["random_rules", "fcfs", "edf", "gone_since"]
@@ -39,7 +41,9 @@ def test_it_has_a_rank_only_where_nothing_arrives_later(arriving: bool, tmp_path
     found = summaries(table(plan, records))
     assert clairvoyant_labels(table(plan, records)) == ({"random_rules"} if arriving else set())
     order = {each.label: each.rank for each in found}
-    page = ranking(gather(plan, stored(tmp_path, records)))
+    report = gather(plan, stored(tmp_path, records))
+    page, words = ranking(report), " ".join(verdict(report))
+    assert ("random_rules" in words) is not arriving
     if arriving:
         assert list(order) == ["fcfs", "edf", "gone_since", "random_rules"]
         assert list(order.values()) == [1.0, 2.0, 3.0, None]
@@ -49,6 +53,13 @@ def test_it_has_a_rank_only_where_nothing_arrives_later(arriving: bool, tmp_path
     else:
         assert list(order) == LABELS and list(order.values()) == [1.0, 2.0, 3.0, 4.0]
         assert CLAIRVOYANT not in page and '<span class="place">4</span>' in page
+
+
+def test_where_a_process_is_played_it_never_has_a_rank() -> None:
+    shape = ShapeFacts("serving", "max", "decision", "max profit_usd", "8 services", "m:Serving")
+    plan = study_of(LABELS, ["a", "b"], shape=shape)
+    records = records_of(plan, results(arriving=False))
+    assert clairvoyant_labels(table(plan, records)) == {"random_rules"}
 
 
 def test_the_terminal_says_so() -> None:

@@ -120,6 +120,30 @@ def test_an_instance_that_cannot_be_solved_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_a_refused_schedule_says_nothing_of_the_instance(tmp_path: Path) -> None:
+    given = objectives(cpsat=[100, 100], fcfs=[125, 125])
+    given["fcfs", "a-0"] = lambda cell: failure(cell, "infeasible", "energy limit: 7 J")
+    found = verdict(reported(tmp_path, given, labels=LABELS[:2], seeds=(0, 1)))
+    assert "1 cell failed and counts as a gap of 100 %." in found
+    assert "cannot be solved" not in " ".join(found)
+
+
+def test_optima_that_only_a_run_of_its_own_proves_are_told_apart(tmp_path: Path) -> None:
+    """The certified bounds close the first of two instances, cpsat's own both."""
+    given = {
+        ("cpsat", "a-0"): (100.0, 100.0),
+        ("cpsat", "a-1"): (100.0, 100.0),
+        (BOUNDS, "a-0"): (None, 100.0),
+        (BOUNDS, "a-1"): (None, 80.0),
+    }
+    found = " ".join(verdict(reported(tmp_path, given, labels=LABELS[:1], seeds=(0, 1))))
+    assert "proven optimal over 2 instances" in found
+    assert "The optimum of 1 of 2 instances is proven by a certified or trusted bound;" in found
+    given["cpsat", "a-1"] = (100.0, 90.0)
+    found = " ".join(verdict(reported(tmp_path / "b", given, labels=LABELS[:1], seeds=(0, 1))))
+    assert "The optimum of 1 of 2 instances is proven; elsewhere" in found
+
+
 def test_of_levels_in_order_all_must_be_proven(tmp_path: Path) -> None:
     """The first level is closed by both, the second by nobody; then by cpsat."""
     given = {

@@ -288,3 +288,25 @@ def test_a_verify_that_raises_gives_no_verdict(workspace: Workspace) -> None:
     assert list(summary["failures"]) == ["unverified"] and failure["count"] == 1
     # The message has the file and line of the shape's own code.
     assert "problems/knapsack.py:" in failure["message"] and "IndexError" in failure["message"]
+
+
+def test_mistakes_of_shape_and_solver_are_told_apart(workspace: Workspace) -> None:
+    """Where the shape has no verdict, the solver's answer is not to blame, and the reverse."""
+    code, summary, _ = workspace.run("run", "slips", "--no-track")
+    assert code == 5 and summary["failed"] == 8
+    records = [each for each in workspace.store.records().values() if each.cell.params.get("how")]
+    found = {
+        (each.cell.instance, str(each.cell.params["how"])): each.reason
+        for each in records
+        if each.cell.instance.startswith("bill-")
+    }
+    assert found.pop(("bill-none", "bill")) is None and len(found) == 8
+    for (instance, how), reason in found.items():
+        assert reason is not None
+        assert reason.kind == ("unverified" if how == "bill" else "nonsense"), (instance, reason)
+    raised, nothing = found["bill-raises", "bill"], found["bill-nothing", "bill"]
+    assert "problems/bills.py:30: verify() raised KeyError: 'euro'" in str(raised)
+    assert "problems/bills.py:28: verify returned NoneType" in str(nothing)
+    returned, reported = found["bill-none", "list"], found["bill-none", "report"]
+    assert "pays.py:13: solve() returned [1, 2], a list; return a Bill" in str(returned)
+    assert "pays.py:17: run.report() was given [1, 2], a list" in str(reported)

@@ -14,6 +14,7 @@ from tests.cli.conftest import COMMAND, environment
 from tests.sample_files.knapsack_workspace import GREEDY, KNAPSACK, MAXIMISED_MPS
 from tests.sample_files.packing_liars import LIAR
 from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
+from tests.sample_files.slips_workspace import PAYS, SLIPPED, SLIPS
 
 PACK = """\
 question = "Is first fit good enough?"
@@ -148,6 +149,9 @@ def shaped_workspace(root: Path) -> Workspace:
     files = {
         "problems/packing.py": PACKING,
         "problems/knapsack.py": KNAPSACK,
+        "problems/bills.py": SLIPS,
+        "solvers/pays.py": PAYS,
+        "studies/slips.toml": SLIPPED,
         "solvers/first_fit.py": FIRST_FIT,
         "solvers/greedy.py": GREEDY,
         "solvers/liar.py": LIAR,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 import optbench as ob
-from optbench.errors import ModelError, ParameterError, UnsupportedError
+from optbench.errors import ModelError, ParameterError, PluginError, UnsupportedError
 from optbench.shapes import Measurements, MeasuringMachine, Metric
 from optbench.shapes.protocol.measurements import difference, student
 from tests.sample_files.jobs_shape import JobData, Jobs, Order, ShortestFirst
@@ -72,7 +72,7 @@ def changed(**members: Any) -> Any:
     ],
 )
 def test_mistakes_are_named(members: dict[str, Any], message: str) -> None:
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(PluginError, match=message):
         ob.measure(changed(**members), Order([0, 1]))
 
 
@@ -82,7 +82,7 @@ def test_verify_may_not_compute_what_is_measured() -> None:
         found.metrics["clock_s"] = 1.0
         return found
 
-    with pytest.raises(ModelError, match="verify computes 'clock_s', which is measured"):
+    with pytest.raises(PluginError, match="verify computes 'clock_s', which is measured"):
         ob.verify(changed(verify=verify), Order([0, 1]))
 
 

@@ -35,7 +35,7 @@ from optbench.bounds.streams.stream_program import Demand, StreamProgram, stream
 from optbench.bounds.streams.stream_slots import single_slot, slots_of, usual_slot_s
 from optbench.bounds.streams.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
-from optbench.model.instance import Floats, Instance
+from optbench.model.instance import Floats, Instance, task_instance
 from optbench.model.measures import check_bound
 from optbench.model.objective import Objective
 from optbench.model.result import Bound
@@ -89,6 +89,7 @@ def path_bound(
         raise ParameterError(f"units is {units!r}; it must be positive")
     if sojourn_s is not None and not sojourn_s > 0:
         raise ParameterError(f"sojourn_s is {sojourn_s!r}; it must be a positive number of seconds")
+    instance = task_instance(instance, "a bound of arriving work")
     work = traffic(instance) if work is None else work
     offered = float(work.units.sum())
     if not offered > 0:

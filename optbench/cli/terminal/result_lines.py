@@ -54,6 +54,8 @@ REASONS = {
 }
 
 
+# Entries of a remark by name that are shown.
+MOST_REMARKS = 8
 # Shorter waits are not mentioned.
 FELT_S = 0.1
 
@@ -68,7 +70,7 @@ def show_result(
     size = shape_of(instance).describe(instance)
     how = f"{size}, {escape(result.solver)}, {threads(result.threads)}, seed {result.seed}"
     show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{how}[/]")
-    show(outcome(result))
+    show(outcome(result, instance))
     if result.compile_s >= FELT_S:
         compiled = f"compiled for {length(result.compile_s)} before the clock started"
         show(f"[{DIM}]{compiled}, once per machine[/]")
@@ -95,13 +97,19 @@ def show_result(
         from optbench.cli.terminal.explaining import show_explanation
 
         show_explanation(explanation)
-    for what, path in (("schedule", result.schedule_file), ("page", page)):
+    decision = shape_of(instance).decision
+    for what, path in ((decision, result.schedule_file), ("page", page)):
         if path:
             show(f"{what} written to [bold]{escape(path)}[/]")
 
 
 def figure_or_text(value: Any) -> str:
     """Format a value of a solver's own remarks."""
+    if isinstance(value, Mapping):
+        shown = [
+            f"{key} {figure_or_text(each)}" for key, each in list(value.items())[:MOST_REMARKS]
+        ]
+        return f"({', '.join(shown)}{', ...' if len(value) > MOST_REMARKS else ''})"
     return figure(value) if is_number(value) else str(value)
 
 
@@ -109,20 +117,22 @@ def threads(count: int) -> str:
     return "1 thread" if count == 1 else f"{count} threads"
 
 
-def outcome(result: Result) -> str:
+def outcome(result: Result, instance: Instance) -> str:
     """Such as ``feasible and verified, stopped at the time limit after 10.0 s``."""
+    shape = shape_of(instance)
+    end = "minimum" if shape.sense(instance) == "min" else "maximum"
     words = {
         "optimal": f"[{GOOD}]proven optimal[/] and verified",
         "feasible": f"[{GOOD}]feasible[/] and verified"
         if result.verified
         else f"[{BAD}]not feasible[/]",
         "infeasible": f"[{BAD}]infeasible[/]: {escape(infeasible_words(result))}",
-        "unbounded": f"[{BAD}]unbounded[/]: the objective has no minimum",
-        "unknown": f"[{BAD}]no schedule found[/]",
+        "unbounded": f"[{BAD}]unbounded[/]: the objective has no {end}",
+        "unknown": f"[{BAD}]no {shape.decision} found[/]",
         "error": f"[{BAD}]the solver failed[/]",
     }[result.status]
     first_s = result.time_to_first_s
-    first = "" if first_s is None else f" (first schedule after {duration(first_s)})"
+    first = "" if first_s is None else f" (first {shape.decision} after {duration(first_s)})"
     message = f"\n{escape(result.message)}" if result.message else ""
     return f"{words}, {REASONS[result.termination]} after {duration(result.wall_s)}{first}{message}"
 

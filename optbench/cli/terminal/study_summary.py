@@ -42,14 +42,14 @@ FELT_S = 1.0
 
 class Account:
     """A run of a study with the results computed from its records; ``report`` is the path of its
-    page.
+    page, and ``tracked`` whether MLflow has the runs.
     """
 
-    def __init__(self, run: StudyRun, report: str | None = None) -> None:
+    def __init__(self, run: StudyRun, report: str | None = None, tracked: bool = True) -> None:
         from optbench.evaluate.judging import evaluate
         from optbench.evaluate.rows import table
 
-        self.run, self.report = run, report
+        self.run, self.report, self.tracked = run, report, tracked
         self.table = table(replace(run.plan, cells=run.cells), run.records)
         self.failures = _failures(run, self.table)
         self.gates, self.claims = evaluate(run.plan, run.stored)
@@ -208,7 +208,10 @@ class Account:
         if self.failures:
             lines.append(f"optbench run {name} --retry  runs the failed cells again")
         whole = "" if self.report is not None else f"optbench report {name}  the whole comparison; "
-        return [*lines, f"{whole}optbench ui  the runs in MLflow"]
+        runs = "optbench ui  the runs in MLflow"
+        if not self.tracked:
+            runs = f"optbench sync {name}  sends the runs to MLflow"
+        return [*lines, f"{whole}{runs}"]
 
 
 def _failures(run: StudyRun, rows: Table) -> list[Record]:

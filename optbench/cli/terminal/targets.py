@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.parser import Parser, UsageError
+from optbench.errors import with_article
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import ImportReport
@@ -45,7 +46,9 @@ def require_schedules(instance: Any, what: str) -> None:
 
     shape = shape_of(instance)
     if shape.name != "schedule":
-        raise UsageError(f"{what}: this is a {shape.name}, and only schedules have that")
+        raise UsageError(
+            f"{what}: this is {with_article(shape.name)}, and only schedules have that"
+        )
 
 
 def with_remarks(instance: Instance, report: ImportReport) -> Instance:

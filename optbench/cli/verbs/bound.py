@@ -124,6 +124,9 @@ def _bound(args: argparse.Namespace) -> int:
             ]
         side = "below" if shape.sense(instance) == "min" else "above"
         show(f"\n[bold]{escape(instance.name)}[/]  [{DIM}]{shape.describe(instance)}[/]")
+        if not rows:
+            show(f"[{BAD}]no bound was found[/] for {escape(shape.objective_label(instance))}")
+            return exits.NO_SOLUTION
         show(
             "",
             table(

@@ -140,14 +140,16 @@ def _show(report: StudyReport) -> None:
 
 
 def _row(place: int, each: Summary) -> tuple[str, ...]:
+    from optbench.cli.terminal.study_summary import CLAIRVOYANT
     from optbench.report.formatting import interval, seconds
 
+    name = escape(each.label) + CLAIRVOYANT * each.clairvoyant
     if each.study_gap is None:
-        return (str(place), escape(each.label), f"[{DIM}]not run[/]", *("-",) * 5)
+        return (str(place), name, f"[{DIM}]not run[/]", *("-",) * 5)
     failed = f"[{BAD}]{each.failed:,}[/]" if each.failed else "0"
     return (
-        str(place),
-        escape(each.label),
+        "-" if each.clairvoyant else str(place),
+        name,
         percent(each.study_gap.value),
         interval(each.study_gap) or "-",
         percent(each.rpd.value) if each.rpd is not None else "-",

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
             study, Store(), enabled=not args.no_track, on_wait=Sending(quiet)
         ) as sending:
             done = _run(args, study)
-            account = Account(done, _report(done))
+            account = Account(done, _report(done), not args.no_track)
             if not args.json:
                 account.show()
             sending.hurry = done.interrupted

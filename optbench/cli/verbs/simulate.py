@@ -32,11 +32,13 @@ from optbench.cli.terminal.parser import (
 from optbench.cli.terminal.targets import add_target, instance_of, with_remarks
 from optbench.html.quantities import duration
 from optbench.model.measures import metric_unit
+from optbench.plugins.schedule_shape import shape_of
 from optbench.units import DAY_S
 
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
     from optbench.process_simulation import ProcessSimulation
+    from optbench.shapes.protocol.shape import AnyInstance
     from optbench.simulation import Simulation
 
 DESCRIPTION = (
@@ -60,7 +62,8 @@ FELT_S = 0.1
 def configure(parser: Parser) -> None:
     add_target(parser)
     parser.option(
-        "--policy -s --solver POLICY", "see `optbench list solvers` (default fcfs)", default="fcfs"
+        "--policy -s --solver POLICY",
+        "see `optbench list solvers` (default fcfs; of other shapes the first that takes them)",
     )
     parser.repeated("-p --param KEY=VALUE", "a parameter of the policy", setting)
     parser.option("--arrivals FILE", "recorded arrivals, where the problem takes them")
@@ -83,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
     instance = instance_with(args)
     settings = {"seed": args.seed, "threads": args.threads, "horizon_s": args.horizon}
     settings["time_limit_s"] = args.time_limit
-    work = partial(simulate, instance, args.policy, params=settings_of(args.param), **settings)
+    policy = usual(instance) if args.policy is None else args.policy
+    work = partial(simulate, instance, policy, params=settings_of(args.param), **settings)
     # A built-in policy runs in compiled code, of which nothing can be kept.
-    keeps = not is_built_in(load_class("solver", name_of(args.policy)))
+    keeps = not is_built_in(load_class("solver", name_of(policy)))
     patience = "optbench: stopping (press Ctrl-C again to leave at once)\n"
     done = replace(interruptible(work, keeps, patience), compile_s=round(compiled_s(), 3))
     if args.json:
@@ -93,8 +97,21 @@ def run(args: argparse.Namespace) -> int:
     elif isinstance(done, Simulation):
         show_simulation(done, instance.num_tasks)
     else:
-        show_played(done)
+        if args.policy is None:
+            show(f"without -s: {escape(policy)}")
+        show_played(done, instance)
     return exit_code(done)
+
+
+def usual(instance: AnyInstance) -> str:
+    """The policy where none is named."""
+    from optbench.model.instance import Instance
+
+    if isinstance(instance, Instance):
+        return "fcfs"
+    from optbench.plugins.solver_choice import usual_policy
+
+    return usual_policy(instance)
 
 
 def instance_with(args: argparse.Namespace) -> Instance:
@@ -200,7 +217,7 @@ def show_objective(done: Simulation | ProcessSimulation) -> None:
         )
 
 
-def show_played(done: ProcessSimulation) -> None:
+def show_played(done: ProcessSimulation, instance: AnyInstance) -> None:
     """Show what a policy has reached in the process of another shape than schedules."""
     by = f"{escape(done.policy)}, seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
     show(
@@ -208,10 +225,12 @@ def show_played(done: ProcessSimulation) -> None:
         f"{ENDS[done.end]} after {done.actions:,} actions; simulated in {duration(done.wall_s)}",
     )
     show_objective(done)
-    units = done.units
-    rows = [(name, figure(value), units.get(name, "")) for name, value in done.metrics.items()]
+    known = shape_of(instance).metrics
+    units = {name: known[name].unit if name in known else "" for name in done.metrics}
+    rows = [(name, figure(value), units[name]) for name, value in done.metrics.items()]
     rows += [(f"decision {name}", f"{x:.2g}", "ms") for name, x in (done.decision_ms or {}).items()]
-    show("", table(("", "value", "unit"), rows, right=("value",)))
+    if rows:
+        show("", table(("", "value", "unit"), rows, right=("value",)))
 
 
 def value_rows(done: Simulation) -> Iterator[tuple[str, str, str]]:

@@ -105,11 +105,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _require_measured(instance: Instance) -> None:
     """Refuse --measure before the work starts, where there is nothing to measure."""
+    from optbench.errors import with_article
     from optbench.plugins.schedule_shape import shape_of
 
     shape = shape_of(instance)
     if not any(metric.measured for metric in shape.metrics.values()):
-        raise UsageError(f"--measure: a {shape.name} has no measured metrics")
+        raise UsageError(f"--measure: {with_article(shape.name)} has no measured metrics")
 
 
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:

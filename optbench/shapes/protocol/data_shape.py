@@ -18,10 +18,16 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, ClassVar, Self
 
-from optbench.errors import FileFormatError, ModelError, UnsupportedError
+from optbench.errors import (
+    FileFormatError,
+    ModelError,
+    ShapeError,
+    UnsupportedError,
+    nearest,
+)
 from optbench.model.checks import Violation
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
@@ -29,7 +35,7 @@ from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 from optbench.shapes.protocol.plain_data import from_plain, to_plain
 from optbench.shapes.protocol.plain_schema import document_schema
 from optbench.shapes.protocol.process import Process
-from optbench.shapes.protocol.shape import Sense, Shape
+from optbench.shapes.protocol.shape import Metric, Sense, Shape
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.shapes.protocol.shaped_json import (
     DECISION,
@@ -41,6 +47,14 @@ from optbench.shapes.protocol.shaped_json import (
 )
 
 AUTHOR_CODE = "optbench.plugins.author_errors:author_code"
+MISTAKE = "optbench.plugins.author_errors:mistake"
+LACKING = "optbench.plugins.author_errors:lacking_methods"
+# What a class must declare, and how.
+DECLARED = {
+    "name": 'name = "packing"',
+    "data": "data = Services, a dataclass",
+    "solution": "solution = Placement, a dataclass",
+}
 
 
 @dataclass
@@ -69,6 +83,11 @@ class DataShape(Shape):
         if cls.process is not DataShape.process:
             cls.capabilities = cls.capabilities | {"process"}
 
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        if cls.__abstractmethods__:
+            raise resolve(LACKING)(cls)
+        return super().__new__(cls)
+
     @abstractmethod
     def verify(self, data: Any, decision: Any) -> Findings:
         """Check every constraint and compute every metric, from data and decision alone."""
@@ -80,21 +99,42 @@ class DataShape(Shape):
     def process_of(self, instance: ShapedInstance, seed: int) -> Process:
         return self.process(instance.data, seed)
 
-    # In messages to whoever gives something else.
-    decision_words = "an object of the class that the shape names as its solution"
+    @property
+    def decision_words(self) -> str:  # type: ignore[override]
+        return f"a {self.solution.__name__}, which instance.shape.solution(...) makes"
 
     @property
     def decision_type(self) -> type:
         return self.solution
 
+    def mistake(self, words: str, method: str = "") -> ShapeError:
+        """Return the error for a mistake of the shape's author, with his file and line."""
+        error: ShapeError = resolve(MISTAKE)(self, words, method)
+        return error
+
+    def check_declared(self) -> None:
+        """Refuse a class that lacks a declaration, or has one of another type."""
+        for attribute, example in DECLARED.items():
+            value = getattr(self, attribute, None)
+            if attribute == "name" and isinstance(value, str) and value:
+                continue
+            if attribute == "name" or not (isinstance(value, type) and is_dataclass(value)):
+                found = "is missing" if value is None else f"is {value!r:.60}"
+                raise self.mistake(f"{attribute} {found}; write {example}")
+        for name, metric in self.metrics.items():
+            if not isinstance(metric, Metric):
+                words = f"metric {name!r} is {metric!r:.60}; write Metric(unit, words)"
+                raise self.mistake(words)
+
     @contextmanager
     def authored(self, method: str) -> Iterator[None]:
         """Give an error in a method of the shape its author's file and line."""
-        with resolve(AUTHOR_CODE)(self, method):
+        with resolve(AUTHOR_CODE)(self, method, ShapeError):
             yield
 
     def instance(self, name: str, data: Any) -> ShapedInstance:
         """Return an instance with this data, its values as the fields' types have them."""
+        self.check_declared()
         if not isinstance(data, self.data):
             given = type(data).__name__
             raise ModelError(f"shape {self.name!r}: data is a {given}, not a {self.data.__name__}")
@@ -110,11 +150,11 @@ class DataShape(Shape):
         wanted = [name for name in (self.minimize, self.maximize) if name is not None]
         if len(wanted) != 1:
             words = "set one of `minimize` and `maximize` to the name of a metric"
-            raise ModelError(f"shape {self.name!r}: {words}")
+            raise self.mistake(words)
         declared = self.metrics.get(wanted[0])
         if declared is not None and declared.measured:
             words = f"metric {wanted[0]!r} is measured; an objective must be computed by verify"
-            raise ModelError(f"shape {self.name!r}: {words}")
+            raise self.mistake(words)
         return wanted[0]
 
     def describe(self, instance: ShapedInstance) -> str:
@@ -139,16 +179,8 @@ class DataShape(Shape):
             raise ModelError(f"shape {self.name!r}: the decision is a {given}, not a {wanted}")
         with self.authored("verify"):
             found = self.verify(instance.data, decision)
-        if not isinstance(found, Findings):
-            words = f"verify returned {type(found).__name__}; it must return Findings"
-            raise ModelError(f"shape {self.name!r}: {words}")
-        metrics = {name: float(value) for name, value in found.metrics.items()}
-        if self.metric not in metrics and not found.violations:
-            raise ModelError(f"shape {self.name!r}: verify computes no metric {self.metric!r}")
-        for name in metrics:
-            if name in self.metrics and self.metrics[name].measured:
-                words = f"verify computes {name!r}, which is measured; measure() returns it"
-                raise ModelError(f"shape {self.name!r}: {words}")
+        metrics = self._metrics_of(found)
+        self._check_names(found)
         wrong = [
             Violation("finite", f"{name} is {value}")
             for name, value in metrics.items()
@@ -157,6 +189,36 @@ class DataShape(Shape):
         violations = (*found.violations, *wrong)
         objectives = () if violations else (metrics[self.metric],)
         return Verdict(not violations, violations, objectives, metrics)
+
+    def _metrics_of(self, found: Any) -> dict[str, float]:
+        """Return the metrics of what ``verify`` returned."""
+        if not isinstance(found, Findings):
+            words = f"verify returned {type(found).__name__}; it must return Findings"
+            raise self.mistake(words, "verify")
+        metrics = dict[str, float]()
+        for name, value in found.metrics.items():
+            try:
+                metrics[name] = float(value)
+            except (TypeError, ValueError):
+                words = f"verify computes {name} = {value!r:.60}; it must be a number"
+                raise self.mistake(words, "verify") from None
+        if self.metric not in metrics and not found.violations:
+            words = f"verify computes no metric {self.metric!r}, the objective"
+            near = f"; {nearest(self.metric, metrics)}" if metrics else ""
+            raise self.mistake(words + near, "verify")
+        for name in metrics:
+            if name in self.metrics and self.metrics[name].measured:
+                words = f"verify computes {name!r}, which is measured; measure() returns it"
+                raise self.mistake(words, "verify")
+        return metrics
+
+    def _check_names(self, found: Findings) -> None:
+        """Refuse a violation of a constraint that the shape does not declare."""
+        for violation in found.violations if self.constraints else ():
+            if violation.constraint not in self.constraints:
+                words = f"verify names a constraint {violation.constraint!r}, which is not declared"
+                near = nearest(violation.constraint, self.constraints)
+                raise self.mistake(f"{words} in constraints; {near}", "verify")
 
     def measure(self, data: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
         """Return ``machine.repeats`` readings of each metric that is declared as measured."""
@@ -174,15 +236,15 @@ class DataShape(Shape):
             found = self.measure(instance.data, decision, machine)
         if not isinstance(found, Measurements):
             words = f"measure returned {type(found).__name__}; it must return Measurements"
-            raise ModelError(f"shape {self.name!r}: {words}")
+            raise self.mistake(words, "measure")
         if set(found.readings) != names:
             words = f"measure returned readings of {sorted(found.readings)}, not of {sorted(names)}"
-            raise ModelError(f"shape {self.name!r}: {words}")
+            raise self.mistake(words, "measure")
         readings = {name: tuple(map(float, each)) for name, each in found.readings.items()}
         for name, values in readings.items():
             if not values or not all(map(math.isfinite, values)):
                 words = f"measure returned {values!r:.60} for {name!r}; it must be finite numbers"
-                raise ModelError(f"shape {self.name!r}: {words}")
+                raise self.mistake(words, "measure")
         return Measurements(readings, {**asdict(machine), **found.provenance})
 
     def write(self, instance: ShapedInstance) -> dict[str, Any]:

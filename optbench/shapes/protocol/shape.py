@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from optbench.errors import UnsupportedError
+from optbench.errors import UnsupportedError, with_article
 from optbench.model.measures import OPTIMAL_GAP, gap
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
@@ -116,13 +116,13 @@ class Shape(ABC):
 
     def formulate(self, instance: Any) -> Any:
         """Return the formulation of an instance: a programme with ``encode`` and ``decode``."""
-        raise UnsupportedError(f"a {self.name} has no formulation")
+        raise UnsupportedError(f"{with_article(self.name)} has no formulation")
 
     def process_of(self, instance: Any, seed: int) -> Any:
         """Return a new ``Process`` of an instance; shapes with one have the capability
         "process".
         """
-        raise UnsupportedError(f"a {self.name} has no process; use `optbench solve`")
+        raise UnsupportedError(f"{with_article(self.name)} has no process; use `optbench solve`")
 
     def check_decoded(self, instance: Any, point: Any, verdict: Verdict) -> None:
         """Compare a point of the formulation with the verdict on the decision it stands for."""
@@ -134,7 +134,7 @@ class Shape(ABC):
 
     def measured(self, instance: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
         """Take readings of a decision's measured metrics on this machine."""
-        raise UnsupportedError(f"a {self.name} has no measured metrics")
+        raise UnsupportedError(f"{with_article(self.name)} has no measured metrics")
 
     # --- files ---
 
@@ -151,7 +151,7 @@ class Shape(ABC):
 
     def schema(self, decision: bool = False) -> dict[str, Any]:
         """Return the JSON Schema of an instance's file, or of a decision's."""
-        raise UnsupportedError(f"a {self.name} has no JSON Schema")
+        raise UnsupportedError(f"{with_article(self.name)} has no JSON Schema")
 
     @abstractmethod
     def read_decision(self, instance: Any, data: Mapping[str, Any]) -> Any: ...

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from optbench.rendering import RenderedInstance
 from optbench.shapes.protocol.shape import Shape
 
 
@@ -19,8 +20,8 @@ def document_hash(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class ShapedInstance:
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapedInstance(RenderedInstance, kind="shaped_instance"):
     """``data`` belongs to the shape and is not changed; ``problem`` is the spec that made it."""
 
     shape: Shape
@@ -28,18 +29,20 @@ class ShapedInstance:
     data: Any
     problem: str | None = field(default=None)
 
-    def __repr__(self) -> str:
-        return f"<Instance {self.name!r} of shape {self.shape.name!r}: {self.shape.describe(self)}>"
-
     @cached_property
     def hash(self) -> str:
         """The hash of the canonical form without the name."""
         return document_hash(self.shape.write(self))
 
-    @cached_property
+    @property
     def formulation(self) -> Any:
-        """The formulation, made once."""
-        return self.shape.formulate(self)
+        """The formulation, made once.
+
+        Until Python 3.12 ``cached_property`` holds one lock for all instances: a ``model`` that
+        never returns would keep every other one waiting."""
+        if "formulation" not in self.__dict__:
+            self.__dict__["formulation"] = self.shape.formulate(self)
+        return self.__dict__["formulation"]
 
     @property
     def features(self) -> frozenset[str]:

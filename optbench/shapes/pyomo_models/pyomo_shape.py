@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from optbench.errors import DisagreementError, ModelError
+from optbench.errors import DisagreementError
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
@@ -59,7 +59,7 @@ class PyomoFormulation:
         for variable in self.variables:
             if variable.value is None:
                 words = f"encode gives variable {variable.name!r} no value"
-                raise ModelError(f"shape {self.shape.name!r}: {words}")
+                raise self.shape.mistake(words, "encode")
             values.append(exact(float(variable.value)))
         return tuple(values)
 
@@ -68,7 +68,12 @@ class PyomoFormulation:
             whole = value.denominator == 1
             variable.set_value(int(value) if whole else float(value), skip_validation=True)
         with self.shape.authored("decode"):
-            return self.shape.decode(self.data, self.model)
+            decision = self.shape.decode(self.data, self.model)
+        if not isinstance(decision, self.shape.solution):
+            wanted = self.shape.solution.__name__
+            words = f"decode returned {type(decision).__name__}; it must return a {wanted}"
+            raise self.shape.mistake(words, "decode")
+        return decision
 
 
 class PyomoShape(DataShape):
@@ -137,7 +142,7 @@ class PyomoShape(DataShape):
         with self.authored("model"):
             model = self.model(instance.data)
         if model is None:
-            raise ModelError(f"shape {self.name!r}: model returned None; return the Pyomo model")
+            raise self.mistake("model returned None; return the Pyomo model", "model")
         from pyomo.common.errors import InfeasibleConstraintException
 
         try:
@@ -146,9 +151,11 @@ class PyomoShape(DataShape):
             return PyomoFormulation(self, instance.data, model, [], self._infeasible(instance))
         by_name = {each.name: each for each in model.component_data_objects(_variable_type())}
         program = program_of(form, instance.name)
-        if program.sense != self.sense(instance):
-            words = f"the model's objective is of sense {program.sense!r}, {metric!r} is not"
-            raise ModelError(f"shape {self.name!r}: {words}")
+        wanted = self.sense(instance)
+        if program.sense != wanted:
+            words = f"the model's objective is of sense {program.sense!r}, not {wanted!r}"
+            words += f" as {metric!r} has it"
+            raise self.mistake(words, "model")
         variables = [by_name[name] for name in form.column_names]
         return PyomoFormulation(self, instance.data, model, variables, program)
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from optbench.model.instance import Instance
+from optbench.model.instance import Instance, task_instance
 from optbench.views.env.batch import Batch
 from optbench.views.env.layout import EnvError, Layout, layout_of
 
@@ -28,8 +28,10 @@ def draw(source: Source, seed: int | None, rng: np.random.Generator) -> Instance
     """Return the instance of a seed; without one, of a seed drawn from the environment's
     generator.
     """
-    if isinstance(source, Instance):
+    if isinstance(source, Instance):  # first: the next test is a slow one, of a protocol
         return source
+    if not (isinstance(source, InstanceSource) or callable(source)):
+        return task_instance(source, "a scheduling environment")
     number = int(rng.integers(SEEDS)) if seed is None else seed
     return source.instance(number) if isinstance(source, InstanceSource) else source(number)
 

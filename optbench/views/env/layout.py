@@ -10,7 +10,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from optbench.errors import OptbenchError
-from optbench.model.instance import Instance
+from optbench.model.instance import Instance, task_instance
 from optbench.model.objective import METRICS
 from optbench.model.windows import windows
 from optbench.sim.arrivals import TaskArrivals
@@ -110,6 +110,8 @@ def layout_of(*instances: Instance, slots: int | None = None) -> Layout:
     """Return a layout for all of these instances; as many slots as the largest has tasks, at most
     32, unless given.
     """
+    for each in instances:
+        task_instance(each, "a scheduling environment")
     modes = max((int(np.diff(each.modes.kind_ptr).max(initial=1)) for each in instances), default=1)
     pools = max((each.num_pools for each in instances), default=1)
     if slots is None:

@@ -8,8 +8,9 @@ columns, ``node_tables.py`` the rows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
+from optbench.errors import UnsupportedError
 from optbench.views.graph.feature_columns import (
     COLUMNS,
     DYNAMIC,
@@ -26,13 +27,35 @@ from optbench.views.graph.scales import Scales
 
 if TYPE_CHECKING:
     from optbench.model.instance import Floats, Instance
+    from optbench.shapes.protocol.shaped_instance import ShapedInstance
     from optbench.views.graph.hetero import InstanceGraph
 
 
-def graph_of(instance: Instance, *, links: bool = True, double: bool = False) -> InstanceGraph:
+@overload
+def graph_of(instance: Instance, *, links: bool = ..., double: bool = ...) -> InstanceGraph: ...
+
+
+@overload
+def graph_of(instance: ShapedInstance, *, links: bool = ..., double: bool = ...) -> Any: ...
+
+
+def graph_of(instance: Any, *, links: bool = True, double: bool = False) -> Any:
     """The graph of an instance, in single precision unless ``double``; ``links=False`` leaves out
     the pool-to-pool edges.
+
+    Of an instance of another shape it is the bipartite graph of the variables and constraints of
+    its formulation, a ``HeteroData``.
     """
+    shape = getattr(instance, "shape", None)
+    if shape is not None:
+        if "formulate" not in shape.capabilities:
+            raise UnsupportedError(
+                f"{instance.name!r} is of shape {shape.name!r}, which has no formulation and "
+                "therefore no graph; a PyomoShape and a file of MPS or LP have one"
+            )
+        from optbench.views.milp.standard_form import bipartite_graph, form_of_program
+
+        return bipartite_graph(form_of_program(instance.formulation.program), double)
     from optbench.views.graph.hetero import to_hetero
 
     return to_hetero(tables_of(instance, links=links), double)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optbench.model.instance import Floats
+from optbench.shapes.milp.program import Milp
 from optbench.views.milp.arrays import Index
 
 # The sense of a constraint: the code of the row attribute ``sense``.
@@ -70,9 +71,43 @@ def standard_form(model: Any) -> StandardForm:
     )
 
 
+def form_of_program(program: Milp) -> StandardForm:
+    """Return the programme of an MPS file or of a shape: a row with two different sides becomes two
+    rows, one without a finite side is left out.
+    """
+    equal = program.row_lower == program.row_upper
+    above = np.isfinite(program.row_lower) & ~equal
+    below = np.isfinite(program.row_upper) & ~equal
+    # The rows one after another: of a row with two sides first >=, then <=.
+    row = np.concatenate([np.flatnonzero(which) for which in (equal, above, below)])
+    sense = np.repeat([0, -1, 1], [equal.sum(), above.sum(), below.sum()])
+    order = np.lexsort((sense, row))
+    row, sense = row[order], sense[order]
+    count = np.diff(program.row_ptr)[row]
+    ptr = np.concatenate(([0], np.cumsum(count)))
+    entry = np.repeat(program.row_ptr[row] - ptr[:-1], count) + np.arange(ptr[-1])
+    return StandardForm(
+        list(program.columns),
+        [program.rows[r] for r in row],
+        program.lower,
+        program.upper,
+        program.integer,
+        program.cost,
+        program.constant,
+        1 if program.sense == "min" else -1,
+        (ptr.astype(np.int32), program.index[entry].astype(np.int32), program.value[entry]),
+        sense.astype(np.int64),
+        np.where(sense > 0, program.row_upper[row], program.row_lower[row]),
+    )
+
+
 def bipartite(model: Any) -> Any:
-    """Return the variable–constraint graph of any linear Pyomo model, as a
-    ``torch_geometric.data.HeteroData``.
+    """Return the variable–constraint graph of any linear Pyomo model."""
+    return bipartite_graph(standard_form(model))
+
+
+def bipartite_graph(form: StandardForm, double: bool = False) -> Any:
+    """Return the variable–constraint graph of a programme, a ``torch_geometric.data.HeteroData``.
 
     ``variable.x``: cost (of the minimisation), lower, has lower, upper, has upper, integer.
     ``constraint.x``: right-hand side and one column for each of >=, =, <=. One edge per
@@ -81,7 +116,7 @@ def bipartite(model: Any) -> Any:
     import torch
     from torch_geometric.data import HeteroData
 
-    form = standard_form(model)
+    dtype = torch.float64 if double else torch.float32
     ptr, col, value = form.matrix
     row = np.repeat(np.arange(len(form.rhs)), np.diff(ptr))
     low, high = np.isfinite(form.lower), np.isfinite(form.upper)
@@ -98,11 +133,11 @@ def bipartite(model: Any) -> Any:
     )
     constraint = np.stack((form.rhs, *(form.sense == code for code in SENSES)), axis=1)
     graph = HeteroData()
-    graph["variable"].x = torch.as_tensor(variable, dtype=torch.float32)
+    graph["variable"].x = torch.as_tensor(variable, dtype=dtype)
     graph["variable"].name = form.column_names
-    graph["constraint"].x = torch.as_tensor(constraint, dtype=torch.float32)
+    graph["constraint"].x = torch.as_tensor(constraint, dtype=dtype)
     graph["constraint"].name = form.row_names
-    coefficient = torch.as_tensor(value, dtype=torch.float32)[:, None]
+    coefficient = torch.as_tensor(value, dtype=dtype)[:, None]
     for source, relation, target, ends in (
         ("variable", "in", "constraint", (col, row)),
         ("constraint", "has", "variable", (row, col)),

@@ -94,7 +94,15 @@ def test_metrics_that_differ_are_stopped(module: Any) -> None:
     ("change", "message"),
     [
         ({"minimize": None}, "set one of `minimize` and `maximize`"),
-        ({"minimize": "price"}, "verify computes no metric 'price'"),
+        (
+            {"minimize": "cost_us"},
+            "verify computes no metric 'cost_us', the objective; did you mean 'cost_usd'",
+        ),
+        ({"name": ""}, r"name is ''; write name = "),
+        ({"solution": None}, "solution is missing; write solution = Placement"),
+        ({"data": tuple}, "data is <class 'tuple'>; write data = Services, a dataclass"),
+        ({"metrics": {"cost_usd": "USD"}}, "metric 'cost_usd' is 'USD'; write Metric"),
+        ({"decode": lambda self, data, m: [1]}, "decode returned list; it must return a Placement"),
         ({"model": lambda self, data: None}, "model returned None; return the Pyomo model"),
         ({"verify": lambda self, data, decision: None}, "verify returned NoneType"),
         ({"encode": lambda self, data, decision, m: None}, "encode gives variable .* no value"),
@@ -102,8 +110,21 @@ def test_metrics_that_differ_are_stopped(module: Any) -> None:
 )
 def test_mistakes_are_named(module: Any, change: dict[str, Any], message: str) -> None:
     shape = type("Wrong", (module["Packing"],), change)()
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(PluginError, match=message) as refused:
         ob.solve(shape.instance("x", services(module)), "highs", time_limit_s=20)
+    functions = [each for each in change.values() if callable(each) and each is not tuple]
+    if functions:
+        assert f"{__file__}:{functions[0].__code__.co_firstlineno}: " in str(refused.value)
+
+
+@pytest.mark.parametrize("value", ["many", None])
+def test_metrics_are_numbers(module: Any, value: Any) -> None:
+    def verify(self: Any, data: Any, decision: Any) -> Findings:
+        return Findings({"cost_usd": value})
+
+    instance = changed(module, verify=verify).instance("x", services(module))
+    with pytest.raises(PluginError, match=f"{__file__}:.*verify computes cost_usd = {value!r}; it"):
+        ob.solve(instance, "highs", time_limit_s=20)
 
 
 def test_files_keep_the_identity(module: Any) -> None:

@@ -114,13 +114,17 @@ def report(rows: list[tuple[Published, dict[str, Cell]]], time_limit_s: float, t
     ]
     summaries = [summary([(what, cells[side]) for what, cells in rows]) for side in SIDES]
     lines += [f"| {name} | {summaries[0][name]} | {summaries[1][name]} |" for name in summaries[0]]
-    lines += [
-        "",
+    return "\n".join([*lines, "", *table_of_instances(rows)])
+
+
+def table_of_instances(rows: list[tuple[Published, dict[str, Cell]]]) -> list[str]:
+    """One line per instance, both sides beside each other."""
+    lines = [
         "## Instances",
         "",
         "| instance | best known | optbench | bound | s | PyJobShop | bound | s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for what, cells in rows:
         known = (
             f"{what.upper:g}" if what.lower == what.upper else f"{what.lower:g} to {what.upper:g}"
@@ -131,7 +135,7 @@ def report(rows: list[tuple[Published, dict[str, Cell]]], time_limit_s: float, t
             for c in sides
         ]
         lines.append(f"| {what.name} | {known} | {' | '.join(parts)} |")
-    return "\n".join([*lines, "", "\\* proven optimal", ""])
+    return [*lines, "", "\\* proven optimal", ""]
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def report(rows: list[tuple[Published, dict[str, Cell]]], time_limit_s: float, t
         "# The hold-out list: optbench's cpsat beside PyJobShop",
         "",
         f"{len(rows)} published instances that nothing is tuned on, {time_limit_s:g} s all",
-        f"included, {threads} threads, the same CP-SAT, in turn, in fresh processes. Every schedule",
+        f"included, {threads} threads, the same CP-SAT, in turn, in fresh processes. Each schedule",
         "passed our verifier; no objective is below the best known lower bound and no bound above",
         "the best known upper bound. rpd is against the best known upper bound and proves nothing;",
         "gap is (objective - bound) / objective. How the list was chosen stands at the head of",

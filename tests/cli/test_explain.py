@@ -30,3 +30,11 @@ def test_tables_and_page(cli: Cli, tmp_path: Path) -> None:
 
 def test_without_the_option_there_is_no_explanation(cli: Cli) -> None:
     assert "explain" not in cli("solve", "gpu_dag:tasks=5", "--time-limit", "3s", "--json").json
+
+
+def test_explain_blames_and_says_why(cli: Cli) -> None:
+    options = ("--explain", "--json", "--time-limit", "2s")
+    done = cli("solve", "gpu_dag:tasks=30,gpus=6", "-s", "min_energy", *options)
+    why = done.json["explain"]["blame"]
+    assert why["verdict"] == "schedule" and why["searcher"] == "cpsat"
+    assert why["sentences"][0].startswith("mostly the schedule is to blame")

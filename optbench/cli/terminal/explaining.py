@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from optbench.cli.terminal.output import DIM, escape, figure, percent, show, table, table_of
 
 if TYPE_CHECKING:
+    from optbench.blame import Blame
     from optbench.bounds.anatomy import Anatomy
     from optbench.bounds.explain import Explanation
     from optbench.bounds.marginal import MarginalValue
@@ -45,6 +46,12 @@ def show_explanation(explanation: Explanation) -> None:
             values_table(explanation),
             "",
         )
+
+
+def show_blame(blamed: Blame) -> None:
+    """Show whose fault the gap is, and the evidence."""
+    verdict, *evidence = blamed.sentences
+    show(f"[bold]{escape(verdict)}[/]", *(f"  {escape(line)}" for line in evidence), "")
 
 
 def parts_table(explanation: Explanation) -> Any:

@@ -24,6 +24,7 @@ from optbench.plugins.schedule_shape import shape_of
 from optbench.typed_values import is_number
 
 if TYPE_CHECKING:
+    from optbench.blame import Blame
     from optbench.bounds.explain import Explanation
     from optbench.model.result import Result
 
@@ -65,6 +66,7 @@ def show_result(
     result: Result,
     page: str | None = None,
     explanation: Explanation | None = None,
+    blamed: Blame | None = None,
 ) -> None:
     """Show the outcome, objective and bounds, metrics, sources of the gap, and files written."""
     size = shape_of(instance).describe(instance)
@@ -97,6 +99,10 @@ def show_result(
         from optbench.cli.terminal.explaining import show_explanation
 
         show_explanation(explanation)
+    if blamed is not None:
+        from optbench.cli.terminal.explaining import show_blame
+
+        show_blame(blamed)
     decision = shape_of(instance).decision
     for what, path in ((decision, result.schedule_file), ("page", page)):
         if path:

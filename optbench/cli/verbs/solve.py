@@ -22,6 +22,7 @@ from optbench.cli.terminal.parser import (
 from optbench.cli.terminal.targets import add_target, instance_of, require_schedules
 
 if TYPE_CHECKING:
+    from optbench.blame import Blame
     from optbench.bounds.explain import Explanation
     from optbench.model.instance import Instance
     from optbench.model.result import Result
@@ -38,6 +39,8 @@ EXAMPLES = (
 DEFAULT_TIME_S = 60.0
 # The linear programmes that explain an instance of thousands of tasks take about this long.
 EXPLAIN_S = 30.0
+# Of a smaller gap nobody asks whose fault it is.
+LEAST_BLAMED = 0.01
 
 
 def configure(parser: Parser) -> None:
@@ -57,7 +60,8 @@ def configure(parser: Parser) -> None:
     parser.option("--warm-start FILE", "a schedule to start from; the result is never worse")
     parser.option("-o --output FILE", "write the schedule")
     parser.option("--html FILE", "write a page: Gantt chart, power curve, search")
-    more = f"where the gap comes from, and what one more GPU is worth (up to {EXPLAIN_S:g} s)"
+    more = "where the gap comes from, what one more GPU is worth, and whether bound "
+    more += f"or schedule is to blame (up to {2 * EXPLAIN_S:g} s)"
     parser.flag("--explain", more)
     parser.flag("--bank", "use and keep bounds in the workspace's .optbench/ (not for comparisons)")
     readings = "take N readings of the decision's measured metrics, where its shape has some"
@@ -85,6 +89,7 @@ def run(args: argparse.Namespace) -> int:
 
         result = replace(result, measured=measure(instance, result.schedule, args.measure))
     explanation = _explain(args, instance, result) if args.explain else None
+    blamed = _blame(args, instance, result) if explanation is not None else None
     if args.html:
         from optbench.html import schedule_page
 
@@ -95,11 +100,13 @@ def run(args: argparse.Namespace) -> int:
         document = result_to_dict(result)
         if args.explain:
             document["explain"] = None if explanation is None else explanation.to_dict()
+            if blamed is not None:
+                document["explain"]["blame"] = blamed.to_dict()
         emit_json(document)
     elif output.STDOUT not in (args.output, args.html):
         from optbench.cli.terminal.result_lines import show_result
 
-        show_result(instance, result, args.html, explanation)
+        show_result(instance, result, args.html, explanation, blamed)
     return exit_code(result)
 
 
@@ -183,6 +190,33 @@ def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Ex
     except UnsupportedError as error:
         sys.stderr.write(f"optbench: {error}\n")
         return None
+
+
+def _blame(args: argparse.Namespace, instance: Instance, result: Result) -> Blame | None:
+    """Whether the bound or the schedule is to blame for a gap that is worth asking about."""
+    from optbench.blame import blame
+    from optbench.cli.terminal.work import interruptible
+    from optbench.model.measures import gap
+
+    levels = (result.objective, result.bound)
+    value, bound = (level[0] if isinstance(level, tuple) else level for level in levels)
+    share = gap(value, bound)
+    if share is None or bound is None or share < LEAST_BLAMED or result.schedule is None:
+        return None
+    schedule = result.schedule
+    if not (args.quiet or args.json):
+        sys.stderr.write(f"blaming bound or schedule (up to {EXPLAIN_S:g} s)\n")
+    return interruptible(
+        lambda stop: blame(
+            instance,
+            schedule,
+            result.solver,
+            bound,
+            time_limit_s=EXPLAIN_S,
+            threads=args.threads,
+            seed=args.seed,
+        )
+    )
 
 
 def exit_code(result: Result) -> int:

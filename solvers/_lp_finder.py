@@ -202,6 +202,19 @@ class Finder:
         value[TEMPERATURE] = max(1e-300, mean * hot * (cold / hot) ** min(1.0, progress))
         anneal(*self.rows, steps)
 
+    def twin(self, seed: int) -> Finder:
+        """Return another search of the instance that goes on from the best point of this one."""
+        other = Finder(self.instance, self.guide, seed, self.running)
+        if self.found:
+            other.consider(self.search.best_mode.copy(), self.search.best_key.copy())
+        return other
+
+    def go_on_from(self, mode: Ints, key: Floats) -> None:
+        """Go on annealing from a point, which is kept where it is the best."""
+        self.consider(mode, key)
+        settle_all(self.rows[0], self.rows[2])
+        self.search.value[NOW_VALUE] = value_now(*self.rows)
+
     def best_schedule(self) -> Schedule | None:
         """The best schedule so far."""
         if self.search.value[BEST_VALUE] < self.value:

@@ -287,7 +287,7 @@ def consider(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints)
     return float(value)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def anneal(plant_row: Ints, state_row: Ints, rule_row: Ints, search_row: Ints, steps: int) -> None:
     """Take ``steps`` steps from the rule's point, whose value the search holds."""
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)

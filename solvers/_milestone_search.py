@@ -21,7 +21,14 @@ from optbench.model.windows import windows
 from optbench.plugins.protocol import Run
 from optbench.sim.rules import run_rule
 
-from ._lp_annealing import STEPS, report, search_for_a_time, search_for_work
+from ._lp_annealing import (
+    STEPS,
+    AnnealingThread,
+    SharedPoint,
+    report,
+    search_for_a_time,
+    search_for_work,
+)
 from ._lp_finder import Finder
 from ._lp_guide import guide_from_windows
 from ._lp_milestones import (
@@ -46,26 +53,35 @@ POINTS_SHARE = 0.1
 WORTH_ANNEALING = 0.5
 # Seconds between two reports of better rules.
 REPORT_S = 0.5
+# Sets of multipliers that are tried first.
+RUNS = 16
 SIMPLE_RULES = (TunedRule, MinEnergy, Heft)
 
 
 class MilestoneSearch:
     """One solve; ``remark`` collects what was done."""
 
-    def __init__(self, instance: Instance, run: Run, runs: int, improve: bool) -> None:
+    def __init__(
+        self, instance: Instance, run: Run, runs: int, improve: bool, seconds: float = math.inf
+    ) -> None:
         self.instance, self.run, self.runs, self.improve = instance, run, runs, improve
-        self.timed = run.work_limit is None and run.time_limit_s is not None
+        self.until = time.perf_counter() + seconds
+        self.timed = run.work_limit is None and self.time_left() < math.inf
         self.remark: list[str] = []
+
+    def time_left(self) -> float:
+        """Seconds left of the run, or of what the search may take of it."""
+        return max(0.0, min(self.run.time_left(), self.until - time.perf_counter()))
 
     def solve(self, roundings: int, work: float) -> Finder:
         """Run everything; return the finder, whose best schedule has been reported."""
-        limit = LP_SHARE * self.run.time_left() if self.timed else math.inf
+        limit = LP_SHARE * self.time_left() if self.timed else math.inf
         if self.improve or ROUGH_SHARE * self.expected_s() > limit:
             self.play_simple_rules()
-            limit = LP_SHARE * self.run.time_left() if self.timed else math.inf
+            limit = LP_SHARE * self.time_left() if self.timed else math.inf
         found = find_milestones(self.instance, limit)
         rules = self.rules(found, limit)
-        rules.first(max(1, self.runs), self.run.time_left)
+        rules.first(max(1, self.runs), self.time_left)
         report(rules.finder, self.run)
         if self.improve:
             self.improve_from(rules, roundings, work)
@@ -83,7 +99,7 @@ class MilestoneSearch:
             schedule = run_rule(self.instance, rule).schedule
             if schedule is not None:
                 self.run.report(schedule)
-            if self.run.time_left() <= 0:
+            if self.time_left() <= 0:
                 return
 
     def rules(self, found: Milestones | None, limit: float) -> MilestoneRules:
@@ -111,27 +127,43 @@ class MilestoneSearch:
         return MilestoneRules(Finder(instance, guide, run.seed), targets, run.seed)
 
     def improve_from(self, rules: MilestoneRules, roundings: int, work: float) -> None:
-        """Search around the best multipliers, then around the best point."""
-        total = max(1, round(work * STEPS))
-        if self.timed:
-            self.search_rules(rules, RULES_SHARE * self.run.time_left())
-        else:
-            for _ in range(round(RULES_WORK * total)):
-                rules.search()
+        """Search around the best multipliers, then around the best point; a second thread does the
+        latter from the start.
+        """
+        if not self.timed:
+            self.improve_by_work(rules, roundings, max(1, round(work * STEPS)))
+            return
+        rules.keep_point()
+        began = time.perf_counter()
+        rules.finder.anneal(1, 1.0, 1.0)
+        step_s = max(1e-9, time.perf_counter() - began)
+        if self.time_left() / step_s < WORTH_ANNEALING * self.instance.num_tasks:
+            self.search_rules(rules, math.inf)
+            rules.keep_point()
+            return
+        shared = SharedPoint()
+        second = (
+            AnnealingThread(rules.finder, self.run, self.time_left, shared)
+            if self.run.threads > 1
+            else None
+        )
+        self.search_rules(rules, RULES_SHARE * self.time_left())
         rules.keep_point()
         rules.finder.first(roundings, self.share_left(POINTS_SHARE))
         report(rules.finder, self.run)
-        if not self.timed:
-            self.annealed(search_for_work(rules.finder, self.run, total))
-        elif self.run.time_left() > 0:
-            began = time.perf_counter()
-            rules.finder.anneal(1, 1.0, 1.0)
-            step_s = max(1e-9, time.perf_counter() - began)
-            if self.run.time_left() / step_s < WORTH_ANNEALING * self.instance.num_tasks:
-                self.search_rules(rules, math.inf)
-                rules.keep_point()
-            else:
-                self.annealed(search_for_a_time(rules.finder, self.run))
+        steps = 0
+        if self.time_left() > 0:
+            steps = search_for_a_time(rules.finder, self.run, self.time_left, shared)
+        self.annealed(steps + (second.join() if second else 0))
+
+    def improve_by_work(self, rules: MilestoneRules, roundings: int, total: int) -> None:
+        """Search for an amount of work, so that the same seed gives the same schedule."""
+        for _ in range(round(RULES_WORK * total)):
+            rules.search()
+        rules.keep_point()
+        rules.finder.first(roundings, self.time_left)
+        report(rules.finder, self.run)
+        self.annealed(search_for_work(rules.finder, self.run, total))
 
     def annealed(self, steps: int) -> None:
         self.remark.append(f"{steps:,} steps of annealing")
@@ -140,7 +172,7 @@ class MilestoneSearch:
         """Draw multipliers for some time, or until many in a row are no better."""
         until, since = time.perf_counter() + seconds, 0
         reported = time.perf_counter()
-        while time.perf_counter() < until and self.run.time_left() > 0:
+        while time.perf_counter() < until and self.time_left() > 0:
             since = 0 if rules.search() else since + 1
             if seconds < math.inf and since >= PATIENCE:
                 return
@@ -151,6 +183,6 @@ class MilestoneSearch:
     def share_left(self, share: float) -> Callable[[], float]:
         """Return a function of the time left of this share."""
         if not self.timed:
-            return self.run.time_left
-        until = time.perf_counter() + share * self.run.time_left()
+            return self.time_left
+        until = time.perf_counter() + share * self.time_left()
         return lambda: until - time.perf_counter()

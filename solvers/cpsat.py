@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 # The first schedule and the fluid LP take at most this share of the remaining time, each.
 FIRST_SHARE = 0.1
+# Graphs of at least this many tasks start from a search around the milestones of the fluid LP,
+# for this long at most, or this work, and for one of these shares of the time: the larger one
+# where there are so many tasks that CP-SAT adds little.
+MILESTONE_TASKS, MILESTONE_S, MILESTONE_WORK = 30, 30.0, 2.0
+MILESTONE_SHARE, LONG_MILESTONE_SHARE, MANY_TASKS = 0.4, 0.7, 100
 # Where limits on metrics exclude every first schedule, reaching them comes first, for at most this
 # share.
 LIMITS_SHARE = 0.25
@@ -63,14 +68,21 @@ class CpSat(Solver):
     }
 
     shapes: ClassVar[frozenset[str]] = frozenset({"schedule", "formulate"})
-    needs: ClassVar[frozenset[str] | set[str]] = KERNELS | {"shop_search", "project_search"}
+    needs: ClassVar[frozenset[str] | set[str]] = KERNELS | {
+        "shop_search",
+        "project_search",
+        "lp_search",
+    }
 
     def kernels(self, instance: Any) -> frozenset[str]:
         if not isinstance(instance, Instance):
             return frozenset()
         from optbench.sim.primal import search_kernels
 
-        return (search_kernels(instance) or KERNELS) | bound_kernels(instance)
+        own = search_kernels(instance) or KERNELS
+        if starts_from_milestones(instance):
+            own |= {"lp_search"}
+        return own | bound_kernels(instance)
 
     def solve(self, instance: Any, run: Run) -> Any:
         if not isinstance(instance, Instance):
@@ -104,6 +116,15 @@ class CpSat(Solver):
         if run.best is None:
             for schedule in first_schedules(instance, run.time_left() * FIRST_SHARE):
                 run.report(schedule)
+        if starts_from_milestones(instance) and not is_closed(run):
+            from ._milestone_search import RUNS, MilestoneSearch
+
+            many = instance.num_tasks >= MANY_TASKS
+            share = LONG_MILESTONE_SHARE if many else MILESTONE_SHARE
+            seconds = min(MILESTONE_S, share * run.time_left())
+            MilestoneSearch(instance, run, RUNS, improve=True, seconds=seconds).solve(
+                0, MILESTONE_WORK
+            )
         if run.best is None and instance.limits.metric_max:
             reach_limits(instance, run, LIMITS_SHARE * run.time_left(), LIMITS_SHARE)
         if run.work_limit is None and not is_closed(run):
@@ -159,6 +180,19 @@ class CpSat(Solver):
             and is_provable(view.instance, run)
         )
         search(view, run, workers=PROVERS if provable else ())
+
+
+def starts_from_milestones(instance: Instance) -> bool:
+    """Whether the schedule that the fluid LP leads to is worth its time: graphs that no search of
+    ours knows, of more than a handful of tasks.
+    """
+    from optbench.sim.primal import is_searchable
+
+    return (
+        instance.num_tasks >= MILESTONE_TASKS
+        and len(instance.edges.source) > 0
+        and not is_searchable(instance)
+    )
 
 
 def say_what_compiling_took(run: Run, seconds: float) -> None:

@@ -36,7 +36,14 @@ from optbench.sim.sites.routes import play_routes
 from optbench.sim.sites.sites import grid_of, why_unsupported
 from optbench.units import DAY_S
 
-from ._lp_annealing import STEPS, report, search_for_a_time, search_for_work
+from ._lp_annealing import (
+    STEPS,
+    AnnealingThread,
+    SharedPoint,
+    report,
+    search_for_a_time,
+    search_for_work,
+)
 from ._lp_finder import Finder
 from ._lp_guide import Guide, guide, guide_from_windows
 from ._lp_online import play
@@ -139,11 +146,19 @@ class LpGuided(Policy):
         report(finder, run)
         if improves:
             if timed:
-                search_for_a_time(finder, run)
+                self.anneal(finder, run)
             else:
                 search_for_work(finder, run, max(1, round(work * STEPS)))
             report(finder, run)
         return finder
+
+    def anneal(self, finder: Finder, run: Run) -> None:
+        """Anneal for the rest of the time, on a second thread too where there is one."""
+        shared = SharedPoint()
+        second = AnnealingThread(finder, run, run.time_left, shared) if run.threads > 1 else None
+        search_for_a_time(finder, run, run.time_left, shared)
+        if second is not None:
+            second.join()
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
         return (

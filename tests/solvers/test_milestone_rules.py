@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,12 @@ from optbench.bounds.fluid import fluid_bound as bounding
 from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.model.verify import verify
+from optbench.model.windows import windows
 from optbench.plugins.discovery import load_problem, load_solver
+from optbench.plugins.solvers import _lp_annealing
+from optbench.plugins.solvers._lp_annealing import SharedPoint
 from optbench.plugins.solvers._lp_finder import Finder
+from optbench.plugins.solvers._lp_guide import guide_from_windows
 from optbench.plugins.solvers._lp_milestones import (
     GEOMETRIC,
     LEAST,
@@ -28,6 +33,7 @@ from optbench.plugins.solvers._lp_milestones import (
     targets_of,
     targets_of_schedule,
 )
+from optbench.plugins.solvers._lp_search import BEST_VALUE
 from optbench.plugins.solvers.tuned_rule import TunedRule
 from optbench.rules import find_milestones, list_rule, run_rule
 
@@ -227,3 +233,44 @@ def test_the_queue_is_by_path_or_by_arrival() -> None:
 def test_prices_out_of_range_are_named(name: str, value: float) -> None:
     with pytest.raises(ParameterError, match=f"{name} is {value}; it must be at least 0"):
         TunedRule(**{name: value})
+
+
+def test_two_threads_share_their_best_point() -> None:
+    instance = instance_of("gpu_dag:tasks=40,gpus=6", 0)
+    one = Finder(instance, guide_from_windows(instance, windows(instance)), 0)
+    one.first(2, lambda: math.inf)
+    other = one.twin(1)
+    other.anneal(2_000, 0.5, 4_000)
+    shared = SharedPoint()
+    shared.exchange(other, adopts=False)
+    before = float(one.search.value[BEST_VALUE])
+    shared.exchange(one, adopts=True)
+    after = float(one.search.value[BEST_VALUE])
+    assert after == float(other.search.value[BEST_VALUE]) < before
+    one.anneal(200, 0.9, 4_000)
+    schedule = one.best_schedule()
+    assert schedule is not None
+    verdict = verify(instance, schedule)
+    assert verdict.feasible
+    assert verdict.objectives[0] <= after * (1 + 1e-9)
+
+
+def test_a_fault_in_the_second_thread_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> int:
+        if threading.current_thread().name.startswith("annealing"):
+            raise RuntimeError("no more steps")
+        return 1
+
+    monkeypatch.setattr(_lp_annealing, "search_for_a_time", broken)
+    result = ob.solve(
+        "gpu_dag:tasks=30,gpus=6", "lp_guided", time_limit_s=1.0, threads=2, bound=False
+    )
+    assert result.termination == "crashed"
+    assert result.verified
+
+
+def test_cpsat_starts_from_milestones() -> None:
+    result = ob.solve("gpu_dag:tasks=60,gpus=8", "cpsat", time_limit_s=3.0, bound=False)
+    assert "linear programme" in result.info["milestones"]
+    assert isinstance(result.gap, float)
+    assert result.gap < 0.2

@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,7 +37,7 @@ SPECS = {
     "gpu_dag:tasks=500,gpus=48,types=3": (2.0, 5.0, 10.0, 25.0),
     "gpu_dag:tasks=1000,gpus=96,types=3": (2.0, 5.0, 10.0, 25.0),
     "gpu_dag:tasks=1000,gpus=192,types=6,nodes=4": (2.0, 10.0, 25.0),
-    "gpu_dag:tasks=5000,gpus=1500,types=3": (2.0, 10.0, 20.0, 25.0),
+    "gpu_dag:tasks=5000,gpus=1500,types=3": (2.0, 10.0, 20.0),
 }
 QUICK = {
     "gpu_dag:tasks=200,gpus=24,types=3": (2.0,),
@@ -45,11 +46,16 @@ QUICK = {
     "gpu_dag:tasks=5000,gpus=1500,types=3": (2.0, 20.0),
 }
 # Rules and the LP's own runs end by themselves: they are solved once, in the largest limit.
-ONCE = ("heft", "min_energy", "tuned_rule", "lp_guided:improve=none")
-TIMED = ("random_rules", "lp_guided:guide=duals", "lp_guided")
+ONCE = ("heft", "min_energy", "tuned_rule", "tuned_rule, tuned here", "lp_guided:improve=none")
+TIMED = ("lp_guided:guide=duals", "lp_guided")
+# Its runs in shorter limits are the beginnings of the one in the longest.
+SAMPLED = "random_rules"
+# Tuning of the prices of ``tuned_rule`` for one specification: seeds of its own, and trials.
+TUNE_SEEDS, TRIALS, TUNED_HERE = (1000, 1001, 1002), 200, "tuned_rule, tuned here"
 # CP-SAT builds a model of thousands of tasks for longer than it searches.
 EXACT, MOST_EXACT = "cpsat", 500
 LONG_S = 300.0
+LINEAR_PROGRAMME = "the linear programme"
 # Tasks and GPUs of the growing instances.
 SIZES = ((1_000, 300), (2_000, 600), (5_000, 1_500), (10_000, 2_500), (20_000, 5_000))
 
@@ -73,38 +79,84 @@ class Row:
     remark: str
 
 
-def rows_of(spec: str, seed: int, limits: tuple[float, ...]) -> Iterator[Row]:
-    """Solve one instance by every method."""
+def rows_of(
+    spec: str, seed: int, limits: tuple[float, ...], known: list[Row], left_out: list[str]
+) -> Iterator[Row]:
+    """Solve one instance by every method that is not ``known`` or left out."""
     import optbench as ob
-    from optbench.model.measures import gap
     from optbench.plugins.discovery import load_problem
     from optbench.rules import find_milestones
 
+    timed = (*TIMED, EXACT) if int(spec.split("tasks=")[1].split(",")[0]) <= MOST_EXACT else TIMED
+    runs: list[tuple[str, float | None]] = [(name, None) for name in ONCE]
+    runs += [(SAMPLED, max(limits)), *((name, limit) for limit in limits for name in timed)]
+    done = {(row.method, row.limit_s) for row in known if (row.spec, row.seed) == (spec, seed)}
+    runs = [run for run in runs if run not in done and run[0] not in left_out]
+    if not runs:
+        return
     instance = load_problem(spec).instance(seed)
     found = find_milestones(instance)
     if found is None:
         raise RuntimeError(f"{spec}, seed {seed}: the linear programme has no bound")
     seconds = sum(found.timings_s.values())
-    yield Row(spec, seed, "the linear programme", None, 0.0, None, seconds, None, "")
-    timed = (*TIMED, EXACT) if instance.num_tasks <= MOST_EXACT else TIMED
-    runs = [(name, None) for name in ONCE] + [(n, t) for t in limits for n in timed]
+    if (LINEAR_PROGRAMME, None) not in done:
+        yield Row(spec, seed, LINEAR_PROGRAMME, None, 0.0, None, seconds, None, "")
     for name, limit in runs:
-        result = ob.solve(instance, name, time_limit_s=limit or LONG_S, seed=seed, bound=False)
+        solver = tuned_here(spec) if name == TUNED_HERE else name
+        result = ob.solve(instance, solver, time_limit_s=limit or LONG_S, seed=seed, bound=False)
         if not isinstance(result.objective, float):
             raise RuntimeError(f"{name} found nothing on {spec}, seed {seed}: {result.message}")
-        value = gap(result.objective, found.bound.value)
+        own = result.gap if isinstance(result.gap, float) else None
         remark = str(result.info.get("milestones", ""))
-        yield Row(
-            spec,
-            seed,
-            name,
-            limit,
-            math.nan if value is None else value,
-            result.gap if isinstance(result.gap, float) else None,
-            result.wall_s,
-            result.time_to_first_s,
-            remark,
-        )
+        first_s = result.time_to_first_s
+        reached = [(limit, result.objective, result.wall_s)]
+        if name == SAMPLED:
+            points = [
+                (p.t_s, p.objective) for p in result.trajectory if isinstance(p.objective, float)
+            ]
+            reached = [
+                (each, min(value for at, value in points if at <= each), each) for each in limits
+            ]
+        for each, objective, seconds in reached:
+            share = (objective - found.bound.value) / objective
+            yield Row(spec, seed, name, each, share, own, seconds, first_s, remark)
+
+
+@cache
+def tuned_here(spec: str) -> str:
+    """Return ``tuned_rule`` with the prices that are best in the mean on training instances of the
+    specification.
+    """
+    import numpy as np
+    import optuna
+
+    from optbench.model.verify import verify
+    from optbench.plugins.discovery import load_problem
+    from optbench.plugins.solvers.tuned_rule import TunedRule
+    from optbench.rules import find_milestones, run_rule
+
+    problem = load_problem(spec)
+    training = [problem.instance(seed) for seed in TUNE_SEEDS]
+    floors = [found.bound.value for each in training if (found := find_milestones(each))]
+    types = int(spec.split("types=")[1].split(",")[0])
+
+    def excess(trial: optuna.Trial) -> float:
+        prices = {"time": trial.suggest_float("time", 1e-4, 1.0, log=True)}
+        for k in range(1, types + 1):
+            prices[f"price_{k}"] = trial.suggest_float(f"price_{k}", 0.0, 3.0)
+        rule, total = TunedRule(**prices), 0.0
+        for instance, floor in zip(training, floors, strict=True):
+            schedule = run_rule(instance, rule.rule(instance, np.random.default_rng(0))).schedule
+            if schedule is None:
+                return math.inf
+            total += verify(instance, schedule).objectives[0] / floor
+        return total
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    search = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    search.optimize(excess, n_trials=TRIALS)
+    settings = ",".join(f"{name}={value:.4g}" for name, value in search.best_params.items())
+    return f"tuned_rule:{settings}"
 
 
 def use_processor_clock() -> None:
@@ -125,7 +177,7 @@ def table(rows: list[Row]) -> list[str]:
     for spec in dict.fromkeys(row.spec for row in rows):
         mine = [row for row in rows if row.spec == spec]
         seeds = sorted({row.seed for row in mine})
-        lp_s = statistics.median(r.wall_s for r in mine if r.method == "the linear programme")
+        lp_s = statistics.median(r.wall_s for r in mine if r.method == LINEAR_PROGRAMME)
         lines += [
             f"## `{spec}`",
             "",
@@ -135,7 +187,7 @@ def table(rows: list[Row]) -> list[str]:
             "| --- | --- | --- | --- | --- | --- |",
         ]
         for method, limit in dict.fromkeys((row.method, row.limit_s) for row in mine):
-            if method == "the linear programme":
+            if method == LINEAR_PROGRAMME:
                 continue
             each = [row for row in mine if (row.method, row.limit_s) == (method, limit)]
             own = [row.own_gap for row in each if row.own_gap is not None]
@@ -159,7 +211,9 @@ def page(rows: list[Row], words: str, clock: str) -> str:
             f"`{words}`, one thread, one run per seed, {clock} time. The gap of every schedule is "
             "to the same certified bound of its instance, that of the linear programme solved to "
             "its end; the own gap is to what the method itself proved. The fixed multipliers come "
-            "from seeds 0 to 2 of other sizes, the prices of `tuned_rule` from seeds 1000 to 1002. "
+            "from seeds 0 to 2 of other sizes, the prices of `tuned_rule` from seeds 1000 to 1002 "
+            "of other sizes; tuned here, they come from seeds 1000 to 1002 of the specification "
+            f"itself ({TRIALS} trials). "
             "Rules, and `lp_guided:improve=none`, stop by themselves.",
             "",
             *table(rows),
@@ -217,6 +271,10 @@ def main() -> None:
     parser.add_argument("--growth", action="store_true", help="larger and larger instances")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--without", nargs="*", default=[], help="methods to leave out")
+    parser.add_argument(
+        "--raw", type=Path, nargs="*", default=[], help="files of rows: known ones, the last grows"
+    )
     args = parser.parse_args()
     if args.measure:
         tasks, gpus = map(int, args.measure.split(","))
@@ -230,16 +288,25 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     first, last = map(int, (args.seeds or ("5-6" if args.quick else "5-14")).split("-"))
     specs = QUICK if args.quick else SPECS
-    rows: list[Row] = []
+    rows = [
+        Row(**json.loads(line))
+        for path in args.raw
+        if path.exists()
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     for spec, limits in specs.items():
         if args.only and args.only not in spec:
             continue
         if args.limits:
             limits = tuple(map(float, args.limits.split(",")))
         for seed in range(first, last + 1):
-            for row in rows_of(spec, seed, limits):
+            for row in rows_of(spec, seed, limits, list(rows), args.without):
                 rows.append(row)
-                print(json.dumps(asdict(row)), flush=True)
+                line = json.dumps(asdict(row))
+                print(line, flush=True)
+                if args.raw:
+                    with args.raw[-1].open("a", encoding="utf-8") as file:
+                        file.write(line + "\n")
     words = f"{COMMAND}{' --quick' * args.quick}{f' --seeds {args.seeds}' if args.seeds else ''}"
     text = page(rows, words + (" --clock processor" * (args.clock == "processor")), args.clock)
     save(text, args.output)

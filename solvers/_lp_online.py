@@ -1,4 +1,6 @@
-"""lp_guided online: the LP of the known work, solved repeatedly on its remaining part."""
+"""lp_guided online: the LP of the known work, solved repeatedly on its remaining part, and its
+milestones played by the best of some rules.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from optbench.bounds.milestones import find_milestones
 from optbench.model.instance import Instance
 from optbench.model.objective_prices import joule_price
 from optbench.sim.kernel.dispatch import END_WEIGHT, Rule, resume, run
@@ -29,6 +32,7 @@ from optbench.sim.rules import NoRoomError, Trace, list_rule
 
 from ._lp_finder import LEAST_PRICE, Finder
 from ._lp_guide import guide
+from ._lp_milestones import MilestoneRules, guide_of, targets_of
 from ._remaining_instance import remaining_instance
 
 # Even if the known work is short, the time to the next solution grows with the time that has
@@ -44,6 +48,8 @@ def play(
     resolve_every: float,
     roundings: int,
     steps: int,
+    milestones: bool,
+    runs: int,
 ) -> Trace:
     """Run with a new solution after each ``resolve_every`` of the time that the known work
     takes.
@@ -67,7 +73,17 @@ def play(
         and (soon := next_event(plant, state)) <= until
         and soon < math.inf
     ):
-        length = plan(instance, plant, state, rule, int(rng.integers(2**31)), roundings, steps)
+        length = plan(
+            instance,
+            plant,
+            state,
+            rule,
+            int(rng.integers(2**31)),
+            roundings,
+            steps,
+            milestones,
+            runs,
+        )
         step = resolve_every * max(length, float(state.total[NOW]) * SHARE_OF_PAST)
         resume(*rows, min(until, max(soon, float(state.total[NOW]) + step)))
     if state.tally[TROUBLE]:
@@ -86,6 +102,8 @@ def plan(
     seed: int,
     roundings: int,
     steps: int,
+    milestones: bool,
+    runs: int,
 ) -> float:
     """Give every known task a mode and a key, and the others prices; return how long the known work
     takes.
@@ -93,9 +111,15 @@ def plan(
     rest = remaining_instance(instance, plant, state)
     if len(rest.task) == 0:
         return 0.0
-    known = guide(rest.instance, math.inf)
+    found = find_milestones(rest.instance) if milestones else None
+    known = guide(rest.instance, math.inf) if found is None else guide_of(rest.instance, found)
     finder = Finder(rest.instance, known, seed, running=rest.running)
-    finder.first(roundings, lambda: math.inf)
+    if found is None:
+        finder.first(roundings, lambda: math.inf)
+    else:
+        rules = MilestoneRules(finder, targets_of(found), seed)
+        rules.first(runs, lambda: math.inf)
+        rules.keep_point()
     if steps > 0:
         finder.anneal(steps, 0.5, steps)
     best = finder.search

@@ -7,8 +7,8 @@ modes; its primal ends are milestones. As a solver a list rule plays them as due
 prices and with a few multipliers (``_lp_milestones``); the best run is improved by other
 multipliers, then by simulated annealing whose modes are drawn from the LP. With ``guide=duals``
 points are made instead of its shares (rounded at random), of its least losses, and of list rules
-that weigh its prices. As a policy it does the latter for the tasks known so far, repeatedly on
-their remaining part.
+that weigh its prices. As a policy it does the same for the tasks known so far, repeatedly on their
+remaining part.
 
 Open streams, and those too long to search, are routed by an index that charges the LP's prices
 (``_lp_stream``).
@@ -83,7 +83,7 @@ class LpGuided(Policy):
     search: bool = True
     prices: bool = True
     resolve_every: float = 0.1
-    steps: int = 1000
+    steps: int = 300
     latency_budget_s: float | None = None
     price_share: float = 0.9
     gain: float = 3e-4
@@ -183,6 +183,8 @@ class LpGuided(Policy):
                 self.resolve_every,
                 self.roundings,
                 self.steps if self.search else 0,
+                self.guide == "milestones" and self.prices,
+                self.runs,
             )
         grid, budget_s = grid_of(instance), budget_of(instance, self.latency_budget_s)
         routes = index(grid, budget_s=budget_s, gain=self.gain)

@@ -22,12 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from optbench.compiling.kernel_table import BOUNDING, POLICIES, prepare
-from optbench.execute.zygote import ENVIRONMENT
-
 MAIN = "optbench.cli.main"
 ROOT = Path(__file__).parents[2]
-LIBRARIES = ("highspy", "ortools.sat.python.cp_model", "rich.table", "scipy.sparse")
+LIBRARIES = (
+    "highspy",
+    "ortools.sat.python.cp_model",
+    "pyomo.environ",
+    "rich.table",
+    "scipy.sparse",
+)
 MODULES = (
     "optbench.api",
     "optbench.cli.terminal.live_line",
@@ -41,6 +44,8 @@ MODULES = (
     "optbench.plugins.policy",
     "optbench.run.runner",
     "optbench.shapes.milp.program",
+    "optbench.shapes.pyomo_models.pyomo_shape",
+    "optbench.views.milp",
     "optbench.sim.primal.chance",
     "optbench.sim.sampling",
     "optbench.store.run_store",
@@ -68,6 +73,8 @@ class CommandServer:
     """The end of the tests: starts the process, and runs commands in it one after the other."""
 
     def __init__(self) -> None:
+        from optbench.execute.zygote import ENVIRONMENT
+
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.channel = ours
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -122,6 +129,8 @@ def read_text(end: int) -> str:
 
 def preload() -> None:
     """Import what commands share and load compiled kernels, but no plug-in."""
+    from optbench.compiling.kernel_table import BOUNDING, POLICIES, prepare
+
     for name in (*LIBRARIES, *MODULES):
         importlib.import_module(name)
     prepare(BOUNDING | POLICIES)

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,13 +42,6 @@ def environment() -> dict[str, str]:
         for k, v in os.environ.items()
         if k not in ("OPTBENCH_WORKSPACE", "OPTBENCH_DEBUG", "FORCE_COLOR", "COLUMNS")
     }
-
-
-@pytest.fixture(scope="session")
-def command_server() -> Iterator[CommandServer]:
-    server = CommandServer()
-    yield server
-    server.close()
 
 
 @pytest.fixture

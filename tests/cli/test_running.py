@@ -36,7 +36,7 @@ HEAVY = {
 }
 # Large enough that CP-SAT is at work for minutes, small enough that a first schedule is there at
 # once.
-LONG = "jobshop:jobs=30,machines=20"
+LONG = "jobshop:jobs=20,machines=15"
 PATIENCE_S = 60.0
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.cli.command_server import CommandServer
 
 # The same examples on every run, and no deadline: a loaded machine must not make a test fail.
 settings.register_profile("optbench", derandomize=True, deadline=None)
@@ -36,3 +39,23 @@ def data_dir() -> Path:
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(f"{problem}; under CI the published instances are not optional")
     pytest.skip(f"{problem}: set it to the folder of published instances")
+
+
+@pytest.fixture(scope="session")
+def command_server() -> Iterator[CommandServer]:
+    """Runs ``optbench`` commands in processes of their own, without importing everything anew."""
+    server = CommandServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """MLflow's database without a run, made once to be copied: its tables take a second."""
+    from optbench.track.tracking import Tracking
+
+    root = tmp_path_factory.mktemp("empty")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        Tracking(workspace=root).client.search_experiments()
+    return root / "mlflow" / "mlflow.db"

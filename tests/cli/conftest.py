@@ -1,4 +1,4 @@
-"""A command line of its own process, in a folder of its own."""
+"""Commands in processes of their own, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.cli.command_server import READ_EARLY, CommandServer
 
 COMMAND = (sys.executable, "-m", "optbench.cli.main")
 TIMEOUT_S = 120
@@ -43,8 +45,24 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Cli:
+def cli(tmp_path: Path, command_server: CommandServer) -> Cli:
     """Runs ``optbench WORDS`` in ``tmp_path`` and checks that no traceback was printed."""
+
+    def run(*words: str | Path, **variables: str) -> Outcome:
+        assert not any(name.startswith(READ_EARLY) for name in variables), "this needs real_cli"
+        arguments, variables = [*map(str, words)], {**environment(), **variables}
+        done = command_server.run(arguments, tmp_path, variables, TIMEOUT_S)
+        assert "Traceback" not in done.err
+        return Outcome(done.code, done.out, done.err)
+
+    return run
+
+
+@pytest.fixture
+def real_cli(tmp_path: Path) -> Cli:
+    """As ``cli``, from the start of the interpreter on: for what Python reads before the command,
+    and for imports.
+    """
 
     def run(*words: str | Path, **variables: str) -> Outcome:
         command = [*COMMAND, *map(str, words)]

@@ -14,25 +14,25 @@ from tests.cli.conftest import Cli
 SOLVE = ("solve", "gpu_dag:tasks=3", "-s", "fcfs", "--time-limit", "1s", "--json")
 
 
-def test_the_first_use_compiles_before_its_clock(cli: Cli, tmp_path: Path) -> None:
+def test_the_first_use_compiles_before_its_clock(real_cli: Cli, tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
-    first = cli(*SOLVE, OPTBENCH_CACHE=cache)
+    first = real_cli(*SOLVE, OPTBENCH_CACHE=cache)
     assert first.err.count("compiling list rules, once per machine") == 1
     assert "compiled in" in first.err
     assert first.json["compile_s"] > first.json["wall_s"]
-    again = cli(*SOLVE, OPTBENCH_CACHE=cache)
+    again = real_cli(*SOLVE, OPTBENCH_CACHE=cache)
     assert (again.json["compile_s"], again.err.count("compil")) == (0.0, 0)
     assert again.json["objective"] == first.json["objective"]
     assert list(tmp_path.rglob("*.nbc")) == list((tmp_path / "cache" / "kernels").rglob("*.nbc"))
 
 
-def test_init_compiles_where_that_is_wanted(cli: Cli, tmp_path: Path) -> None:
+def test_init_compiles_where_that_is_wanted(real_cli: Cli, tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
-    made = cli("init", "lab", "--no-compile", "--json", OPTBENCH_CACHE=cache)
+    made = real_cli("init", "lab", "--no-compile", "--json", OPTBENCH_CACHE=cache)
     assert made.json["compile_s"] == 0.0
     assert not (tmp_path / "cache").exists()
     # Nobody is at a terminal here, and nobody is asked.
-    assert cli("init", "lab", OPTBENCH_CACHE=cache).err == ""
+    assert real_cli("init", "lab", OPTBENCH_CACHE=cache).err == ""
 
 
 @pytest.mark.parametrize(("answer", "wanted"), [("\n", True), ("y\n", True), ("no\n", False)])

@@ -77,7 +77,7 @@ def test_no_schedule_no_front(cli: Cli) -> None:
 
 
 def test_ctrl_c_keeps_the_points(tmp_path: Path) -> None:
-    command = [*COMMAND, "pareto", "gpu_dag:tasks=30", "--time-limit", "3s", "-o", "front.json"]
+    command = [*COMMAND, "pareto", "gpu_dag:tasks=20", "--time-limit", "1s", "-o", "front.json"]
     errors = tmp_path / "stderr"
     with errors.open("w") as err:
         process = subprocess.Popen(

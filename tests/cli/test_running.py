@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import pty
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import pytest
 
 import optbench as ob
 from optbench.cli.main import VERBS
+from tests.cli.command_server import CommandServer, Finished
 from tests.cli.conftest import COMMAND, Cli, environment
 from tests.sample_files.sample_records import sacct_text
 from tests.shapes.milp.test_milp_texts import MPS
@@ -36,7 +40,7 @@ HEAVY = {
 }
 # Large enough that CP-SAT is at work for minutes, small enough that a first schedule is there at
 # once.
-LONG = "jobshop:jobs=30,machines=20"
+LONG = "jobshop:jobs=20,machines=15"
 PATIENCE_S = 60.0
 
 
@@ -123,8 +127,8 @@ def test_help_is_a_word_too(cli: Cli) -> None:
     assert cli("help").code == 0
 
 
-def test_a_terminal_without_unicode_loses_no_result(cli: Cli) -> None:
-    done = cli("solve", "jobshop:jobs=3,machines=3", "-q", PYTHONIOENCODING="ascii")
+def test_a_terminal_without_unicode_loses_no_result(real_cli: Cli) -> None:
+    done = real_cli("solve", "jobshop:jobs=3,machines=3", "-q", PYTHONIOENCODING="ascii")
     assert done.code == 0 and "makespan" in done.out
 
 
@@ -145,22 +149,40 @@ SHORT_STUDIES = {
 }
 # Verbs with tests of their own: one runs a study, the other until Ctrl-C.
 ALONE = ("quickstart", "ui")
+SHELL_CHARACTERS = "|&;<>()$`*?~#\n"
+EXAMPLE_TIMEOUT_S = 120
 
 
-@pytest.mark.first
-def test_the_first_example_of_each_help_works(tmp_path: Path, data_dir: Path) -> None:
-    assert failed_examples(tmp_path, data_dir, most=1) == {}
+@dataclass(frozen=True)
+class Reader:
+    """Somebody who types the examples of the help in a folder of his own."""
+
+    server: CommandServer
+    folder: Path
+    environment: dict[str, str]
+
+    def type(self, line: str) -> Finished:
+        """Run a line; one that only a shell understands runs in a shell."""
+        words = shlex.split(line)
+        if words[0] == "optbench" and not set(SHELL_CHARACTERS) & set(line):
+            return self.server.run(words[1:], self.folder, self.environment, EXAMPLE_TIMEOUT_S)
+        done = subprocess.run(
+            ["bash", "-c", line],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=EXAMPLE_TIMEOUT_S,
+            check=False,
+        )
+        return Finished(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.slow
-def test_the_examples_of_the_help_work(tmp_path: Path, data_dir: Path) -> None:
-    assert failed_examples(tmp_path, data_dir, most=None) == {}
-
-
-def failed_examples(tmp_path: Path, data_dir: Path, most: int | None) -> dict[str, str]:
-    """Run the examples of each verb as they stand, one after the other in one folder, as a reader
-    would; return those that fail.
-    """
+@pytest.fixture
+def reader(
+    tmp_path: Path, data_dir: Path, command_server: CommandServer, empty_database: Path
+) -> Reader:
+    """With all that the examples take for granted."""
     binary = tmp_path / "bin" / "optbench"
     binary.parent.mkdir()
     binary.write_text(f'#!/bin/sh\nexec "{COMMAND[0]}" -m {COMMAND[2]} "$@"\n')
@@ -173,31 +195,41 @@ def failed_examples(tmp_path: Path, data_dir: Path, most: int | None) -> dict[st
         "BROWSER": "true",
     }  # which opens nothing
     (tmp_path / "optbench.toml").touch()
-    (tmp_path / "studies").mkdir()
+    for folder in ("studies", "mlflow"):
+        (tmp_path / folder).mkdir()
     for study, text in SHORT_STUDIES.items():
         (tmp_path / "studies" / f"{study}.toml").write_text(text)
+    shutil.copy(empty_database, tmp_path / "mlflow" / "mlflow.db")
     # What a reader brings along: a programme, a log, a profile and a bank of bounds.
     (tmp_path / "model.mps").write_text(MPS)
     (tmp_path / "march.sacct").write_text(sacct_text())
     (tmp_path / "mine.json").write_bytes(
         (resources.files("optbench.power") / "data" / "L4.json").read_bytes()
     )
+    found = Reader(command_server, tmp_path, env)
     banked = "optbench solve jobshop:jobs=3,machines=3 -s fcfs --time-limit 5s --bank"
-    subprocess.run(
-        ["bash", "-c", banked], cwd=tmp_path, env=env, capture_output=True, timeout=120, check=True
-    )
+    assert found.type(banked).code == 0
+    return found
+
+
+@pytest.mark.first
+def test_the_first_example_of_each_help_works(reader: Reader) -> None:
+    assert failed_examples(reader, most=1) == {}
+
+
+@pytest.mark.slow
+def test_the_examples_of_the_help_work(reader: Reader) -> None:
+    assert failed_examples(reader, most=None) == {}
+
+
+def failed_examples(reader: Reader, most: int | None) -> dict[str, str]:
+    """Run the examples of each verb as they stand, one after the other in one folder, as a reader
+    would; return those that fail.
+    """
     failed = {}
     for name in ("convert", *(verb for verb in VERBS if verb not in ("convert", *ALONE))):
         for example in VERBS[name].module.EXAMPLES[:most]:
-            done = subprocess.run(
-                ["bash", "-c", example],
-                cwd=tmp_path,
-                env=env,
-                capture_output=True,
-                text=True,
-                timeout=120,
-                check=False,
-            )
-            if done.returncode != 0:
-                failed[example] = done.stderr
+            done = reader.type(example)
+            if done.code != 0:
+                failed[example] = done.err
     return failed

@@ -98,7 +98,7 @@ def test_two_files_that_declare_one_name(cli: Cli, workspace: Path) -> None:
     assert "boxes.py and " in done.err and "packing.py; rename one of them" in done.err
 
 
-def test_a_shape_of_an_installed_package(cli: Cli, workspace: Path) -> None:
+def test_a_shape_of_an_installed_package(cli: Cli, real_cli: Cli, workspace: Path) -> None:
     assert cli("convert", "packing:services=3", "three.json").code == 0
     document = json.loads((workspace / "three.json").read_text())
     (workspace / "problems" / "packing.py").unlink()
@@ -111,7 +111,7 @@ def test_a_shape_of_an_installed_package(cli: Cli, workspace: Path) -> None:
     (site / "parcel_pack-1.0.dist-info" / "entry_points.txt").write_text(PLACES)
     (workspace / "parcels.json").write_text(json.dumps(document | {"shape": "parcels"}))
     path = {"PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")])}
-    done = cli("solve", "parcels.json", "-s", "highs", "--json", "-q", **path)
+    done = real_cli("solve", "parcels.json", "-s", "highs", "--json", "-q", **path)
     assert done.code == 0 and done.json["verified"], done.err
     assert cli("solve", "parcels.json", "-s", "highs", "--json", "-q").code == 2
 

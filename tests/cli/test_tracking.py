@@ -37,9 +37,22 @@ def study(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_study_that_ran_untracked_is_sent_later_and_once(cli: Cli, study: Path) -> None:
+@pytest.fixture
+def database(study: Path, empty_database: Path) -> Path:
+    return copy_database(empty_database, study)
+
+
+def copy_database(file: Path, workspace: Path) -> Path:
+    (workspace / "mlflow").mkdir()
+    return Path(shutil.copy(file, workspace / "mlflow" / "mlflow.db"))
+
+
+def test_a_study_that_ran_untracked_is_sent_later_and_once(
+    cli: Cli, study: Path, empty_database: Path
+) -> None:
     assert cli("run", "tiny", "--no-track", "--json").code == 0
     assert not (study / "mlflow").exists()
+    copy_database(empty_database, study)
     first = cli("sync", "--json").json["studies"]
     # Two solvers, the bounding of their instance, and the parent.
     assert [(each["study"], each["created"]) for each in first] == [("tiny", 4)]
@@ -48,7 +61,7 @@ def test_a_study_that_ran_untracked_is_sent_later_and_once(cli: Cli, study: Path
     assert "tiny" in cli("sync").out
 
 
-def test_a_run_sends_while_it_runs(cli: Cli, study: Path) -> None:
+def test_a_run_sends_while_it_runs(cli: Cli, study: Path, database: Path) -> None:
     assert cli("run", "tiny", "--json").code == 0
     tracking = Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study)
     experiment = tracking.client.get_experiment_by_name("optbench/tiny")
@@ -88,8 +101,10 @@ def test_a_server_that_does_not_answer_is_named(cli: Cli, study: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_the_pages_come_up_and_leave_nothing_behind(study: Path, number: signal.Signals) -> None:
-    Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study).sync(
+def test_the_pages_come_up_and_leave_nothing_behind(
+    study: Path, database: Path, number: signal.Signals
+) -> None:
+    Tracking(f"sqlite:///{database}", workspace=study).sync(
         "optbench/x", TrackedRun("c", "shown"), []
     )
     words = [*COMMAND, "ui", "--port", str(port()), "--no-browser", "--json"]
@@ -119,8 +134,8 @@ def test_the_pages_come_up_and_leave_nothing_behind(study: Path, number: signal.
     assert [pid for pid in servers if alive(pid)] == []
 
 
-def test_a_port_in_use_is_named(cli: Cli, study: Path) -> None:
-    Tracking(f"sqlite:///{study / 'mlflow' / 'mlflow.db'}", workspace=study).sync(
+def test_a_port_in_use_is_named(cli: Cli, study: Path, database: Path) -> None:
+    Tracking(f"sqlite:///{database}", workspace=study).sync(
         "optbench/x", TrackedRun("c", "shown"), []
     )
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:

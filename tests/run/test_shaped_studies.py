@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,15 +20,20 @@ from optbench.report.study_page import render
 from optbench.report.study_report import gather
 from optbench.store.snapshots import load_plan
 from optbench.track.study_runs import StudyRuns
+from tests.cli.command_server import CommandServer
 from tests.cli.conftest import environment
 from tests.sample_files.packing_workspace import PACKING
 from tests.sample_files.shaped_workspace import ASSERTED, Workspace, shaped_workspace
 
 
 @pytest.fixture(scope="module")
-def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+def workspace(
+    tmp_path_factory: pytest.TempPathFactory, command_server: CommandServer, empty_database: Path
+) -> Iterator[Workspace]:
     root = tmp_path_factory.mktemp("shapes")
-    found = shaped_workspace(root)
+    found = shaped_workspace(root, command_server)
+    (root / "mlflow").mkdir()
+    shutil.copy(empty_database, root / "mlflow" / "mlflow.db")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPTBENCH_WORKSPACE", str(root))
         patch.chdir(root)

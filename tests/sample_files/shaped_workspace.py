@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from optbench.store.records import Record
 from optbench.store.run_store import Store
-from tests.cli.conftest import COMMAND, environment
+from tests.cli.command_server import CommandServer
+from tests.cli.conftest import environment
 from tests.sample_files.knapsack_workspace import GREEDY, KNAPSACK, MAXIMISED_MPS
 from tests.sample_files.packing_liars import LIAR
 from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
 from tests.sample_files.slips_workspace import PAYS, SLIPPED, SLIPS
 
+TIMEOUT_S = 200
 PACK = """\
 question = "Is first fit good enough?"
 problems = ["packing:services=4"]
@@ -120,6 +121,7 @@ class Workspace:
     """A folder in which commands run."""
 
     root: Path
+    server: CommandServer
 
     @property
     def store(self) -> Store:
@@ -127,24 +129,16 @@ class Workspace:
 
     def run(self, *words: str) -> tuple[int, Any, str]:
         """Return the exit code of a command, its JSON and what it says of errors."""
-        done = subprocess.run(
-            [*COMMAND, *words, "--json"],
-            cwd=self.root,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        return done.returncode, json.loads(done.stdout), done.stderr
+        done = self.server.run([*words, "--json"], self.root, environment(), TIMEOUT_S)
+        assert "Traceback" not in done.err
+        return done.code, json.loads(done.out), done.err
 
     def records(self, label: str) -> list[Record]:
         found = self.store.records().values()
         return [each for each in found if each.cell.label == label]
 
 
-def shaped_workspace(root: Path) -> Workspace:
+def shaped_workspace(root: Path, server: CommandServer) -> Workspace:
     """Write everything into a folder."""
     files = {
         "problems/packing.py": PACKING,
@@ -169,4 +163,4 @@ def shaped_workspace(root: Path) -> Workspace:
     for name, text in files.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
-    return Workspace(root)
+    return Workspace(root, server)

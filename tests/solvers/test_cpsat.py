@@ -113,7 +113,7 @@ def test_infeasible_is_proved() -> None:
 
 
 def test_a_stop_request_ends_the_search_and_keeps_the_incumbent(data_dir: Path) -> None:
-    instance = format_registry.load(data_dir / "jobshop" / "ta41.txt")
+    instance = format_registry.load(data_dir / "jobshop" / "ta21.txt")
     run = Run(instance, time_limit_s=120.0)
     threading.Timer(2.0, run.stop_requested.set).start()
     CpSat().solve(instance, run)

@@ -1,4 +1,4 @@
-"""A database that is made once and copied: its tables take a second."""
+"""Workspaces with a tracking store, empty or with runs by hand."""
 
 from __future__ import annotations
 
@@ -10,17 +10,7 @@ import pytest
 
 from optbench.model.files.schedule_json import schedule_to_dict
 from optbench.store.run_store import Store
-from optbench.track.tracking import Tracking
 from tests.track.runs_by_hand import INSTANCE, SOLVED, bounding, record
-
-
-@pytest.fixture(scope="session")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("empty")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        Tracking(workspace=root).client.search_experiments()
-    return root / "mlflow" / "mlflow.db"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A workspace with a search that takes seconds, and its command as a process of its own."""
+"""A workspace with a search that takes seconds, and its command in processes of their own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.cli.command_server import CommandServer
 
 COMMAND = (sys.executable, "-m", "optbench.cli.main")
 TIMEOUT_S = 180
@@ -73,6 +75,7 @@ class Workspace:
     """A folder with studies, and what a search left in it."""
 
     root: Path
+    server: CommandServer
 
     def add(self, name: str, text: str) -> None:
         (self.root / "studies" / f"{name}.toml").write_text(text)
@@ -91,11 +94,10 @@ class Workspace:
 
     def run(self, *words: str, code: int = 0) -> Any:
         """The JSON of a command that must end with this exit code."""
-        process = self.start(*words, "--json")
-        out, err = process.communicate(timeout=TIMEOUT_S)
-        assert process.returncode == code, err
-        assert "Traceback" not in err
-        return json.loads(out)
+        done = self.server.run([*words, "--json"], self.root, self.environment(), TIMEOUT_S)
+        assert done.code == code, done.err
+        assert "Traceback" not in done.err
+        return json.loads(done.out)
 
     def environment(self) -> dict[str, str]:
         dropped = ("OPTBENCH_DEBUG", "FORCE_COLOR", "COLUMNS", "MLFLOW_TRACKING_URI")
@@ -109,11 +111,11 @@ class Workspace:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def workspace(tmp_path: Path, command_server: CommandServer) -> Workspace:
     (tmp_path / "optbench.toml").touch()
     for folder in ("studies", "solvers", "problems"):
         (tmp_path / folder).mkdir()
-    found = Workspace(tmp_path)
+    found = Workspace(tmp_path, command_server)
     found.add("mini", STUDY)
     found.add("slow", SLOW_STUDY)
     (tmp_path / "solvers" / "sleepy.py").write_text(SLOW_SOLVER)

@@ -33,6 +33,11 @@ QUICK_WORK = 0.5
 WHOLE = "cpsat"
 MIXED = ("default_lp", "lb_tree_search")
 FROM_BELOW = ("lb_tree_search",)
+# Where cuts make the LP strong, both branch on it and neither improves schedules.
+LP_PROVERS = ("pseudo_costs", "reduced_costs")
+# With more tasks than this, schedules are improved first, for this share of the remaining time;
+# and the tasks without shared resources are bounded.
+DIRECT_TASKS, IMPROVING_SHARE = 13, 0.1
 # With less time than this the stages are not worth their start-up.
 STAGED_S = 4.0
 
@@ -53,12 +58,26 @@ def search_in_stages(view: CpsatView, run: Run) -> bool:
     return search(view, run, workers=() if conflicts_matter else FROM_BELOW)
 
 
-def bound_unshared(instance: Instance, run: Run) -> bool:
-    """Report the bound of the same tasks without shared resources; return whether nothing is left
-    to search.
+def prove(view: CpsatView, run: Run) -> bool:
+    """Search a model with cuts on one or two threads, mostly for its proof; return whether nothing
+    is left to search.
     """
-    view = build(instance, shared=False)
-    relaxed = _Search(view, run, source="cpsat:unshared")
+    if view.instance.num_tasks > DIRECT_TASKS:
+        if search(view, run, seconds=IMPROVING_SHARE * run.time_left()):
+            return True
+        if bound_unshared(view.instance, run, LP_PROVERS):
+            return True
+    return search(view, run, workers=LP_PROVERS, only_workers=True)
+
+
+def bound_unshared(instance: Instance, run: Run, provers: Sequence[str] = ()) -> bool:
+    """Report the bound of the same tasks without shared resources, with cuts where these are its
+    ``provers``; return whether nothing is left to search.
+    """
+    view = build(instance, shared=False, cuts=bool(provers))
+    relaxed = _Search(
+        view, run, workers=provers, only_workers=bool(provers), source="cpsat:unshared"
+    )
     status = relaxed.run(UNSHARED_SHARE * run.time_left())
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(relaxed.source)
@@ -75,9 +94,12 @@ def search(
     work_share: float = 1.0,
     workers: Sequence[str] = (),
     interleaved: bool = False,
+    only_workers: bool = False,
 ) -> bool:
     """Search within the rest of the budget; return whether nothing is left to search."""
-    searching = _Search(view, run, workers=workers, interleaved=interleaved)
+    searching = _Search(
+        view, run, workers=workers, interleaved=interleaved, only_workers=only_workers
+    )
     status = searching.run(seconds, work_share)
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(WHOLE)
@@ -89,7 +111,14 @@ def search(
     if run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
     if run.best is not None and view.numbers.error > 0:
-        sharpen(view.instance, run, view.numbers.error, work_share, searching.work <= QUICK_WORK)
+        sharpen(
+            view.instance,
+            run,
+            view.numbers.error,
+            work_share,
+            searching.work <= QUICK_WORK,
+            workers if view.cuts and only_workers else (),
+        )
     return True
 
 
@@ -99,6 +128,7 @@ def sharpen(
     error: float = math.inf,
     work_share: float = 1.0,
     quick: bool = False,
+    provers: Sequence[str] = (),
 ) -> None:
     """Repeat a finished search in finer integers while rounding leaves a gap; only schedules that
     are no worse are searched.
@@ -106,13 +136,16 @@ def sharpen(
     ``error`` is what the scale of that search may leave. Scales that may leave as much are skipped,
     and after a ``quick`` search all that may leave a gap, except the last. Where the last optimum
     still violates a limit by less than the rounding, a search among schedules that certainly keep
-    it follows.
+    it follows. With ``provers`` the models have cuts, and only these search them.
     """
     for stage in range(1, len(FINER) + 1):
         if is_sharp(instance, run):
             return
         view = build(
-            instance, stage=stage, cutoff=math.inf if run.objective is None else run.objective
+            instance,
+            stage=stage,
+            cutoff=math.inf if run.objective is None else run.objective,
+            cuts=bool(provers),
         )
         sharp = run.objective is not None and view.numbers.error <= level_tolerance(
             instance, run.objective
@@ -120,7 +153,8 @@ def sharpen(
         if stage < len(FINER) and not sharp and (quick or view.numbers.error >= error):
             continue
         seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
-        if _Search(view, run).run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
+        searching = _Search(view, run, workers=provers, only_workers=bool(provers))
+        if searching.run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
             error = run.info["scaling_error"] = view.numbers.error
     if run.termination == "finished" and not is_sharp(instance, run, error):
         _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(
@@ -151,7 +185,8 @@ def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float
 
 class _Search(cp_model.CpSolverSolutionCallback):
     """A solver callback; ``source`` names the bounds. Only schedules of the whole model are
-    reported.
+    reported. With ``only_workers`` each of the ``workers`` searches the whole problem, and nothing
+    else runs: no neighbourhoods, no local search.
     """
 
     def __init__(
@@ -161,6 +196,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
         proves: bool = True,
         workers: Sequence[str] = (),
         interleaved: bool = False,
+        only_workers: bool = False,
         source: str = WHOLE,
         until_found: bool = False,
     ) -> None:
@@ -170,6 +206,10 @@ class _Search(cp_model.CpSolverSolutionCallback):
         self.solver = cp_model.CpSolver()
         self.solver.parameters.subsolvers.extend(workers)
         self.solver.parameters.interleave_search = interleaved
+        if only_workers:
+            self.solver.parameters.num_full_subsolvers = len(workers)
+            self.solver.parameters.use_lns = False
+            self.solver.parameters.interleave_search = run.threads < len(workers)
         self.status: Any = cp_model.UNKNOWN
         self.work = 0.0
 

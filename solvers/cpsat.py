@@ -15,10 +15,11 @@ from optbench.model.instance import Instance
 from optbench.model.measures import gap
 from optbench.model.measures import is_closed as proves
 from optbench.model.schedule import Schedule
+from optbench.model.time_cuts import has_cuts
 from optbench.plugins.protocol import Run, Solver
 
 from ._cpsat_formulated import solve_formulated
-from ._first_schedules import KERNELS, first_schedules
+from ._first_schedules import KERNELS, first_schedules, one_schedule
 
 if TYPE_CHECKING:
     from optbench.sim.primal import Improver
@@ -35,6 +36,9 @@ PROBE_SHARE = 0.05
 # Then the heuristics run for this long, or this share of the remaining time (the longer one for
 # projects); with a work limit, for this many chunks.
 POLISH_S = 30.0
+# Task graphs up to this size are searched for this time before anything else is done for them; then
+# for their proof, with cuts.
+EXACT_TASKS, GLANCE_S = 24, 0.05
 # What they solve within this time needs no deeper bounds.
 ALONE_S = 0.4
 POLISH_SHARE = 0.22
@@ -82,26 +86,41 @@ class CpSat(Solver):
         if run.warm_start is not None:
             run.report(run.warm_start)
         run.prove_bounds(0.0, "cheap")
-        view = build(instance)
         if not is_searchable(instance):
-            self.open(instance, run)
-        elif not is_closed(run):
-            if self.probe(view, run):
+            exact = instance.num_tasks <= EXACT_TASKS and has_cuts(instance)
+            if exact and self.glance(build(instance), run):
                 return run.best
-            before = compiled_s()
-            self.polish(instance, run)
-            say_what_compiling_took(run, compiled_s() - before)
+            self.open(instance, run)
+            view = build(instance, cuts=exact)
+        else:
+            view = build(instance)
+            if not is_closed(run):
+                if self.probe(view, run):
+                    return run.best
+                before = compiled_s()
+                self.polish(instance, run)
+                say_what_compiling_took(run, compiled_s() - before)
         if is_closed(run):
             run.report_termination("finished")
         else:
             self.search(view, run)
         return run.best
 
+    def glance(self, view: CpsatView, run: Run) -> bool:
+        """Search for an instant: what it solves needs no first schedule, bound or cut. Return
+        whether it did.
+        """
+        from ._cpsat_search import search
+
+        return run.work_limit is None and search(view, run, seconds=GLANCE_S)
+
     def open(self, instance: Instance, run: Run) -> None:
         """Find a first schedule where there is none, and the bound of the fluid LP."""
         from ._cpsat_search import reach_limits
 
         if run.best is None:
+            for schedule in one_schedule(instance):
+                run.report(schedule)
             for schedule in first_schedules(instance, run.time_left() * FIRST_SHARE):
                 run.report(schedule)
         if run.best is None and instance.limits.metric_max:
@@ -147,8 +166,11 @@ class CpSat(Solver):
         """Run CP-SAT with the rest of the budget."""
         from optbench.sim.primal import is_searchable
 
-        from ._cpsat_search import STAGED_S, search, search_in_stages
+        from ._cpsat_search import LP_PROVERS, STAGED_S, prove, search, search_in_stages
 
+        if view.cuts and run.work_limit is None and run.threads <= len(LP_PROVERS):
+            prove(view, run)
+            return
         alone = run.threads == 1 and run.work_limit is None
         if alone and not is_searchable(view.instance) and STAGED_S <= run.time_left() < math.inf:
             search_in_stages(view, run)

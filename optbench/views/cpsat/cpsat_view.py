@@ -52,6 +52,7 @@ class CpsatView:
     numbers: Rounded
     alike: tuple[tuple[int, ...], ...]
     grain: int = 1
+    cuts: bool = False
 
     def schedule(self, value: Callable[[cp_model.IntVar], int]) -> Schedule:
         """Return the schedule in a solution, given as the value of each variable."""
@@ -157,4 +158,4 @@ def build(
         add_time_cuts(draft)
         branch_on_devices(draft)
     draft.model.minimize(total)
-    return CpsatView(instance, draft.model, draft, total, numbers, alike, grain)
+    return CpsatView(instance, draft.model, draft, total, numbers, alike, grain, cuts)

@@ -51,9 +51,7 @@ def branch_on_devices(draft: Draft) -> None:
     """Let searches with a fixed order decide the pools and devices of all tasks first."""
     unions = add_unions(draft)
     if unions:
-        draft.model.add_decision_strategy(
-            unions, cp_model.CHOOSE_FIRST, cp_model.SELECT_MAX_VALUE
-        )
+        draft.model.add_decision_strategy(unions, cp_model.CHOOSE_FIRST, cp_model.SELECT_MAX_VALUE)
 
 
 def add_unions(draft: Draft) -> list[cp_model.IntVar]:

@@ -62,7 +62,7 @@ def prove(view: CpsatView, run: Run) -> bool:
     """Search a model with cuts on one or two threads, mostly for its proof; return whether nothing
     is left to search.
     """
-    if view.instance.num_tasks > DIRECT_TASKS:
+    if view.instance.num_tasks > DIRECT_TASKS and run.work_limit is None:
         if search(view, run, seconds=IMPROVING_SHARE * run.time_left()):
             return True
         if bound_unshared(view.instance, run, LP_PROVERS):

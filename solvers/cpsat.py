@@ -57,7 +57,12 @@ PATIENCE_S = 1.0
 
 @dataclass
 class CpSat(Solver):
-    """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones."""
+    """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones.
+
+    ``cuts``: small task graphs get cuts on work between two times, and threads that only prove.
+    """
+
+    cuts: bool = True
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
@@ -87,7 +92,7 @@ class CpSat(Solver):
             run.report(run.warm_start)
         run.prove_bounds(0.0, "cheap")
         if not is_searchable(instance):
-            exact = instance.num_tasks <= EXACT_TASKS and has_cuts(instance)
+            exact = self.cuts and instance.num_tasks <= EXACT_TASKS and has_cuts(instance)
             if exact and self.glance(build(instance), run):
                 return run.best
             self.open(instance, run)
@@ -168,7 +173,7 @@ class CpSat(Solver):
 
         from ._cpsat_search import LP_PROVERS, STAGED_S, prove, search, search_in_stages
 
-        if view.cuts and run.work_limit is None and run.threads <= len(LP_PROVERS):
+        if view.cuts and run.threads <= len(LP_PROVERS):
             prove(view, run)
             return
         alone = run.threads == 1 and run.work_limit is None

@@ -31,7 +31,7 @@ from optbench.views.cpsat.resources import (
 )
 from optbench.views.cpsat.scaling import Rounded
 from optbench.views.cpsat.sums import add_limit, rounded
-from optbench.views.cpsat.window_cuts import add_time_cuts, branch_on_devices
+from optbench.views.cpsat.window_cuts import add_time_cuts, add_unions
 
 # A generous relative error of the float in which CP-SAT reports an integer bound.
 BOUND_NOISE = 1e-12
@@ -156,6 +156,6 @@ def build(
     total, numbers = rounded(draft, objective, stage=stage, cutoff=cutoff)
     if cuts:
         add_time_cuts(draft)
-        branch_on_devices(draft)
+        add_unions(draft)
     draft.model.minimize(total)
     return CpsatView(instance, draft.model, draft, total, numbers, alike, grain, cuts)

@@ -13,8 +13,6 @@ Ticks that are rounded down would need other numbers: a coarse model has no cuts
 
 from __future__ import annotations
 
-from ortools.sat.python import cp_model
-
 from optbench.model.time_cuts import TimeCut, time_cuts
 from optbench.views.cpsat.draft import Draft, Expression
 from optbench.views.cpsat.scaling import MAX_SUM
@@ -47,16 +45,8 @@ def _right(draft: Draft, cut: TimeCut) -> Expression:
     return draft.makespan if draft.has_makespan else draft.last
 
 
-def branch_on_devices(draft: Draft) -> None:
-    """Let searches with a fixed order decide the pools and devices of all tasks first."""
-    unions = add_unions(draft)
-    if unions:
-        draft.model.add_decision_strategy(unions, cp_model.CHOOSE_FIRST, cp_model.SELECT_MAX_VALUE)
-
-
-def add_unions(draft: Draft) -> list[cp_model.IntVar]:
+def add_unions(draft: Draft) -> None:
     """Add the literals of each task's pools, and of its pools with numbers of devices."""
-    found = []
     for task in range(draft.instance.num_tasks):
         pools: dict[int, list[int]] = {}
         devices: dict[tuple[tuple[int, int], ...], list[int]] = {}
@@ -65,5 +55,5 @@ def add_unions(draft: Draft) -> list[cp_model.IntVar]:
             pools.setdefault(draft.primary[row], []).append(row)
             devices.setdefault(tuple(sorted(need.items())), []).append(row)
         for parts in (pools.values(), devices.values()):
-            found += [draft.any_of(task, rows) for rows in parts if len(parts) > 1]
-    return [literal for literal in dict.fromkeys(found) if literal is not None]
+            for rows in parts:
+                draft.any_of(task, rows)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -17,6 +16,20 @@ from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
 from optbench.views.cpsat.scaling import FINER
 
+
+@dataclass(frozen=True)
+class Strategies:
+    """Strategies of CP-SAT by name; by default its own choice.
+
+    Beside them CP-SAT improves schedules: of two threads it gives one to neighbourhoods, whatever
+    it is told. ``alone``: every strategy searches the whole problem, and nothing else runs.
+    """
+
+    names: tuple[str, ...] = ()
+    alone: bool = False
+
+
+OWN = Strategies()
 # Seconds between two checks for a stop request while CP-SAT searches.
 POLL_S = 0.05
 # Stages of one thread without a work limit and without our heuristics: plain CP-SAT; then tasks
@@ -31,10 +44,14 @@ STAGE_SHARE = 0.3
 QUICK_WORK = 0.5
 # Source of the bounds of the whole model.
 WHOLE = "cpsat"
-MIXED = ("default_lp", "lb_tree_search")
-FROM_BELOW = ("lb_tree_search",)
+MIXED = Strategies(("default_lp", "lb_tree_search"))
+FROM_BELOW = Strategies(("lb_tree_search",))
+# With more threads CP-SAT has several strategies of its own that prove.
+PROVING_THREADS = 2
+# Two threads that prove after the heuristics of shops and projects.
+PROVERS = Strategies(("no_lp", "lb_tree_search"))
 # Where cuts make the LP strong, both branch on it and neither improves schedules.
-LP_PROVERS = ("pseudo_costs", "reduced_costs")
+LP_PROVERS = Strategies(("pseudo_costs", "reduced_costs"), alone=True)
 # With more tasks than this, schedules are improved first, for this share of the remaining time;
 # and the tasks without shared resources are bounded.
 DIRECT_TASKS, IMPROVING_SHARE = 13, 0.1
@@ -55,7 +72,7 @@ def search_in_stages(view: CpsatView, run: Run) -> bool:
     conflicts_matter = plain is not None and run.bound == plain
     if search(view, run, seconds=MIXED_SHARE * run.time_left(), workers=MIXED, interleaved=True):
         return True
-    return search(view, run, workers=() if conflicts_matter else FROM_BELOW)
+    return search(view, run, workers=OWN if conflicts_matter else FROM_BELOW)
 
 
 def prove(view: CpsatView, run: Run) -> bool:
@@ -67,17 +84,15 @@ def prove(view: CpsatView, run: Run) -> bool:
             return True
         if bound_unshared(view.instance, run, LP_PROVERS):
             return True
-    return search(view, run, workers=LP_PROVERS, only_workers=True)
+    return search(view, run, workers=LP_PROVERS)
 
 
-def bound_unshared(instance: Instance, run: Run, provers: Sequence[str] = ()) -> bool:
+def bound_unshared(instance: Instance, run: Run, provers: Strategies = OWN) -> bool:
     """Report the bound of the same tasks without shared resources, with cuts where these are its
     ``provers``; return whether nothing is left to search.
     """
-    view = build(instance, shared=False, cuts=bool(provers))
-    relaxed = _Search(
-        view, run, workers=provers, only_workers=bool(provers), source="cpsat:unshared"
-    )
+    view = build(instance, shared=False, cuts=bool(provers.names))
+    relaxed = _Search(view, run, workers=provers, source="cpsat:unshared")
     status = relaxed.run(UNSHARED_SHARE * run.time_left())
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(relaxed.source)
@@ -92,14 +107,11 @@ def search(
     *,
     seconds: float = math.inf,
     work_share: float = 1.0,
-    workers: Sequence[str] = (),
+    workers: Strategies = OWN,
     interleaved: bool = False,
-    only_workers: bool = False,
 ) -> bool:
     """Search within the rest of the budget; return whether nothing is left to search."""
-    searching = _Search(
-        view, run, workers=workers, interleaved=interleaved, only_workers=only_workers
-    )
+    searching = _Search(view, run, workers=workers, interleaved=interleaved)
     status = searching.run(seconds, work_share)
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(WHOLE)
@@ -117,7 +129,7 @@ def search(
             view.numbers.error,
             work_share,
             searching.work <= QUICK_WORK,
-            workers if view.cuts and only_workers else (),
+            workers if view.cuts else OWN,
         )
     return True
 
@@ -128,7 +140,7 @@ def sharpen(
     error: float = math.inf,
     work_share: float = 1.0,
     quick: bool = False,
-    provers: Sequence[str] = (),
+    provers: Strategies = OWN,
 ) -> None:
     """Repeat a finished search in finer integers while rounding leaves a gap; only schedules that
     are no worse are searched.
@@ -145,7 +157,7 @@ def sharpen(
             instance,
             stage=stage,
             cutoff=math.inf if run.objective is None else run.objective,
-            cuts=bool(provers),
+            cuts=bool(provers.names),
         )
         sharp = run.objective is not None and view.numbers.error <= level_tolerance(
             instance, run.objective
@@ -153,7 +165,7 @@ def sharpen(
         if stage < len(FINER) and not sharp and (quick or view.numbers.error >= error):
             continue
         seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
-        searching = _Search(view, run, workers=provers, only_workers=bool(provers))
+        searching = _Search(view, run, workers=provers)
         if searching.run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
             error = run.info["scaling_error"] = view.numbers.error
     if run.termination == "finished" and not is_sharp(instance, run, error):
@@ -185,8 +197,7 @@ def reach_limits(instance: Instance, run: Run, seconds: float, work_share: float
 
 class _Search(cp_model.CpSolverSolutionCallback):
     """A solver callback; ``source`` names the bounds. Only schedules of the whole model are
-    reported. With ``only_workers`` each of the ``workers`` searches the whole problem, and nothing
-    else runs: no neighbourhoods, no local search.
+    reported.
     """
 
     def __init__(
@@ -194,9 +205,8 @@ class _Search(cp_model.CpSolverSolutionCallback):
         view: CpsatView,
         run: Run,
         proves: bool = True,
-        workers: Sequence[str] = (),
+        workers: Strategies = OWN,
         interleaved: bool = False,
-        only_workers: bool = False,
         source: str = WHOLE,
         until_found: bool = False,
     ) -> None:
@@ -204,12 +214,12 @@ class _Search(cp_model.CpSolverSolutionCallback):
         self.until_found = until_found
         self.view, self.task, self.proves, self.source = view, run, proves, source
         self.solver = cp_model.CpSolver()
-        self.solver.parameters.subsolvers.extend(workers)
+        self.solver.parameters.subsolvers.extend(workers.names)
         self.solver.parameters.interleave_search = interleaved
-        if only_workers:
-            self.solver.parameters.num_full_subsolvers = len(workers)
+        if workers.alone:
+            self.solver.parameters.num_full_subsolvers = len(workers.names)
             self.solver.parameters.use_lns = False
-            self.solver.parameters.interleave_search = run.threads < len(workers)
+            self.solver.parameters.interleave_search = run.threads < len(workers.names)
         self.status: Any = cp_model.UNKNOWN
         self.work = 0.0
 

@@ -46,8 +46,6 @@ LONG_POLISH_SHARE = 0.4
 POLISH_CHUNKS = 20
 # The share of the remaining time in shops where CP-SAT is not likely to prove anything.
 REST_SHARE = 0.75
-# With two threads CP-SAT uses one to improve schedules; after the heuristics, both prove instead.
-PROVERS = ("no_lp", "lb_tree_search")
 SMALL_TASKS = 150
 PROVABLE_TASKS, PROVABLE_GAP = 300, 0.06
 TIGHT_GAP = 0.03
@@ -171,21 +169,25 @@ class CpSat(Solver):
         """Run CP-SAT with the rest of the budget."""
         from optbench.sim.primal import is_searchable
 
-        from ._cpsat_search import LP_PROVERS, STAGED_S, prove, search, search_in_stages
+        from . import _cpsat_search as tools
 
-        if view.cuts and run.threads <= len(LP_PROVERS):
-            prove(view, run)
+        if view.cuts and run.threads <= tools.PROVING_THREADS:
+            tools.prove(view, run)
             return
         alone = run.threads == 1 and run.work_limit is None
-        if alone and not is_searchable(view.instance) and STAGED_S <= run.time_left() < math.inf:
-            search_in_stages(view, run)
+        if (
+            alone
+            and not is_searchable(view.instance)
+            and tools.STAGED_S <= run.time_left() < math.inf
+        ):
+            tools.search_in_stages(view, run)
             return
         provable = (
-            run.threads == len(PROVERS)
+            run.threads == tools.PROVING_THREADS
             and run.work_limit is None
             and is_provable(view.instance, run)
         )
-        search(view, run, workers=PROVERS if provable else ())
+        tools.search(view, run, workers=tools.PROVERS if provable else tools.OWN)
 
 
 def say_what_compiling_took(run: Run, seconds: float) -> None:

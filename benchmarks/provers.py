@@ -2,8 +2,8 @@
 python benchmarks/provers.py (--quick | --full) [--time-limit 20] [--settings old,lp] [--fresh]
 
 Each setting replaces the strategies of ``solvers/_cpsat_search.py`` and solves every instance in a
-fresh process on two threads with ``ob.solve(..., "cpsat")``. ``--quick`` is 6 instances (at most 8
-minutes), ``--full`` is 36 (at most 50 minutes at 20 s). Nothing of the hold-out list is among them.
+fresh process on two threads with ``ob.solve(..., "cpsat")``. ``--quick`` is 6 instances (at most 10
+minutes), ``--full`` is 36 (at most 60 minutes at 20 s). Nothing of the hold-out list is among them.
 A run goes on where it was interrupted. A bound above another setting's schedule stops it.
 """
 
@@ -34,6 +34,7 @@ SETTINGS = {
     "old": (("no_lp", "lb_tree_search"), False, "one of them, and neighbourhoods"),
     "both": (("no_lp", "lb_tree_search"), True, "both of them, alone"),
     "lp": (("pseudo_costs", "reduced_costs"), True, "both of them, alone"),
+    "tree": (("pseudo_costs", "lb_tree_search"), True, "both of them, alone"),
     "plain": ((), False, "CP-SAT's own choice"),
 }
 GENERATED = {

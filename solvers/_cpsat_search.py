@@ -51,7 +51,7 @@ PROVING_THREADS = 2
 # Two threads that prove after the heuristics of shops and projects.
 PROVERS = Strategies(("no_lp", "lb_tree_search"))
 # Where cuts make the LP strong, both branch on it and neither improves schedules.
-LP_PROVERS = Strategies(("pseudo_costs", "reduced_costs"), alone=True)
+LP_PROVERS = Strategies(("pseudo_costs", "lb_tree_search"), alone=True)
 # With more tasks than this, schedules are improved first, for this share of the remaining time;
 # and the tasks without shared resources are bounded.
 DIRECT_TASKS, IMPROVING_SHARE = 13, 0.1

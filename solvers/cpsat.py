@@ -85,16 +85,18 @@ class CpSat(Solver):
             return run.best
         from optbench.sim.primal import is_searchable
         from optbench.views.cpsat import build
+        from optbench.views.cpsat.cpsat_view import with_cuts
 
         if run.warm_start is not None:
             run.report(run.warm_start)
         run.prove_bounds(0.0, "cheap")
         if not is_searchable(instance):
             exact = self.cuts and instance.num_tasks <= EXACT_TASKS and has_cuts(instance)
-            if exact and self.glance(build(instance), run):
+            view = build(instance) if exact else None
+            if view is not None and self.glance(view, run):
                 return run.best
             self.open(instance, run)
-            view = build(instance, cuts=exact)
+            view = build(instance) if view is None else with_cuts(view)
         else:
             view = build(instance)
             if not is_closed(run):

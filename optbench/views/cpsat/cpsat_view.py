@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from ortools.sat.python import cp_model
@@ -154,8 +154,13 @@ def build(
     alike = alike_groups(draft)
     add_symmetry(draft, alike)
     total, numbers = rounded(draft, objective, stage=stage, cutoff=cutoff)
-    if cuts:
-        add_time_cuts(draft)
-        add_unions(draft)
     draft.model.minimize(total)
-    return CpsatView(instance, draft.model, draft, total, numbers, alike, grain, cuts)
+    view = CpsatView(instance, draft.model, draft, total, numbers, alike, grain)
+    return with_cuts(view) if cuts else view
+
+
+def with_cuts(view: CpsatView) -> CpsatView:
+    """Add to a view's model what helps to prove optima of task graphs: see window_cuts.py."""
+    add_time_cuts(view.draft)
+    add_unions(view.draft)
+    return replace(view, cuts=True)

@@ -23,6 +23,7 @@ from optbench.views.milp import (
     standard_form,
     to_pyomo,
 )
+from optbench.views.milp.known_end import known_end
 
 from ._first_schedules import KERNELS, first_schedules
 from ._highs_formulated import solve_formulated
@@ -51,12 +52,13 @@ class Highs(Solver):
     """Branch and cut; exact for everything but preemption and work that may be left undone.
 
     ``form``: auto, time_indexed, disjunctive; ``route``: array, pyomo; ``first``: begin with a
-    quick list schedule.
+    quick list schedule; ``cuts``: implied rows in the disjunctive form.
     """
 
     form: str = "auto"
     route: str = "array"
     first: bool = True
+    cuts: bool = True
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
@@ -91,7 +93,9 @@ class Highs(Solver):
         self._start(instance, run)
         warm = run.best
         end = known_end(instance, run.objective)
-        formulation, reason = formulate(instance, self.form, end, lambda: run.time_left() <= 0)
+        formulation, reason = formulate(
+            instance, self.form, end, lambda: run.time_left() <= 0, self.cuts
+        )
         try:
             arrays = formulation.arrays
         except BuildStoppedError as error:
@@ -139,15 +143,6 @@ def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:
         return arrays, np.arange(arrays.num_columns)
     place = {name: column for column, name in enumerate(arrays.column_names())}
     return model, np.asarray([place[name] for name in model.column_names], dtype=np.int64)
-
-
-def known_end(instance: Instance, objective: float | None) -> float | None:
-    """Return a time by which a schedule no worse than ``objective`` ends: weight · makespan <=
-    objective.
-    """
-    weights = dict(instance.objective.levels[0])
-    weight = weights.get("makespan", 0.0) + weights.get("makespan_s", 0.0) * instance.tick_s
-    return None if objective is None or weight == 0 else objective / weight * (1 + SUM_MARGIN)
 
 
 @dataclass

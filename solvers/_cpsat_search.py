@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ortools.sat.python import cp_model
@@ -17,6 +16,20 @@ from optbench.plugins.protocol import Run
 from optbench.views.cpsat import CpsatView, build
 from optbench.views.cpsat.scaling import FINER
 
+
+@dataclass(frozen=True)
+class Strategies:
+    """Strategies of CP-SAT by name; by default its own choice.
+
+    Beside them CP-SAT improves schedules: of two threads it gives one to neighbourhoods, whatever
+    it is told. ``alone``: every strategy searches the whole problem, and nothing else runs.
+    """
+
+    names: tuple[str, ...] = ()
+    alone: bool = False
+
+
+OWN = Strategies()
 # Seconds between two checks for a stop request while CP-SAT searches.
 POLL_S = 0.05
 # Stages of one thread without a work limit and without our heuristics: plain CP-SAT; then tasks
@@ -31,8 +44,17 @@ STAGE_SHARE = 0.3
 QUICK_WORK = 0.5
 # Source of the bounds of the whole model.
 WHOLE = "cpsat"
-MIXED = ("default_lp", "lb_tree_search")
-FROM_BELOW = ("lb_tree_search",)
+MIXED = Strategies(("default_lp", "lb_tree_search"))
+FROM_BELOW = Strategies(("lb_tree_search",))
+# With more threads CP-SAT has several strategies of its own that prove.
+PROVING_THREADS = 2
+# Two threads that prove after the heuristics of shops and projects.
+PROVERS = Strategies(("no_lp", "lb_tree_search"))
+# Where cuts make the LP strong, both branch on it and neither improves schedules.
+LP_PROVERS = Strategies(("pseudo_costs", "reduced_costs"), alone=True)
+# With more tasks than this, schedules are improved first, for this share of the remaining time;
+# and the tasks without shared resources are bounded.
+DIRECT_TASKS, IMPROVING_SHARE = 13, 0.1
 # With less time than this the stages are not worth their start-up.
 STAGED_S = 4.0
 
@@ -50,15 +72,27 @@ def search_in_stages(view: CpsatView, run: Run) -> bool:
     conflicts_matter = plain is not None and run.bound == plain
     if search(view, run, seconds=MIXED_SHARE * run.time_left(), workers=MIXED, interleaved=True):
         return True
-    return search(view, run, workers=() if conflicts_matter else FROM_BELOW)
+    return search(view, run, workers=OWN if conflicts_matter else FROM_BELOW)
 
 
-def bound_unshared(instance: Instance, run: Run) -> bool:
-    """Report the bound of the same tasks without shared resources; return whether nothing is left
-    to search.
+def prove(view: CpsatView, run: Run) -> bool:
+    """Search a model with cuts on one or two threads, mostly for its proof; return whether nothing
+    is left to search.
     """
-    view = build(instance, shared=False)
-    relaxed = _Search(view, run, source="cpsat:unshared")
+    if view.instance.num_tasks > DIRECT_TASKS and run.work_limit is None:
+        if search(view, run, seconds=IMPROVING_SHARE * run.time_left()):
+            return True
+        if bound_unshared(view.instance, run, LP_PROVERS):
+            return True
+    return search(view, run, workers=LP_PROVERS)
+
+
+def bound_unshared(instance: Instance, run: Run, provers: Strategies = OWN) -> bool:
+    """Report the bound of the same tasks without shared resources, with cuts where these are its
+    ``provers``; return whether nothing is left to search.
+    """
+    view = build(instance, shared=False, cuts=bool(provers.names))
+    relaxed = _Search(view, run, workers=provers, source="cpsat:unshared")
     status = relaxed.run(UNSHARED_SHARE * run.time_left())
     if status == cp_model.INFEASIBLE:
         run.report_infeasible(relaxed.source)
@@ -73,7 +107,7 @@ def search(
     *,
     seconds: float = math.inf,
     work_share: float = 1.0,
-    workers: Sequence[str] = (),
+    workers: Strategies = OWN,
     interleaved: bool = False,
 ) -> bool:
     """Search within the rest of the budget; return whether nothing is left to search."""
@@ -89,7 +123,14 @@ def search(
     if run.best is None:  # rounding admitted schedules that the verifier rejects
         _Search(build(view.instance, inner=True), run, proves=False).run()
     if run.best is not None and view.numbers.error > 0:
-        sharpen(view.instance, run, view.numbers.error, work_share, searching.work <= QUICK_WORK)
+        sharpen(
+            view.instance,
+            run,
+            view.numbers.error,
+            work_share,
+            searching.work <= QUICK_WORK,
+            workers if view.cuts else OWN,
+        )
     return True
 
 
@@ -99,6 +140,7 @@ def sharpen(
     error: float = math.inf,
     work_share: float = 1.0,
     quick: bool = False,
+    provers: Strategies = OWN,
 ) -> None:
     """Repeat a finished search in finer integers while rounding leaves a gap; only schedules that
     are no worse are searched.
@@ -106,13 +148,16 @@ def sharpen(
     ``error`` is what the scale of that search may leave. Scales that may leave as much are skipped,
     and after a ``quick`` search all that may leave a gap, except the last. Where the last optimum
     still violates a limit by less than the rounding, a search among schedules that certainly keep
-    it follows.
+    it follows. With ``provers`` the models have cuts, and only these search them.
     """
     for stage in range(1, len(FINER) + 1):
         if is_sharp(instance, run):
             return
         view = build(
-            instance, stage=stage, cutoff=math.inf if run.objective is None else run.objective
+            instance,
+            stage=stage,
+            cutoff=math.inf if run.objective is None else run.objective,
+            cuts=bool(provers.names),
         )
         sharp = run.objective is not None and view.numbers.error <= level_tolerance(
             instance, run.objective
@@ -120,7 +165,8 @@ def sharpen(
         if stage < len(FINER) and not sharp and (quick or view.numbers.error >= error):
             continue
         seconds = run.time_left() * (1.0 if stage == len(FINER) else STAGE_SHARE)
-        if _Search(view, run).run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
+        searching = _Search(view, run, workers=provers)
+        if searching.run(seconds, work_share / len(FINER)) == cp_model.OPTIMAL:
             error = run.info["scaling_error"] = view.numbers.error
     if run.termination == "finished" and not is_sharp(instance, run, error):
         _Search(build(instance, stage=len(FINER), inner=True), run, proves=False).run(
@@ -159,7 +205,7 @@ class _Search(cp_model.CpSolverSolutionCallback):
         view: CpsatView,
         run: Run,
         proves: bool = True,
-        workers: Sequence[str] = (),
+        workers: Strategies = OWN,
         interleaved: bool = False,
         source: str = WHOLE,
         until_found: bool = False,
@@ -168,8 +214,12 @@ class _Search(cp_model.CpSolverSolutionCallback):
         self.until_found = until_found
         self.view, self.task, self.proves, self.source = view, run, proves, source
         self.solver = cp_model.CpSolver()
-        self.solver.parameters.subsolvers.extend(workers)
+        self.solver.parameters.subsolvers.extend(workers.names)
         self.solver.parameters.interleave_search = interleaved
+        if workers.alone:
+            self.solver.parameters.num_full_subsolvers = len(workers.names)
+            self.solver.parameters.use_lns = False
+            self.solver.parameters.interleave_search = run.threads < len(workers.names)
         self.status: Any = cp_model.UNKNOWN
         self.work = 0.0
 

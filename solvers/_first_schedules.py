@@ -31,6 +31,14 @@ KERNELS = frozenset({"sampling"})
 FIRST_PRICE, STEP, STEPS = 1.0, 3.0, 6
 
 
+def one_schedule(instance: Instance, seed: int = 0) -> list[Schedule]:
+    """Return the schedule of a single rule if it is feasible: within milliseconds."""
+    sampler = Sampler(instance, seed)
+    sampler.sample(1)
+    found = sampler.schedule()
+    return [found] if found is not None and verify(instance, found).feasible else []
+
+
 def first_schedules(instance: Instance, seconds: float = math.inf, seed: int = 0) -> list[Schedule]:
     """Return one feasible schedule, or none: rules may fail to meet a deadline or a limit.
 

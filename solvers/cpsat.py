@@ -15,10 +15,11 @@ from optbench.model.instance import Instance
 from optbench.model.measures import gap
 from optbench.model.measures import is_closed as proves
 from optbench.model.schedule import Schedule
+from optbench.model.time_cuts import has_cuts
 from optbench.plugins.protocol import Run, Solver
 
 from ._cpsat_formulated import solve_formulated
-from ._first_schedules import KERNELS, first_schedules
+from ._first_schedules import KERNELS, first_schedules, one_schedule
 
 if TYPE_CHECKING:
     from optbench.sim.primal import Improver
@@ -35,6 +36,9 @@ PROBE_SHARE = 0.05
 # Then the heuristics run for this long, or this share of the remaining time (the longer one for
 # projects); with a work limit, for this many chunks.
 POLISH_S = 30.0
+# Task graphs up to this size are searched for this time before anything else is done for them; then
+# for their proof, with cuts.
+EXACT_TASKS, GLANCE_S = 24, 0.05
 # What they solve within this time needs no deeper bounds.
 ALONE_S = 0.4
 POLISH_SHARE = 0.22
@@ -42,8 +46,6 @@ LONG_POLISH_SHARE = 0.4
 POLISH_CHUNKS = 20
 # The share of the remaining time in shops where CP-SAT is not likely to prove anything.
 REST_SHARE = 0.75
-# With two threads CP-SAT uses one to improve schedules; after the heuristics, both prove instead.
-PROVERS = ("no_lp", "lb_tree_search")
 SMALL_TASKS = 150
 PROVABLE_TASKS, PROVABLE_GAP = 300, 0.06
 TIGHT_GAP = 0.03
@@ -53,7 +55,12 @@ PATIENCE_S = 1.0
 
 @dataclass
 class CpSat(Solver):
-    """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones."""
+    """Google's CP-SAT: proves optima of small instances, finds good schedules of large ones.
+
+    ``cuts``: small task graphs get cuts on work between two times, and threads that only prove.
+    """
+
+    cuts: bool = True
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
@@ -82,26 +89,41 @@ class CpSat(Solver):
         if run.warm_start is not None:
             run.report(run.warm_start)
         run.prove_bounds(0.0, "cheap")
-        view = build(instance)
         if not is_searchable(instance):
-            self.open(instance, run)
-        elif not is_closed(run):
-            if self.probe(view, run):
+            exact = self.cuts and instance.num_tasks <= EXACT_TASKS and has_cuts(instance)
+            if exact and self.glance(build(instance), run):
                 return run.best
-            before = compiled_s()
-            self.polish(instance, run)
-            say_what_compiling_took(run, compiled_s() - before)
+            self.open(instance, run)
+            view = build(instance, cuts=exact)
+        else:
+            view = build(instance)
+            if not is_closed(run):
+                if self.probe(view, run):
+                    return run.best
+                before = compiled_s()
+                self.polish(instance, run)
+                say_what_compiling_took(run, compiled_s() - before)
         if is_closed(run):
             run.report_termination("finished")
         else:
             self.search(view, run)
         return run.best
 
+    def glance(self, view: CpsatView, run: Run) -> bool:
+        """Search for an instant: what it solves needs no first schedule, bound or cut. Return
+        whether it did.
+        """
+        from ._cpsat_search import search
+
+        return run.work_limit is None and search(view, run, seconds=GLANCE_S)
+
     def open(self, instance: Instance, run: Run) -> None:
         """Find a first schedule where there is none, and the bound of the fluid LP."""
         from ._cpsat_search import reach_limits
 
         if run.best is None:
+            for schedule in one_schedule(instance):
+                run.report(schedule)
             for schedule in first_schedules(instance, run.time_left() * FIRST_SHARE):
                 run.report(schedule)
         if run.best is None and instance.limits.metric_max:
@@ -147,18 +169,25 @@ class CpSat(Solver):
         """Run CP-SAT with the rest of the budget."""
         from optbench.sim.primal import is_searchable
 
-        from ._cpsat_search import STAGED_S, search, search_in_stages
+        from . import _cpsat_search as tools
 
+        if view.cuts and run.threads <= tools.PROVING_THREADS:
+            tools.prove(view, run)
+            return
         alone = run.threads == 1 and run.work_limit is None
-        if alone and not is_searchable(view.instance) and STAGED_S <= run.time_left() < math.inf:
-            search_in_stages(view, run)
+        if (
+            alone
+            and not is_searchable(view.instance)
+            and tools.STAGED_S <= run.time_left() < math.inf
+        ):
+            tools.search_in_stages(view, run)
             return
         provable = (
-            run.threads == len(PROVERS)
+            run.threads == tools.PROVING_THREADS
             and run.work_limit is None
             and is_provable(view.instance, run)
         )
-        search(view, run, workers=PROVERS if provable else ())
+        tools.search(view, run, workers=tools.PROVERS if provable else tools.OWN)
 
 
 def say_what_compiling_took(run: Run, seconds: float) -> None:

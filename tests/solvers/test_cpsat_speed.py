@@ -70,7 +70,7 @@ def test_scales_that_leave_as_much_are_passed_over(monkeypatch: pytest.MonkeyPat
     class Search:
         work = 0.0
 
-        def __init__(self, view: Any, run: Run) -> None:
+        def __init__(self, view: Any, run: Run, **strategies: Any) -> None:
             built.append(view)
 
         def run(self, seconds: float = math.inf, work_share: float = 1.0) -> Any:

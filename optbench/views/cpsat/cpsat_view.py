@@ -31,6 +31,7 @@ from optbench.views.cpsat.resources import (
 )
 from optbench.views.cpsat.scaling import Rounded
 from optbench.views.cpsat.sums import add_limit, rounded
+from optbench.views.cpsat.window_cuts import add_time_cuts, add_unions
 
 # A generous relative error of the float in which CP-SAT reports an integer bound.
 BOUND_NOISE = 1e-12
@@ -51,6 +52,7 @@ class CpsatView:
     numbers: Rounded
     alike: tuple[tuple[int, ...], ...]
     grain: int = 1
+    cuts: bool = False
 
     def schedule(self, value: Callable[[cp_model.IntVar], int]) -> Schedule:
         """Return the schedule in a solution, given as the value of each variable."""
@@ -124,6 +126,7 @@ def build(
     shared: bool = True,
     stage: int = 0,
     cutoff: float = math.inf,
+    cuts: bool = False,
 ) -> CpsatView:
     """Build the CP model of an instance's first objective level.
 
@@ -132,7 +135,8 @@ def build(
     only where no decimal scale makes the data integers. Without ``shared`` tasks share only loads
     and no instant: a relaxation for bounds that is far easier to solve. ``stage`` is the fineness
     of the scale where no exact one has small numbers (``scaling.FINER``). ``cutoff`` is the
-    objective of a verified schedule; worse schedules need not be found.
+    objective of a verified schedule; worse schedules need not be found. ``cuts`` adds what helps to
+    prove optima where tasks choose among pools and numbers of devices (window_cuts.py).
     """
     coarse, grain = in_grains(instance)
     draft = Draft.of(coarse, inner)
@@ -150,5 +154,8 @@ def build(
     alike = alike_groups(draft)
     add_symmetry(draft, alike)
     total, numbers = rounded(draft, objective, stage=stage, cutoff=cutoff)
+    if cuts:
+        add_time_cuts(draft)
+        add_unions(draft)
     draft.model.minimize(total)
-    return CpsatView(instance, draft.model, draft, total, numbers, alike, grain)
+    return CpsatView(instance, draft.model, draft, total, numbers, alike, grain, cuts)

@@ -41,9 +41,7 @@ def tiny(
     clocks: bool = False,
     **changes: Any,
 ) -> Instance:
-    """A random instance of a few tasks on two nodes; times are small whole numbers, so that every
-    schedule can be listed.
-    """
+    """A random instance of a few tasks on two nodes, in small whole numbers."""
     rng = np.random.default_rng(seed)
     kinds = 2
     rows = [

@@ -82,12 +82,7 @@ def disjunctive(inst: Instance) -> Table:
                 -float(tasks.deadline[i]),
                 INF,
             )
-    orders: Pairs = set()
-    shared = _orders(ref, events, orders)
-    if ref.n > 1 and any(len({ref.dur[i, k] for k in ref.of(i)}) > 1 for i in range(n)):
-        _cuts(ref, when)
-        _exclusions(ref, events, shared, orders)
-        _holds(ref)
+    _implied(ref, events)
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         if name in ("makespan", "makespan_s"):
@@ -129,6 +124,15 @@ def _precedence(ref: Reference, when: When, sent: list[Sent]) -> None:
             ref.lags(e)[0] if ref.uniform(e) else 0.0,
             INF,
         )
+
+
+def _implied(ref: Reference, events: Events) -> None:
+    orders: Pairs = set()
+    shared = _orders(ref, events, orders)
+    if ref.n > 1 and any(len({ref.dur[i, k] for k in ref.of(i)}) > 1 for i in range(ref.n)):
+        _cuts(ref, events.when)
+        _exclusions(ref, events, shared, orders)
+        _holds(ref)
 
 
 def _orders(ref: Reference, events: Events, orders: Pairs) -> list[Resource]:

@@ -38,16 +38,16 @@ def tiny(
     limited: bool = False,
     pools: int = 2,
     shared: bool = True,
+    clocks: bool = False,
     **changes: Any,
 ) -> Instance:
-    """A random instance of a few tasks on two nodes; times are small whole numbers, so that every
-    schedule can be listed.
-    """
+    """A random instance of a few tasks on two nodes, in small whole numbers."""
     rng = np.random.default_rng(seed)
     kinds = 2
     rows = [
         [_mode(rng, pools, shared) for _ in range(int(rng.integers(1, 3)))] for _ in range(kinds)
     ]
+    rows = _with_clocks(rows) if clocks else rows
     pairs = [(i, j) for i in range(tasks) for j in range(i + 1, tasks) if rng.random() < 0.5]
     source, target = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
     deadline = np.where(rng.random(tasks) < 0.7, rng.integers(2, 8, tasks), np.inf).astype(float)
@@ -136,6 +136,19 @@ def _limited(instance: Instance, varying: bool) -> Instance:
     if varying:
         tops |= {"cost_usd": 6e-5, "carbon_g": 0.02}
     return instance.with_limits(**tops)
+
+
+def _with_clocks(rows: list[list[Row]]) -> list[list[Row]]:
+    """The modes, others on two devices of the first pool, and all of them at half the speed."""
+    return [
+        [
+            (factor * mode[0], mode[1] / factor, mode[2], needs)
+            for mode in kind
+            for needs in (mode[3], [(0, 2)])
+            for factor in (1.0, 2.0)
+        ]
+        for kind in rows
+    ]
 
 
 def _mode(rng: np.random.Generator, pools: int, shared: bool) -> Row:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from optbench.model.instance import Instance
+from optbench.model.time_cuts import time_cuts
 
 from .milp_reference import INF, Reference, Sent, Table
 
@@ -81,7 +82,7 @@ def disjunctive(inst: Instance) -> Table:
                 -float(tasks.deadline[i]),
                 INF,
             )
-    _orders(ref, events)
+    _implied(ref, events)
 
     def metric(name: str) -> tuple[float, list[tuple[str, float]]]:
         if name in ("makespan", "makespan_s"):
@@ -125,10 +126,19 @@ def _precedence(ref: Reference, when: When, sent: list[Sent]) -> None:
         )
 
 
-def _orders(ref: Reference, events: Events) -> None:
-    when, low, high = events.when, events.low, events.high
+def _implied(ref: Reference, events: Events) -> None:
     orders: Pairs = set()
-    _flows(ref, events, _resources(ref, events, orders), orders)
+    shared = _orders(ref, events, orders)
+    if ref.n > 1 and any(len({ref.dur[i, k] for k in ref.of(i)}) > 1 for i in range(ref.n)):
+        _cuts(ref, events.when)
+        _exclusions(ref, events, shared, orders)
+        _holds(ref)
+
+
+def _orders(ref: Reference, events: Events, orders: Pairs) -> list[Resource]:
+    when, low, high = events.when, events.low, events.high
+    shared = _resources(ref, events, orders)
+    _flows(ref, events, shared, orders)
     for u, v in orders:
         ref.column(f"before[{u},{v}]", 0.0, 1.0, True)
         most = high[u] - low[v]
@@ -138,6 +148,73 @@ def _orders(ref: Reference, events: Events) -> None:
             -INF,
             most,
         )
+    return shared
+
+
+def _cuts(ref: Reference, when: When) -> None:
+    """Rows of the cuts, which have a test of their own, except the area cut of all time."""
+    cuts = time_cuts(ref.inst)
+    if ref.needs_makespan:
+        cuts = [c for c in cuts if c.chain or c.before is not None or c.after is not None]
+    for at, cut in enumerate(cuts):
+        terms = [
+            (f"mode[{i},{k}]", weight * ref.dur[i, k])
+            for row, weight in zip(cut.rows, cut.weights, strict=True)
+            for i, k in [(int(ref.inst.pairs.task[row]), int(ref.inst.pairs.mode[row]))]
+        ]
+        top = -float(cut.room * cut.wait)
+        if cut.after is not None:
+            terms += when(2 * cut.after + 1, float(cut.room))
+        if cut.before is not None:
+            terms += when(2 * cut.before, -float(cut.room))
+        elif ref.needs_makespan:
+            terms.append(("makespan", -float(cut.room)))
+        else:
+            top += cut.room * ref.end
+        ref.row(f"between[{at}]", terms, -INF, top)
+
+
+def _exclusions(ref: Reference, events: Events, shared: list[Resource], orders: Pairs) -> None:
+    ways = {(i, j): ((2 * i + 1, 2 * j), (2 * j + 1, 2 * i)) for i, j in _couples(ref.n)}
+    for r, use, room in shared:
+        if r >= len(ref.count):
+            continue
+        seen: set[frozenset[tuple[int, int]]] = set()
+        for i in range(ref.n):
+            for level in sorted({amount for (a, _), amount in use.items() if a == i}):
+                for j in range(ref.n):
+                    mine = {p for p, amount in use.items() if p[0] == i and amount >= level}
+                    other = {p for p, amount in use.items() if p[0] == j and amount + level > room}
+                    both = frozenset(mine | other)
+                    if i == j or not other or both in seen:
+                        continue
+                    seen.add(both)
+                    if any(events.always(*way) for way in ways[i, j]):
+                        continue
+                    terms = [(f"mode[{a},{k}]", 1.0) for a, k in both]
+                    terms += [(f"before[{u},{v}]", -1.0) for u, v in ways[i, j] if (u, v) in orders]
+                    ref.row(f"exclude[{r},{int(level)},{i},{j}]", terms, -INF, 1.0)
+    for i, j in _couples(ref.n):
+        if i < j and orders >= set(ways[i, j]) and ref.fast(i) + ref.fast(j) > 0:
+            terms = [(f"before[{u},{v}]", 1.0) for u, v in ways[i, j]]
+            ref.row(f"one_way[{i},{j}]", terms, -INF, 1.0)
+
+
+def _couples(n: int) -> list[tuple[int, int]]:
+    return [(i, j) for i in range(n) for j in range(n) if i != j]
+
+
+def _holds(ref: Reference) -> None:
+    """A column for several modes of a task on the same devices, if it also has others."""
+    for i in range(ref.n):
+        groups: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = defaultdict(list)
+        for k in ref.of(i):
+            groups[ref.home[k], tuple(sorted(ref.needs[k]))].append(k)
+        for modes in groups.values():
+            if len(groups) > 1 and len(modes) > 1:
+                name = f"hold[{i},{min(modes)}]"
+                ref.column(name, 0.0, 1.0, True)
+                ref.row(name, [(name, -1.0), *((f"mode[{i},{k}]", 1.0) for k in modes)], 0.0, 0.0)
 
 
 def _makespan(ref: Reference, when: When) -> None:

@@ -33,6 +33,7 @@ CASES: dict[str, dict[str, Any]] = {
     "limits": {"limited": True, "varying": True},
     "all but tariffs": {"fixed": True, "limited": True, "capped": True},
     "unary": {"shared": False, "capped": True},
+    "clocks": {"clocks": True},
 }
 SAMPLE = 150
 NOT_FORMULATED = {"preemption", "outages", "open_end", "per_unit"}

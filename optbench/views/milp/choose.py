@@ -128,18 +128,20 @@ def formulate(
     form: str = "auto",
     end: float | None = None,
     should_stop: Callable[[], bool] | None = None,
+    cuts: bool = True,
 ) -> tuple[Formulation, str]:
     """Return the formulation asked for (or chosen), and the reason. ``end`` is a known upper bound
     on an optimal makespan.
 
-    Building it raises ``BuildStoppedError`` once ``should_stop()`` is true.
+    Building it raises ``BuildStoppedError`` once ``should_stop()`` is true. ``cuts`` adds the
+    implied rows of the disjunctive form.
     """
     if form not in FORMS:
         raise ParameterError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
     if form == "auto":
         form, reason = choose(instance, end)
     elif instance.preemptive:
-        return formulate(instance, "auto", end, should_stop)
+        return formulate(instance, "auto", end, should_stop, cuts)
     else:
         reason = "asked for"
         FORMULATIONS[form](instance)  # raises for features that it cannot express
@@ -150,4 +152,6 @@ def formulate(
             instance,
             reason,
         )
-    return FORMULATIONS[form](instance, end, should_stop), reason
+    if form == "disjunctive":
+        return Disjunctive(instance, end, should_stop, cuts), reason
+    return TimeIndexed(instance, end, should_stop), reason

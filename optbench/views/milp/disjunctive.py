@@ -25,9 +25,8 @@ Rows, with M_uv = latest_u − earliest_v the smallest constant that the windows
     flow_*         every other pool, and power caps
     finish[i]      C >= e_i, tasks without successors
     late[i]        D_i >= e_i − deadline_i
-    work[p]        count_p (C − h_p − t_p) >= Σ n_kp p_ik mode[i,k], with h_p, t_p the least head
-                   and tail on p (implied)
     limit_m        metric m <= its limit
+    work, between, exclude, one_way, hold    implied (implied_rows.py)
 
 Starts are continuous even in ticks: with the binaries fixed what is left bounds times from below by
 differences of whole numbers, every metric rises with time, so the least solution is whole and no
@@ -44,14 +43,11 @@ import numpy as np
 
 from optbench.errors import UnsupportedError
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.objective import MAKESPANS
 from optbench.model.schedule import Schedule
-from optbench.model.timegrid import widened
 from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.event_points import Events, events_of, least_times
 from optbench.views.milp.frame import (
-    ENERGETIC,
     Carriers,
     Frame,
     Transfers,
@@ -59,20 +55,29 @@ from optbench.views.milp.frame import (
     edges_by_lag,
     frame,
 )
+from optbench.views.milp.implied_rows import (
+    add_between,
+    add_exclusions,
+    add_holds,
+    add_work,
+    hold_values,
+    is_tightened,
+)
+from optbench.views.milp.metric_sums import Terms, finished
 from optbench.views.milp.occupancy_rows import pool_demand, power_limits
-from optbench.views.milp.priced import pair_amounts, rest_until
 from optbench.views.milp.time_indexed import sent_values
 
 
 @dataclass(frozen=True, eq=False)
 class Disjunctive:
     """The formulation of one instance; ``end`` is a known upper bound on an optimal makespan, if
-    there is one.
+    there is one. Without ``cuts`` it has only the rows that define it.
     """
 
     instance: Instance
     end: float | None = None
     should_stop: Callable[[], bool] | None = None
+    cuts: bool = True
     name = "disjunctive"
 
     def __post_init__(self) -> None:
@@ -162,7 +167,7 @@ class Disjunctive:
         sheet.add_rows(
             "window",
             mixed,
-            self._time(np.arange(len(mixed)), 2 * mixed + 1, 1.0),
+            self.time_terms(np.arange(len(mixed)), 2 * mixed + 1, 1.0),
             -np.inf,
             base.latest[mixed],
         )
@@ -172,26 +177,14 @@ class Disjunctive:
         sheet.add_rows("arrive", late, arrive, 0.0, np.inf)
         sent = self._add_precedence(sheet)
         makespan, tardy = self._add_ends(sheet)
+        if self.cuts and is_tightened(self.instance):
+            add_between(sheet, self, makespan)
         self._add_order(sheet)
         terms = Terms(base, sent, makespan, tardy)
-        for name, limit in sorted(self.instance.limits.metric_max.items()):
-            fixed, vector = terms.of(name, sheet.num_columns)
-            at = np.flatnonzero(vector)
-            top = widened(limit) - fixed
-            sheet.add_rows(
-                f"limit_{name}",
-                np.zeros((1, 0)),
-                [(np.zeros(len(at)), at, vector[at])],
-                -np.inf,
-                top,
-            )
-        total, constant = np.zeros(sheet.num_columns), 0.0
-        for name, weight in base.weights.items():
-            fixed, vector = terms.of(name, sheet.num_columns)
-            total, constant = total + weight * vector, constant + weight * fixed
-        return sheet.finish(total, constant)
+        return finished(sheet, terms)
 
-    def _time(self, row: Ints, event: Ints, sign: float) -> list[tuple[Ints, Ints, Floats]]:
+    def time_terms(self, row: Ints, event: Ints, sign: float) -> list[tuple[Ints, Ints, Floats]]:
+        """Return sign · time(event) as entries of the matrix."""
         return self.events.terms(row, event, sign, 0, self.instance.num_tasks)
 
     def _add_precedence(self, sheet: BlockCollector) -> Transfers:
@@ -206,8 +199,8 @@ class Disjunctive:
         at = np.flatnonzero(np.isnan(uniform[sent.edge]) & (lag > 0))
         rows = np.arange(len(edges.source))
         entries = [
-            *self._time(rows, 2 * edges.target, 1.0),
-            *self._time(rows, 2 * edges.source + 1, -1.0),
+            *self.time_terms(rows, 2 * edges.target, 1.0),
+            *self.time_terms(rows, 2 * edges.source + 1, -1.0),
         ]
         entries.append((sent.edge[at], sent.first + at, -lag[at]))
         sheet.add_rows("precede", rows, entries, np.where(np.isnan(uniform), 0.0, uniform), np.inf)
@@ -227,29 +220,19 @@ class Disjunctive:
             rows = np.arange(len(last))
             own = (rows, np.full(len(last), makespan), np.ones(len(last)))
             sheet.add_rows(
-                "finish", last, [own, *self._time(rows, 2 * last + 1, -1.0)], 0.0, np.inf
+                "finish", last, [own, *self.time_terms(rows, 2 * last + 1, -1.0)], 0.0, np.inf
             )
-            self._add_work(sheet, makespan)
+            add_work(sheet, base, makespan)
         late = base.late_tasks
         if "tardiness_s" in base.wanted and len(late):
             due = self.instance.tasks.deadline[late]
             tardy = sheet.add_columns("tardy", late, 0.0, np.maximum(0.0, base.latest[late] - due))
             rows = np.arange(len(late))
             own = (rows, tardy + rows, np.ones(len(late)))
-            sheet.add_rows("late", late, [own, *self._time(rows, 2 * late + 1, -1.0)], -due, np.inf)
+            sheet.add_rows(
+                "late", late, [own, *self.time_terms(rows, 2 * late + 1, -1.0)], -due, np.inf
+            )
         return makespan, tardy
-
-    def _add_work(self, sheet: BlockCollector, makespan: int) -> None:
-        base, pairs = self.frame, self.instance.pairs
-        pair, pool, count = pool_demand(base)
-        pools = np.unique(pool)
-        row, room = np.searchsorted(pools, pool), self.instance.pools.count[pools].astype(float)
-        head, tail = np.full((2, len(pools)), np.inf)
-        np.minimum.at(head, row, base.head[pairs.task[pair]])
-        np.minimum.at(tail, row, base.windows.tail[pairs.task[pair]])
-        work = (row, self.instance.num_tasks + pair, -count * pairs.duration[pair])
-        own = (np.arange(len(pools)), np.full(len(pools), makespan), room)
-        sheet.add_rows("work", pools, [own, work], room * (head + tail), np.inf)
 
     def _add_order(self, sheet: BlockCollector) -> None:
         """Add the block ``before``, its big-M rows, unary pools and flows."""
@@ -259,8 +242,8 @@ class Disjunctive:
         rows, (u, v) = np.arange(len(label)), label.T
         most = events.latest[u] - events.earliest[v]
         entries = [
-            *self._time(rows, u, 1.0),
-            *self._time(rows, v, -1.0),
+            *self.time_terms(rows, u, 1.0),
+            *self.time_terms(rows, v, -1.0),
             (rows, first + rows, most),
         ]
         sheet.add_rows("sequence", label, entries, -np.inf, most)
@@ -290,6 +273,9 @@ class Disjunctive:
             if room < 0:
                 sheet.impossible(f"resting_{place}", [[place]])
         add_flows(sheet, events, self.flows, n, column)
+        if self.cuts and is_tightened(self.instance):
+            add_exclusions(sheet, self, column)
+            add_holds(sheet, self.instance)
 
     def schedule_from(self, values: Floats) -> Schedule:
         """Return the decision in a point: its modes, and the least starts that keep its orders."""
@@ -345,6 +331,8 @@ class Disjunctive:
                 out[at] = time[block.label[:, 0]] <= time[block.label[:, 1]]
             elif block.name == "send":
                 out[at] = sent_values(self.frame, block.label, mode, end)
+            elif block.name == "hold":
+                out[at] = hold_values(self.instance, block.label, mode)
             elif block.name == "makespan":
                 out[at] = max(float(end.max()), block.lower[0])
             elif block.name == "tardy":
@@ -354,44 +342,3 @@ class Disjunctive:
                     [served(flow, self.events, pair, time) for flow in self.flows]
                 )
         return out
-
-
-@dataclass(frozen=True, eq=False)
-class Terms:
-    """The metrics as linear functions; ``makespan`` and ``tardy`` are the first columns of those
-    blocks.
-    """
-
-    base: Frame
-    sent: Transfers
-    makespan: int | None
-    tardy: int | None
-
-    def of(self, metric: str, num_columns: int) -> tuple[float, Floats]:
-        """Return constant and coefficients of a metric."""
-        instance, out = self.base.instance, np.zeros(num_columns)
-        tasks, pairs, step = instance.tasks, instance.pairs, instance.tick_s
-        modes = slice(instance.num_tasks, instance.num_tasks + len(pairs.task))
-        if metric in MAKESPANS:
-            assert self.makespan is not None  # Frame.needs_makespan
-            out[self.makespan] = step if metric == "makespan_s" else 1.0
-            return 0.0, out
-        if metric == "flow_time_s":
-            out[: instance.num_tasks] = tasks.weight * step
-            out[modes] = tasks.weight[pairs.task] * pairs.duration * step
-            return -float((tasks.weight * tasks.release).sum()) * step, out
-        if metric == "tardiness_s":
-            late = self.base.late_tasks
-            if self.tardy is not None:
-                out[self.tardy : self.tardy + len(late)] = tasks.weight[late] * step
-            return 0.0, out
-        assert metric in ENERGETIC
-        out[modes] = pair_amounts(self.base, metric)
-        out[self.sent.first : self.sent.first + len(self.sent.edge)] = self.sent.cost(
-            self.base, metric
-        )
-        if instance.horizon is not None:
-            return float(rest_until(self.base, metric, np.asarray([instance.horizon]))[0]), out
-        if self.makespan is not None:
-            out[self.makespan] = float(rest_until(self.base, metric, np.ones(1))[0])
-        return 0.0, out

@@ -4,8 +4,8 @@ at a time.
 An individual is a list of tasks compatible with the precedence, and a row (duration and demands)
 per task. It is decoded by the serial scheme (each task as early as precedence and pools allow),
 then shifted right and left again (double justification, Valls, Ballestín and Quintanilla 2005),
-which shortens most schedules. A child is a list of one parent with a section of limited length in
-the other's order.
+which shortens most schedules, and again while it does. A child is a list of one parent with a
+section of limited length in the other's order.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from optbench.sim.primal.serial_schedules import decode, decoding_memory, justif
 
 BIG = 1 << 60
 # Entries of the state.
-BEST, TARGET, TRIED, SINCE = range(1, 5)
+BEST, TARGET, TRIED, SINCE, DECODED = range(1, 6)
 # Children without improvement, per member of the population, after which it is created anew.
 PATIENCE = 60
+# A child is shifted right and left again while that shortens it, at most so often.
+ROUNDS = 3
 # One child in so many is a new random list.
 NEWCOMERS = 200
 # Least and largest length of the section that is taken in the other parent's order, in percent.
@@ -179,14 +181,19 @@ def evolve(  # type: ignore[no-untyped-def]
         if fitness[ranked[size - 1]] == BIG or pick(state, NEWCOMERS) == 0:
             random_list(graph, row_ptr, order, row, tails, state)
         else:
-            a = ranked[min(pick(state, size), pick(state, size))]
-            b = ranked[min(pick(state, size), pick(state, size))]
+            a, b = pick(state, size), pick(state, size)
             cross(lists[a], lists[b], chosen[a], chosen[b], order, row, taken, state)
             mutate(graph, row_ptr, order, row, state)
         makespan = decode(
             graph.pred_ptr, graph.pred, graph.release, rows, order, row, start, memory, makespan
         )
-        makespan = justify(graph, rows, order, row, start, memory, makespan)
+        state[DECODED] += 1
+        for _ in range(ROUNDS):
+            before = makespan
+            makespan = justify(graph, rows, order, row, start, memory, before)
+            state[DECODED] += 2
+            if makespan == before:
+                break
         if makespan < state[BEST]:
             state[BEST] = makespan
             best_row[:], best_start[:] = row, start

@@ -14,7 +14,7 @@ from optbench.model.metrics import mode_uses
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
 from optbench.sim.primal.chance import RANDOM, TaskGraph, seeded
-from optbench.sim.primal.genetic import BEST, BIG, TARGET, TRIED, evolve
+from optbench.sim.primal.genetic import BEST, BIG, DECODED, TARGET, TRIED, evolve
 from optbench.sim.primal.serial_schedules import packed_demands
 from optbench.sim.primal.shop import MAKESPANS, adjacency
 
@@ -69,7 +69,7 @@ class ProjectSearch:
         self.fitness = np.full(size, BIG, dtype=np.int64)
         self.prints, self.ranked = np.zeros(size, dtype=np.int64), np.arange(size)
         self.best_row, self.best_start = np.zeros((2, n), dtype=np.int64)
-        self.state = np.zeros(5, dtype=np.int64)
+        self.state = np.zeros(6, dtype=np.int64)
         self.state[[BEST, TARGET, RANDOM]] = BIG, -BIG, seeded(self.seed)
 
     @property
@@ -79,6 +79,11 @@ class ProjectSearch:
     @property
     def tried(self) -> int:
         return int(self.state[TRIED])
+
+    @property
+    def decoded(self) -> int:
+        """Number of schedules made."""
+        return int(self.state[DECODED])
 
     def aim(self, target: float) -> None:
         """Stop as soon as a makespan is not above this."""

@@ -113,7 +113,7 @@ GRAPH = NamedColumns(f"{PRIMAL}.chance", "TaskGraph", (ROW,) * 5)
 SHOP_ROWS = NamedColumns(f"{PRIMAL}.shop_graph", "RowChoices", (ROW,) * 3)
 SEQUENCES = NamedColumns(f"{PRIMAL}.shop_graph", "Sequences", (ROW,) * 5)
 SCRATCH = NamedColumns(f"{PRIMAL}.shop_graph", "Scratch", (ROW,) * 7)
-DEMANDS = NamedColumns(f"{PRIMAL}.genetic", "Demands", (ROW, ROWS, ROW))
+DEMANDS = NamedColumns(f"{PRIMAL}.serial_schedules", "Demands", (ROW, ROWS, ROW, ROW))
 SHOP_SEARCH = (
     *(GRAPH, SHOP_ROWS, SEQUENCES, ROW, SEQUENCES, ROW, ROW, SEQUENCES, ROW, SCRATCH),
     *(ROWS, ROWS, ROW, "int64", "int64"),
@@ -271,7 +271,7 @@ KERNELS = {
                 ROW,
                 ROWS,
                 ROWS,
-                *[ROW] * 5,
+                *[ROW] * 6,
                 "int64",
                 "int64",
             ),

@@ -14,7 +14,8 @@ from optbench.model.metrics import mode_uses
 from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
 from optbench.sim.primal.chance import RANDOM, TaskGraph, seeded
-from optbench.sim.primal.genetic import BEST, BIG, TARGET, TRIED, Demands, evolve
+from optbench.sim.primal.genetic import BEST, BIG, DECODED, TARGET, TRIED, evolve
+from optbench.sim.primal.serial_schedules import packed_demands
 from optbench.sim.primal.shop import MAKESPANS, adjacency
 
 # Features of a project: any other changes when a task can run or what is minimised.
@@ -22,7 +23,8 @@ FEATURES = frozenset({"precedence", "releases", "modes", "multi_resource", "pool
 # Limits on tables of usage per tick, so that decoding a list is fast.
 MAX_TICKS = 20_000
 MAX_TASKS = 3000
-POPULATION = 150
+# Members of the population: fewer where lists are long, since fewer children are made in a second.
+POPULATION, LEAST_POPULATION, POPULATION_ENTRIES = 1000, 100, 120_000
 
 
 def is_project(instance: Instance) -> bool:
@@ -56,16 +58,18 @@ class ProjectSearch:
         release = instance.tasks.release.astype(np.int64)
         predecessors = adjacency(edges.target, edges.source, n)
         self.graph = TaskGraph(*predecessors, *adjacency(edges.source, edges.target, n), release)
-        duration, room = pairs.duration.astype(np.int64), instance.pools.count.astype(np.int64)
-        self.rows = Demands(duration, mode_uses(instance)[pairs.mode], room)
+        self.rows = packed_demands(
+            pairs.duration, mode_uses(instance)[pairs.mode], instance.pools.count
+        )
         w = windows(instance)
         self.tails = (w.shortest + w.tail).astype(np.int64)
         self.horizon = end_of_time(instance)
-        self.lists, self.chosen = np.zeros((2, POPULATION, n), dtype=np.int64)
-        self.fitness = np.full(POPULATION, BIG, dtype=np.int64)
-        self.prints = np.zeros(POPULATION, dtype=np.int64)
+        size = min(POPULATION, max(LEAST_POPULATION, POPULATION_ENTRIES // max(1, n)))
+        self.lists, self.chosen = np.zeros((2, size, n), dtype=np.int64)
+        self.fitness = np.full(size, BIG, dtype=np.int64)
+        self.prints, self.ranked = np.zeros(size, dtype=np.int64), np.arange(size)
         self.best_row, self.best_start = np.zeros((2, n), dtype=np.int64)
-        self.state = np.zeros(5, dtype=np.int64)
+        self.state = np.zeros(6, dtype=np.int64)
         self.state[[BEST, TARGET, RANDOM]] = BIG, -BIG, seeded(self.seed)
 
     @property
@@ -75,6 +79,11 @@ class ProjectSearch:
     @property
     def tried(self) -> int:
         return int(self.state[TRIED])
+
+    @property
+    def decoded(self) -> int:
+        """Number of schedules made."""
+        return int(self.state[DECODED])
 
     def aim(self, target: float) -> None:
         """Stop as soon as a makespan is not above this."""
@@ -98,6 +107,7 @@ class ProjectSearch:
             self.chosen,
             self.fitness,
             self.prints,
+            self.ranked,
             self.best_row,
             self.best_start,
             self.state,

@@ -25,7 +25,7 @@ MAX_TASKS = 3000
 # choices leaves a local optimum less easily (ta36 and ta24 gained from long patience, la26_edata
 # and la24_rdata from short). Then, the least number of iterations for which a move is tabu.
 PATIENCE = 12_000
-PATIENCE_WITH_CHOICES = 1500
+PATIENCE_WITH_CHOICES = 6000
 LEAST_TENURE = 9
 
 

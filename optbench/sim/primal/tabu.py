@@ -113,6 +113,12 @@ def offer(choice, state, value, is_tabu, kind, task, anchor, row):  # type: igno
 
 
 @inner()
+def is_worse(choice, state, value):  # type: ignore[no-untyped-def]
+    """Whether a move of this estimate, or more, cannot be chosen any more."""
+    return choice[FOUND] > 0 and value > choice[VALUE] and state[WILD] == 0
+
+
+@inner()
 def chain_ends(g, x, y):  # type: ignore[no-untyped-def]
     """End of the task before task x of the path on its machine and tail of that behind task y."""
     a, b = g[BEFORE, g[PATH, x]], g[AFTER, g[PATH, y]]
@@ -126,8 +132,6 @@ def offer_behind(g, net, x, y, tabu, state, choice):  # type: ignore[no-untyped-
     the tasks from x to y in their new order, with heads and tails by precedence as they are.
     """
     u, v = g[PATH, x], g[PATH, y]
-    if successors_may_lead(g, net, u, v):
-        return
     end, tail = chain_ends(g, x, y)
     is_tabu = False
     for k in range(x + 1, y + 1):
@@ -136,18 +140,19 @@ def offer_behind(g, net, x, y, tabu, state, choice):  # type: ignore[no-untyped-
         end = g[LIST, k] + g[PATH_LENGTH, k]
     tail = max(tail, g[JOB_TAIL, x]) + g[PATH_LENGTH, x]
     worst = max(end, g[JOB_HEAD, x]) + tail
+    if is_worse(choice, state, worst):
+        return
     for k in range(y, x, -1):
         tail = max(tail, g[JOB_TAIL, k]) + g[PATH_LENGTH, k]
         worst = max(worst, g[LIST, k] + tail)
-    offer(choice, state, worst, is_tabu, RIGHT_BEHIND, u, v, NONE)
+    if not (is_worse(choice, state, worst) or successors_may_lead(g, net, u, v)):
+        offer(choice, state, worst, is_tabu, RIGHT_BEHIND, u, v, NONE)
 
 
 @inner()
 def offer_before(g, net, x, y, tabu, state, choice):  # type: ignore[no-untyped-def]
     """Task y of the path right before task x of its block, valued likewise."""
     u, v = g[PATH, x], g[PATH, y]
-    if may_lead_to_predecessors(g, net, u, v):
-        return
     end, tail = chain_ends(g, x, y)
     is_tabu = False
     begin = max(end, g[JOB_HEAD, y])
@@ -161,7 +166,8 @@ def offer_before(g, net, x, y, tabu, state, choice):  # type: ignore[no-untyped-
         tail = max(tail, g[JOB_TAIL, k]) + g[PATH_LENGTH, k]
         worst = max(worst, g[LIST, k] + tail)
     worst = max(worst, begin + g[PATH_LENGTH, y] + max(tail, g[JOB_TAIL, y]))
-    offer(choice, state, worst, is_tabu, RIGHT_BEFORE, v, u, NONE)
+    if not (is_worse(choice, state, worst) or may_lead_to_predecessors(g, net, u, v)):
+        offer(choice, state, worst, is_tabu, RIGHT_BEFORE, v, u, NONE)
 
 
 @inner()
@@ -202,30 +208,32 @@ def first_gap(g, line, machine, head):  # type: ignore[no-untyped-def]
 
 @inner()
 def offer_rows(g, net, line, rows, at, tabu_machine, state, choice):  # type: ignore[no-untyped-def]
-    """Task ``at`` of the path in its other rows, in every gap of their machines that may be best."""
+    """Task ``at`` of the path in its other rows, in each gap of their machines that may be best."""
     v, head, tail = g[PATH, at], g[JOB_HEAD, at], g[JOB_TAIL, at]
     for row in range(g[ROWS, v], g[ROWS_END, v]):
-        machine = rows[ON_MACHINE, row]
-        if machine == g[MACHINE, v]:
+        machine, length = rows[ON_MACHINE, row], rows[LASTING, row]
+        if machine == g[MACHINE, v] or is_worse(choice, state, head + length + tail):
             continue
         is_tabu = tabu_machine[v, machine] > state[NOW]
         start, count = line[machine], line[line[machine] - 1]
         place = first_gap(g, line, machine, head)
-        prev = line[start + place - 1] if place > 0 else NONE
         while True:
+            prev = line[start + place - 1] if place > 0 else NONE
             following = line[start + place] if place < count else NONE
-            if prev >= 0 and successors_may_lead(g, net, v, prev):
+            begin = head if prev < 0 else max(head, g[HEAD, prev] + g[LENGTH, prev])
+            # Farther behind, begin only grows, and tasks that a successor leads to only follow.
+            if is_worse(choice, state, begin + length + tail):
                 break
-            if following < 0 or not may_lead_to_predecessors(g, net, following, v):
-                begin = head if prev < 0 else max(head, g[HEAD, prev] + g[LENGTH, prev])
-                rest = tail if following < 0 else max(tail, g[TAIL, following])
-                value = begin + rows[LASTING, row] + rest
-                offer(choice, state, value, is_tabu, ELSEWHERE, v, prev, row)
-                if following >= 0 and g[TAIL, following] <= tail:
-                    break  # from here on the estimate only grows
+            value = begin + length + (tail if following < 0 else max(tail, g[TAIL, following]))
+            if not is_worse(choice, state, value):
+                if prev >= 0 and successors_may_lead(g, net, v, prev):
+                    break
+                if following < 0 or not may_lead_to_predecessors(g, net, following, v):
+                    offer(choice, state, value, is_tabu, ELSEWHERE, v, prev, row)
+                    if following >= 0 and g[TAIL, following] <= tail:
+                        break  # from here on the estimate only grows
             if following < 0:
                 break
-            prev = following
             place += 1
 
 

@@ -110,13 +110,9 @@ PROPAGATE = "optbench.bounds.combinatorial.propagate"
 LP_SEARCH = "optbench.plugins.solvers._lp_search"
 PRIMAL = "optbench.sim.primal"
 GRAPH = NamedColumns(f"{PRIMAL}.chance", "TaskGraph", (ROW,) * 5)
-SHOP_ROWS = NamedColumns(f"{PRIMAL}.shop_graph", "RowChoices", (ROW,) * 3)
-SEQUENCES = NamedColumns(f"{PRIMAL}.shop_graph", "Sequences", (ROW,) * 5)
-SCRATCH = NamedColumns(f"{PRIMAL}.shop_graph", "Scratch", (ROW,) * 7)
 DEMANDS = NamedColumns(f"{PRIMAL}.serial_schedules", "Demands", (ROW, ROWS, ROW, ROW))
 SHOP_SEARCH = (
-    *(GRAPH, SHOP_ROWS, SEQUENCES, ROW, SEQUENCES, ROW, ROW, SEQUENCES, ROW, SCRATCH),
-    *(ROWS, ROWS, ROW, "int64", "int64"),
+    *(ROWS, ROW, ROW, ROWS, ROWS, "int32[:,::1]", "int32[:,::1]", ROW, "int64", "int64"),
 )
 DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
 

@@ -11,8 +11,9 @@ import numpy as np
 
 from optbench.model.instance import Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.sim.primal.chance import RANDOM, TaskGraph, seeded
-from optbench.sim.primal.shop_graph import NONE, RowChoices, Scratch, Sequences
+from optbench.sim.primal import shop_graph as graph
+from optbench.sim.primal.chance import RANDOM, seeded
+from optbench.sim.primal.shop_graph import NONE
 from optbench.sim.primal.tabu import BEST, BIG, LOCAL, TARGET, TENURE, search
 
 # Features of a shop: any other changes when a task can run or what is minimised.
@@ -24,7 +25,7 @@ MAX_TASKS = 3000
 # choices leaves a local optimum less easily (ta36 and ta24 gained from long patience, la26_edata
 # and la24_rdata from short). Then, the least number of iterations for which a move is tabu.
 PATIENCE = 12_000
-PATIENCE_WITH_CHOICES = 1500
+PATIENCE_WITH_CHOICES = 6000
 LEAST_TENURE = 9
 
 
@@ -59,12 +60,26 @@ class ShopSearch:
     def __post_init__(self) -> None:
         instance, n = self.instance, self.instance.num_tasks
         edges, pairs = instance.edges, instance.pairs
-        release = instance.tasks.release.astype(np.int64)
         self.patience = PATIENCE_WITH_CHOICES if "modes" in instance.features else PATIENCE
-        predecessors = adjacency(edges.target, edges.source, n)
-        self.shop = TaskGraph(*predecessors, *adjacency(edges.source, edges.target, n), release)
+        pred_ptr, pred = adjacency(edges.target, edges.source, n)
+        succ_ptr, succ = adjacency(edges.source, edges.target, n)
+        self.net = np.concatenate((pred, succ)).astype(np.int64)
         machine = instance.modes.primary[pairs.mode]
-        self.rows = RowChoices(pairs.ptr, machine, pairs.duration.astype(np.int64))
+        self.rows = np.array([machine, pairs.duration], dtype=np.int64)
+        self.table = np.zeros((graph.COLUMNS, n), dtype=np.int64)
+        self.table[graph.RELEASE] = instance.tasks.release
+        self.table[[graph.PRED, graph.PRED_END]] = pred_ptr[:-1], pred_ptr[1:]
+        self.table[[graph.SUCC, graph.SUCC_END]] = succ_ptr[:-1], succ_ptr[1:]
+        self.table[[graph.SUCC, graph.SUCC_END]] += len(pred)
+        self.table[[graph.ROWS, graph.ROWS_END]] = pairs.ptr[:-1], pairs.ptr[1:]
+        sinks = np.flatnonzero(np.diff(succ_ptr) == 0)
+        self.table[graph.SINK] = NONE
+        self.table[graph.SINK, : len(sinks)] = sinks
+        self.best = np.zeros((graph.HEAD + 1, n), dtype=np.int64)
+        room = np.bincount(machine, minlength=instance.num_pools) + 1
+        begin = instance.num_pools + np.cumsum(room) - room + 1
+        self.line = np.zeros(instance.num_pools + int(room.sum()), dtype=np.int64)
+        self.line[: instance.num_pools] = begin
         self.state = np.zeros(10, dtype=np.int64)
         self.state[[BEST, TARGET, RANDOM, LOCAL, TENURE]] = (
             BIG,
@@ -73,12 +88,8 @@ class ShopSearch:
             BIG,
             LEAST_TENURE,
         )
-        self.tabu = np.zeros((n, n), dtype=np.int64)
-        self.tabu_machine = np.zeros((n, instance.num_pools), dtype=np.int64)
-        self.sol, self.best, self.old = (Sequences(*columns(5, n)) for _ in range(3))
-        self.best_start = np.zeros(n, dtype=np.int64)
-        self.work = Scratch(*columns(7, n))
-        self.first, self.best_first, self.old_first = columns(3, instance.num_pools)
+        self.tabu = np.zeros((n, n), dtype=np.int32)
+        self.tabu_machine = np.zeros((n, instance.num_pools), dtype=np.int32)
 
     @property
     def makespan(self) -> int:
@@ -90,39 +101,30 @@ class ShopSearch:
 
     def begin(self, row: Ints, start: Ints) -> None:
         """Start from a schedule: the row and start of every task."""
-        n, pools = self.instance.num_tasks, self.instance.num_pools
-        machine, length = self.rows.machine[row], self.rows.length[row]
-        before, after, first = np.full(n, NONE), np.full(n, NONE), np.full(pools, NONE)
+        n = self.instance.num_tasks
+        machine, length = self.rows[:, row]
+        before, after = np.full(n, NONE), np.full(n, NONE)
         position = np.empty(n, dtype=np.int64)
         position[self.instance.order] = np.arange(n)
-        last = first.copy()
+        last = np.full(self.instance.num_pools, NONE)
         for i in np.lexsort((position, start + length, start)).tolist():
             k = machine[i]
-            if last[k] == NONE:
-                first[k] = i
-            else:
+            if last[k] != NONE:
                 before[i], after[last[k]] = last[k], i
             last[k] = i
-        for column, value in zip(
-            (*self.sol, self.first), (before, after, machine, length, row, first), strict=True
-        ):
-            column[:] = value
+        self.table[: graph.ROW + 1] = before, after, machine, length, row
 
     def step(self, iterations: int) -> None:
         """Search some iterations further."""
         search(
-            self.shop, self.rows, self.sol, self.first, self.best, self.best_first, self.best_start,
-            self.old, self.old_first, self.work, self.tabu, self.tabu_machine, self.state,
-            iterations, self.patience,
+            self.table, self.net, self.line, self.rows, self.best, self.tabu, self.tabu_machine,
+            self.state, iterations, self.patience,
         )  # fmt: skip
 
     def schedule(self) -> Schedule:
         """The best schedule found."""
-        return Schedule.of(self.instance, self.instance.pairs.mode[self.best.row], self.best_start)
-
-
-def columns(count: int, size: int) -> tuple[Ints, ...]:
-    return tuple(np.zeros(size, dtype=np.int64) for _ in range(count))
+        row, start = self.best[graph.ROW], self.best[graph.HEAD].copy()
+        return Schedule.of(self.instance, self.instance.pairs.mode[row], start)
 
 
 def list_schedule(instance: Instance, priority: Ints) -> tuple[Ints, Ints]:

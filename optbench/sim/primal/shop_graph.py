@@ -1,202 +1,300 @@
 """The disjunctive graph of a shop in compiled code: the sequence of each machine, heads and tails
-by longest paths, critical paths, and the longest path through tasks in a new order.
+by longest paths in a topological order that is repaired after each move, and critical paths.
 
 Heads and tails are times; a tail includes the task's own length.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from optbench.compiling.compiled import inner
-from optbench.model.instance import Ints
 from optbench.sim.primal.chance import pick
 
 NONE = -1
-
-
-class RowChoices(NamedTuple):
-    """The rows that each task chooses among, as compressed rows."""
-
-    ptr: Ints
-    machine: Ints
-    length: Ints
-
-
-class Sequences(NamedTuple):
-    """A solution: the neighbours of each task on its machine, and the row that it takes.
-
-    Tuples of columns and not a table: compiled code would create a view at every access to a row.
-    """
-
-    before: Ints
-    after: Ints
-    machine: Ints
-    length: Ints
-    row: Ints
-
-
-class Scratch(NamedTuple):
-    """Columns for intermediate results; ``head`` and ``tail`` are those of every task."""
-
-    seq: Ints
-    heads: Ints
-    head: Ints
-    tail: Ints
-    order: Ints
-    degree: Ints
-    path: Ints
+# Rows of the table of a search, one column per task. A solution: the neighbours of each task on its
+# machine, the machine, length and row (of ``rows``) that it takes.
+BEFORE, AFTER, MACHINE, LENGTH, ROW = range(5)
+# Its graph: heads, tails, a topological order, the position of each task in it, the latest end up
+# to each position, and the place of each task on its machine.
+HEAD, TAIL, ORDER, POSITION, LATEST, PLACE = range(5, 11)
+# A critical path, and of the tasks of the path: the times at which they may start and the tails
+# behind them by precedence alone, and their lengths.
+PATH, JOB_HEAD, JOB_TAIL, PATH_LENGTH = range(11, 15)
+# Intermediate results; marks are zero between calls.
+MARK, LIST = 15, 16
+# The instance: releases, where the predecessors, successors and rows of each task begin and end in
+# ``net`` and in ``rows``, and the tasks without successors (then NONE).
+RELEASE, PRED, PRED_END, SUCC, SUCC_END, ROWS, ROWS_END, SINK = range(17, 25)
+COLUMNS = 25
+# The table ``rows``: machine and length of each.
+ON_MACHINE, LASTING = 0, 1
+# ``line`` holds the sequences for bisection: line[m] is where that of machine m begins, with room
+# for every task that may go there, and the entry before it the number of its tasks.
 
 
 @inner()
-def tail_by_job(shop, q, i):  # type: ignore[no-untyped-def]
-    """Longest tail among a task's successors."""
-    best = 0
-    for e in range(shop.succ_ptr[i], shop.succ_ptr[i + 1]):
-        if q[shop.succ[e]] > best:
-            best = q[shop.succ[e]]
+def head_by_job(g, net, i):  # type: ignore[no-untyped-def]
+    """Earliest start of a task by its release and its predecessors alone."""
+    best = g[RELEASE, i]
+    for e in range(g[PRED, i], g[PRED_END, i]):
+        p = net[e]
+        if g[HEAD, p] + g[LENGTH, p] > best:
+            best = g[HEAD, p] + g[LENGTH, p]
     return best
 
 
 @inner()
-def evaluate(shop, sol, r, q, order, degree):  # type: ignore[no-untyped-def]
-    """Compute heads, tails and makespan; -1 when the sequences contain a cycle."""
-    n = len(r)
-    size = 0
+def tail_by_job(g, net, i):  # type: ignore[no-untyped-def]
+    """Longest tail among a task's successors."""
+    best = 0
+    for e in range(g[SUCC, i], g[SUCC_END, i]):
+        if g[TAIL, net[e]] > best:
+            best = g[TAIL, net[e]]
+    return best
+
+
+@inner()
+def sort_tasks(g, net):  # type: ignore[no-untyped-def]
+    """Find a topological order of the whole graph; return whether there is one."""
+    n = g.shape[1]
+    size = k = 0
     for i in range(n):
-        degree[i] = shop.pred_ptr[i + 1] - shop.pred_ptr[i] + (1 if sol.before[i] >= 0 else 0)
-        r[i] = shop.release[i]
-        if degree[i] == 0:
-            order[size] = i
+        g[MARK, i] = g[PRED_END, i] - g[PRED, i] + (1 if g[BEFORE, i] >= 0 else 0)
+        if g[MARK, i] == 0:
+            g[ORDER, size] = i
             size += 1
-    k = makespan = 0
     while k < size:
-        i = order[k]
+        i = g[ORDER, k]
+        g[POSITION, i] = k
         k += 1
-        end = r[i] + sol.length[i]
-        makespan = max(makespan, end)
-        for e in range(shop.succ_ptr[i], shop.succ_ptr[i + 1] + 1):
-            j = shop.succ[e] if e < shop.succ_ptr[i + 1] else sol.after[i]
-            if j < 0:
-                continue
-            r[j] = max(r[j], end)
-            degree[j] -= 1
-            if degree[j] == 0:
-                order[size] = j
-                size += 1
-    if size < n:
-        return -1
-    for k in range(n - 1, -1, -1):
-        i = order[k]
-        tail = tail_by_job(shop, q, i)
-        if sol.after[i] >= 0:
-            tail = max(tail, q[sol.after[i]])
-        q[i] = tail + sol.length[i]
+        for e in range(g[SUCC, i], g[SUCC_END, i] + 1):
+            j = net[e] if e < g[SUCC_END, i] else g[AFTER, i]
+            if j >= 0:
+                g[MARK, j] -= 1
+                if g[MARK, j] == 0:
+                    g[ORDER, size] = j
+                    size += 1
+    g[MARK, :] = 0
+    return size == n
+
+
+@inner()
+def renew_heads(g, net, first):  # type: ignore[no-untyped-def]
+    """Compute the heads from a position on; return the makespan."""
+    makespan = g[LATEST, first - 1] if first > 0 else 0
+    for k in range(first, g.shape[1]):
+        i = g[ORDER, k]
+        head = g[RELEASE, i]
+        for e in range(g[PRED, i], g[PRED_END, i]):
+            p = net[e]
+            head = max(head, g[HEAD, p] + g[LENGTH, p])
+        p = g[BEFORE, i]
+        if p >= 0:
+            head = max(head, g[HEAD, p] + g[LENGTH, p])
+        g[HEAD, i] = head
+        makespan = max(makespan, head + g[LENGTH, i])
+        g[LATEST, k] = makespan
     return makespan
 
 
 @inner()
-def is_pushed(shop, sol, r, i):  # type: ignore[no-untyped-def]
-    """Whether another task ends exactly when this one starts."""
-    a = sol.before[i]
-    if a >= 0 and r[a] + sol.length[a] == r[i] and sol.length[a] > 0:
-        return True
-    for e in range(shop.pred_ptr[i], shop.pred_ptr[i + 1]):
-        p = shop.pred[e]
-        if r[p] + sol.length[p] == r[i] and sol.length[p] > 0:
-            return True
-    return False
+def renew_tails(g, net, last):  # type: ignore[no-untyped-def]
+    """Compute the tails back from a position on."""
+    for k in range(last, -1, -1):
+        i = g[ORDER, k]
+        tail = 0
+        for e in range(g[SUCC, i], g[SUCC_END, i]):
+            tail = max(tail, g[TAIL, net[e]])
+        s = g[AFTER, i]
+        if s >= 0:
+            tail = max(tail, g[TAIL, s])
+        g[TAIL, i] = tail + g[LENGTH, i]
 
 
 @inner()
-def critical_path(shop, sol, r, q, makespan, path, state):  # type: ignore[no-untyped-def]
+def evaluate(g, net):  # type: ignore[no-untyped-def]
+    """Compute order, heads, tails and makespan; -1 when the sequences contain a cycle."""
+    if not sort_tasks(g, net):
+        return -1
+    makespan = renew_heads(g, net, 0)
+    renew_tails(g, net, g.shape[1] - 1)
+    return makespan
+
+
+@inner()
+def shift_later(g, net, u, last):  # type: ignore[no-untyped-def]
+    """Repair the order where task u, which now follows the task at position ``last``, stands before
+    it: u and what follows u up to there go behind. Return whether there is no cycle.
+
+    Only u has a new predecessor, so each task between them that u leads to has a predecessor that u
+    leads to, or u, which the scan in order finds.
+    """
+    first, size = g[POSITION, u], 1
+    g[MARK, u], g[LIST, 0] = 1, u
+    for k in range(first + 1, last + 1):
+        i = g[ORDER, k]
+        p = g[BEFORE, i]
+        hit = p >= 0 and g[MARK, p] > 0
+        for e in range(g[PRED, i], g[PRED_END, i]):
+            hit |= g[MARK, net[e]] > 0
+        if hit:
+            g[MARK, i], g[LIST, size] = 1, i
+            size += 1
+    feasible = g[MARK, g[ORDER, last]] == 0
+    if feasible:
+        to = first
+        for k in range(first, last + 1):
+            i = g[ORDER, k]
+            if g[MARK, i] == 0:
+                g[ORDER, to], g[POSITION, i] = i, to
+                to += 1
+        for k in range(size):
+            g[ORDER, to + k], g[POSITION, g[LIST, k]] = g[LIST, k], to + k
+    for k in range(size):
+        g[MARK, g[LIST, k]] = 0
+    return feasible
+
+
+@inner()
+def shift_earlier(g, net, u, first):  # type: ignore[no-untyped-def]
+    """The mirror image: task u now precedes the task at position ``first``, which stands before
+    it.
+    """
+    last, size = g[POSITION, u], 1
+    g[MARK, u], g[LIST, 0] = 1, u
+    for k in range(last - 1, first - 1, -1):
+        i = g[ORDER, k]
+        s = g[AFTER, i]
+        hit = s >= 0 and g[MARK, s] > 0
+        for e in range(g[SUCC, i], g[SUCC_END, i]):
+            hit |= g[MARK, net[e]] > 0
+        if hit:
+            g[MARK, i], g[LIST, size] = 1, i
+            size += 1
+    feasible = g[MARK, g[ORDER, first]] == 0
+    if feasible:
+        to = last
+        for k in range(last, first - 1, -1):
+            i = g[ORDER, k]
+            if g[MARK, i] == 0:
+                g[ORDER, to], g[POSITION, i] = i, to
+                to -= 1
+        for k in range(size):
+            g[ORDER, to - k], g[POSITION, g[LIST, k]] = g[LIST, k], to - k
+    for k in range(size):
+        g[MARK, g[LIST, k]] = 0
+    return feasible
+
+
+@inner()
+def relocate(g, net, line, u, machine, anchor):  # type: ignore[no-untyped-def]
+    """Put task u on a machine right behind ``anchor`` (NONE: at the front), its length and row
+    being set already; return the new makespan, or -1 and nothing changed where a cycle would arise.
+    """
+    source, back = g[MACHINE, u], g[BEFORE, u]
+    first = last = g[POSITION, u]
+    detach(g, line, u)
+    attach(g, line, u, machine, anchor)
+    following = g[AFTER, u]
+    feasible = True
+    if anchor >= 0 and g[POSITION, anchor] > first:
+        last = g[POSITION, anchor]
+        feasible = shift_later(g, net, u, last)
+    elif following >= 0 and g[POSITION, following] < last:
+        first = g[POSITION, following]
+        feasible = shift_earlier(g, net, u, first)
+    if not feasible:
+        detach(g, line, u)
+        attach(g, line, u, source, back)
+        return -1
+    renew_tails(g, net, last)
+    return renew_heads(g, net, first)
+
+
+@inner()
+def critical_path(g, net, makespan, state):  # type: ignore[no-untyped-def]
     """Find a random critical path; return its number of tasks."""
     size = seen = 0
     node = NONE
-    for i in range(len(r)):
-        if r[i] + q[i] == makespan and not is_pushed(shop, sol, r, i):
+    for k in range(g.shape[1]):
+        i = g[SINK, k]
+        if i < 0:
+            break
+        if g[HEAD, i] + g[LENGTH, i] == makespan:
             seen += 1
-            if pick(state, seen) == 0:
+            if seen == 1 or pick(state, seen) == 0:
                 node = i
     while node >= 0:
-        path[size] = node
+        g[PATH, size] = node
         size += 1
-        end = r[node] + sol.length[node]
-        following, choices = NONE, 0
-        for e in range(shop.succ_ptr[node], shop.succ_ptr[node + 1] + 1):
-            j = shop.succ[e] if e < shop.succ_ptr[node + 1] else sol.after[node]
-            if j >= 0 and j != following and r[j] == end and r[j] + q[j] == makespan:
+        begin, earlier, choices = g[HEAD, node], NONE, 0
+        for e in range(g[PRED, node], g[PRED_END, node] + 1):
+            p = net[e] if e < g[PRED_END, node] else g[BEFORE, node]
+            if p >= 0 and p != earlier and g[HEAD, p] + g[LENGTH, p] == begin:
                 choices += 1
-                if pick(state, choices) == 0:
-                    following = j
-        node = following
+                if choices == 1 or pick(state, choices) == 0:
+                    earlier = p
+        node = earlier
+    for k in range(size // 2):
+        g[PATH, k], g[PATH, size - 1 - k] = g[PATH, size - 1 - k], g[PATH, k]
+    for k in range(size):
+        i = g[PATH, k]
+        g[PATH_LENGTH, k] = g[LENGTH, i]
+        g[JOB_HEAD, k] = head_by_job(g, net, i)
+        g[JOB_TAIL, k] = tail_by_job(g, net, i)
     return size
 
 
 @inner()
-def head_by_job(shop, sol, r, i):  # type: ignore[no-untyped-def]
-    """Earliest start of a task by its release and its predecessors alone."""
-    best = shop.release[i]
-    for e in range(shop.pred_ptr[i], shop.pred_ptr[i + 1]):
-        p = shop.pred[e]
-        if r[p] + sol.length[p] > best:
-            best = r[p] + sol.length[p]
-    return best
-
-
-@inner()
-def estimate_sequence(shop, sol, r, q, seq, size, first_before, last_after, heads):  # type: ignore[no-untyped-def]
-    """Longest path through consecutive tasks of one machine in a new order, between fixed
-    neighbours.
-    """
-    length = sol.length
-    end = 0 if first_before < 0 else r[first_before] + length[first_before]
-    for k in range(size):
-        i = seq[k]
-        head = head_by_job(shop, sol, r, i)
-        if end > head:
-            head = end
-        heads[k] = head
-        end = head + length[i]
-    tail = 0 if last_after < 0 else q[last_after]
-    worst = 0
-    for k in range(size - 1, -1, -1):
-        i = seq[k]
-        own = tail_by_job(shop, q, i)
-        if tail > own:
-            own = tail
-        tail = own + length[i]
-        if heads[k] + tail > worst:
-            worst = heads[k] + tail
-    return worst
-
-
-@inner()
-def unlink(sol, first, i):  # type: ignore[no-untyped-def]
-    a, b = sol.before[i], sol.after[i]
+def detach(g, line, i):  # type: ignore[no-untyped-def]
+    """Take task i from its machine."""
+    a, b, machine = g[BEFORE, i], g[AFTER, i], g[MACHINE, i]
     if a >= 0:
-        sol.after[a] = b
-    else:
-        first[sol.machine[i]] = b
+        g[AFTER, a] = b
     if b >= 0:
-        sol.before[b] = a
+        g[BEFORE, b] = a
+    line[line[machine] - 1] -= 1
+    start = line[machine]
+    for k in range(g[PLACE, i], line[line[machine] - 1]):
+        j = line[start + k + 1]
+        line[start + k], g[PLACE, j] = j, k
 
 
 @inner()
-def link(sol, first, i, machine, a):  # type: ignore[no-untyped-def]
+def attach(g, line, i, machine, a):  # type: ignore[no-untyped-def]
     """Put task i on a machine right behind a (NONE: at the front)."""
-    b = first[machine] if a < 0 else sol.after[a]
-    sol.before[i], sol.after[i], sol.machine[i] = a, b, machine
+    start, size = line[machine], line[line[machine] - 1]
+    place = 0 if a < 0 else g[PLACE, a] + 1
+    b = line[start + place] if place < size else NONE
+    g[BEFORE, i], g[AFTER, i], g[MACHINE, i] = a, b, machine
     if a >= 0:
-        sol.after[a] = i
-    else:
-        first[machine] = i
+        g[AFTER, a] = i
     if b >= 0:
-        sol.before[b] = i
+        g[BEFORE, b] = i
+    for k in range(size, place, -1):
+        j = line[start + k - 1]
+        line[start + k], g[PLACE, j] = j, k
+    line[start + place], g[PLACE, i] = i, place
+    line[line[machine] - 1] = size + 1
 
 
 @inner()
-def copy(source, source_first, target, target_first):  # type: ignore[no-untyped-def]
-    target.before[:], target.after[:] = source.before, source.after
-    target.machine[:], target.length[:], target.row[:] = source.machine, source.length, source.row
-    target_first[:] = source_first
+def fill_lines(g, line, num_machines):  # type: ignore[no-untyped-def]
+    """Write the sequences of a solution as rows."""
+    for machine in range(num_machines):
+        line[line[machine] - 1] = 0
+    for i in range(g.shape[1]):
+        if g[BEFORE, i] < 0:
+            machine, j = g[MACHINE, i], i
+            while j >= 0:
+                place = line[line[machine] - 1]
+                line[line[machine] + place], g[PLACE, j] = j, place
+                line[line[machine] - 1] += 1
+                j = g[AFTER, j]
+
+
+@inner()
+def copy(source, target):  # type: ignore[no-untyped-def]
+    """Copy a solution and its heads between tables."""
+    for k in range(HEAD + 1):
+        for i in range(source.shape[1]):
+            target[k, i] = source[k, i]

@@ -54,7 +54,7 @@ PROVERS = Strategies(("no_lp", "lb_tree_search"))
 LP_PROVERS = Strategies(("pseudo_costs", "lb_tree_search"), alone=True)
 # With more tasks than this, schedules are improved first, for this share of the remaining time;
 # and the tasks without shared resources are bounded.
-DIRECT_TASKS, IMPROVING_SHARE = 13, 0.1
+DIRECT_TASKS, IMPROVING_SHARE = 13, 0.3
 # With less time than this the stages are not worth their start-up.
 STAGED_S = 4.0
 

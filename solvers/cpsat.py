@@ -43,7 +43,7 @@ PROBE_SHARE = 0.05
 POLISH_S = 30.0
 # Task graphs up to this size are searched for this time before anything else is done for them; then
 # for their proof, with cuts.
-EXACT_TASKS, GLANCE_S = 24, 0.05
+EXACT_TASKS, GLANCE_S = 18, 0.05
 # What they solve within this time needs no deeper bounds.
 ALONE_S = 0.4
 POLISH_SHARE = 0.22
@@ -106,7 +106,7 @@ class CpSat(Solver):
             run.report(run.warm_start)
         run.prove_bounds(0.0, "cheap")
         if not is_searchable(instance):
-            exact = self.cuts and instance.num_tasks <= EXACT_TASKS and has_cuts(instance)
+            exact = self.cuts and is_exact(instance)
             view = build(instance) if exact else None
             if view is not None and self.glance(view, run):
                 return run.best
@@ -274,6 +274,16 @@ def improve(
         return run.stop_requested.is_set() or time.perf_counter() > last + patience
 
     improver.run(target, report, stop, seconds, chunks, spared)
+
+
+def is_exact(instance: Instance) -> bool:
+    """Whether cuts and provers are worth their time: in small graphs whose tasks choose their mode.
+
+    Shops and projects never get here: their models and heuristics are stronger. Without precedence
+    the loads of pools, which every model has, are the same as the cuts.
+    """
+    chooses = {"precedence", "modes"} <= instance.features
+    return chooses and instance.num_tasks <= EXACT_TASKS and has_cuts(instance)
 
 
 def is_provable(instance: Instance, run: Run) -> bool:

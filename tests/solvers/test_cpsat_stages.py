@@ -115,3 +115,30 @@ def test_nothing_is_said_where_nothing_was_compiled(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(module.CpSat, "probe", lambda *_: False)
     result = ob.solve("flexible_jobshop:jobs=3,machines=3,operations=3", "cpsat", time_limit_s=3)
     assert "compiling" not in result.info
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("direct", [0, 20])
+def test_proving_with_cuts_finds_the_optimum(
+    graph: tuple[Instance, float], threads: int, direct: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance, optimum = graph
+    monkeypatch.setattr(_cpsat_search, "DIRECT_TASKS", direct)
+    run = Run(instance, time_limit_s=60, threads=threads)
+    assert _cpsat_search.prove(build(instance, cuts=True), run)
+    assert run.objective == pytest.approx(optimum, rel=1e-9)
+    assert run.bound is not None and run.bound == pytest.approx(optimum, rel=1e-6)
+
+
+@pytest.mark.parametrize(("alone", "provers"), [(True, 2), (False, 1)])
+def test_two_threads_both_prove_only_where_nothing_else_runs(alone: bool, provers: int) -> None:
+    """Of two strategies that are named CP-SAT drops one for neighbourhoods."""
+    instance = load_target("gpu_dag:tasks=12", 100)
+    workers = _cpsat_search.Strategies(("no_lp", "lb_tree_search"), alone)
+    searching = _cpsat_search._Search(build(instance), Run(instance, threads=2), workers=workers)
+    lines: list[str] = []
+    searching.solver.parameters.log_search_progress = True
+    searching.solver.parameters.log_to_stdout = False
+    searching.solver.log_callback = lines.append
+    searching.run(1.0)
+    assert f"{provers} full problem subsolver" in "\n".join(lines)

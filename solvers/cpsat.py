@@ -47,8 +47,9 @@ PROVERS = ("no_lp", "lb_tree_search")
 SMALL_TASKS = 150
 PROVABLE_TASKS, PROVABLE_GAP = 300, 0.06
 TIGHT_GAP = 0.03
-# Published projects that CP-SAT closed after the heuristics, within 20 s, had a gap of at most
-# 7.4 % with 60 to 90 tasks (the others have 8.7 % and more); with 120, none was closed.
+# j60_5_3 and j90_37_3, which CP-SAT closed after the heuristics within 20 s, had a gap of up to
+# 7.4 % then (on a busy machine). A smaller gap is no promise: j90_5_3 stays open with 6.7 %. No
+# project with 120 tasks that this was chosen on was closed after the heuristics.
 SMALL_PROJECT, LARGE_PROJECT, PROJECT_GAP = 40, 100, 0.08
 # Where CP-SAT is likely to prove, the heuristics stop after this long without a better schedule.
 PATIENCE_S = 1.0

@@ -19,6 +19,7 @@ from optbench.bounds.proving import prove
 from optbench.model.instance import Instance
 from optbench.model.measures import level_tolerance
 from optbench.plugins.protocol import Run
+from optbench.sim.primal.project import ProjectSearch
 from optbench.views.cpsat import build
 from optbench.views.cpsat.scaling import exact_scale, to_int
 
@@ -137,3 +138,20 @@ def test_heuristics_that_find_nothing_give_way() -> None:
     run, improver = Run(load_target("jobshop:jobs=2,machines=2", 0)), Improver()
     cpsat.improve(improver, run, math.inf, patience=0.01)  # ends, though it has all the time
     assert improver.looks > 0
+
+
+@pytest.mark.parametrize(
+    ("activities", "share", "far"),
+    [(30, 0.5, False), (60, 0.95, False), (60, 0.9, True), (110, 0.98, False), (110, 0.95, True)],
+)
+def test_projects_far_from_closed_are_left_to_the_heuristics(
+    activities: int, share: float, far: bool
+) -> None:
+    """``share`` is the bound in terms of the makespan."""
+    instance = load_target(f"rcpsp:activities={activities},strength=0.2", 1)
+    search = ProjectSearch(instance, 0)
+    search.step(1)
+    run = Run(instance)
+    run.report(search.schedule())
+    run.report_bound(math.floor(share * search.makespan), "test")
+    assert cpsat.is_far_from_closed(instance, run) == far

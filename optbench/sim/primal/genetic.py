@@ -123,7 +123,9 @@ def fingerprint(start):  # type: ignore[no-untyped-def]
 
 
 @inner()
-def insert(place, lists, chosen, fitness, prints, ranked, order, row, makespan, fingerprint_of):  # type: ignore[no-untyped-def]
+def insert(  # type: ignore[no-untyped-def]
+    place, lists, chosen, fitness, prints, ranked, order, row, makespan, fingerprint_of
+):
     """Overwrite the worst member, which gets this rank."""
     slot = ranked[-1]
     for k in range(len(ranked) - 1, place, -1):

@@ -104,7 +104,9 @@ def earliest_in_word(free, need, guard, begin, length):  # type: ignore[no-untyp
 
 
 @inner()
-def decode(ptr, before, release, rows, order, row, start, memory, dirty):  # type: ignore[no-untyped-def]
+def decode(  # type: ignore[no-untyped-def]
+    ptr, before, release, rows, order, row, start, memory, dirty
+):
     """Apply the serial scheme along ``order``, each task after those in ``before``; return the
     makespan. Ticks of the memory below ``dirty`` hold an earlier schedule.
     """

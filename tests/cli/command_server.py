@@ -180,6 +180,7 @@ def run_command(words: list[str], folder: str, environment: dict[str, str]) -> N
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(ended.code or 0))
+    raise RuntimeError(f"{MAIN} did not exit")
 
 
 if __name__ == "__main__":

@@ -11,29 +11,29 @@ Chromium; playwright is installed into a folder of its own where it is missing.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
-import signal
-import subprocess
 import sys
-import tempfile
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.ui_screenshots import chromium  # noqa: E402
+from benchmarks._ui_pages import (  # noqa: E402
+    browser_context,
+    report_differences,
+    run_commands,
+    ui_address,
+    workspace_folder,
+)
 from optbench.evaluate.rows import Row, table  # noqa: E402
 from optbench.store.run_store import Store  # noqa: E402
 from optbench.store.snapshots import load_plan  # noqa: E402
 
 SIZE = {"width": 1900, "height": 1000}
 PATIENCE_MS, SETTLE_MS = 60_000, 4_000
-COMMAND = (sys.executable, "-m", "optbench.cli.main")
 TABLE, CHARTS = "mlflow_first_page.png", "mlflow_charts.png"
 COLUMNS = ("study_gap", "gap")
 NAME = "attributes.`Run Name`"
@@ -51,39 +51,15 @@ READ = """() => {
 }"""
 
 
-def run_quickstart(folder: Path) -> dict[str, str]:
-    """A workspace in which quickstart has been run; the environment that leads there."""
-    (folder / "optbench.toml").touch()
-    environment = {**os.environ, "OPTBENCH_WORKSPACE": str(folder)}
-    environment.pop("MLFLOW_TRACKING_URI", None)
-    words = [*COMMAND, "quickstart", "--json", "-q"]
-    subprocess.run(words, env=environment, check=True, capture_output=True)
-    return environment
-
-
 def shoot(environment: dict[str, str], flags: list[str], picture: Path) -> list[dict[str, str]]:
     """Open what `optbench ui` names, take the picture, and return the rows of the table."""
-    from playwright.sync_api import sync_playwright  # type: ignore[import-not-found,unused-ignore]
-
-    words = [*COMMAND, "ui", "--no-browser", "--json", *flags]
-    server = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        url = json.loads("".join(server.stdout.readline() for _ in range(3)))["url"]
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
-            )
-            page: Any = browser.new_context(viewport=SIZE).new_page()
-            page.goto(url)
-            page.locator(".ag-row").first.wait_for(timeout=PATIENCE_MS)
-            page.wait_for_timeout(SETTLE_MS)
-            page.screenshot(path=str(picture))
-            rows: list[dict[str, str]] = page.evaluate(READ)
-            browser.close()
-    finally:
-        server.send_signal(signal.SIGINT)
-        server.wait()
+    with ui_address(environment, *flags) as url, browser_context(SIZE) as context:
+        page: Any = context.new_page()
+        page.goto(url)
+        page.locator(".ag-row").first.wait_for(timeout=PATIENCE_MS)
+        page.wait_for_timeout(SETTLE_MS)
+        page.screenshot(path=str(picture))
+        rows: list[dict[str, str]] = page.evaluate(READ)
     return rows
 
 
@@ -162,24 +138,14 @@ def main() -> int:
     args = parser.parse_args()
     images = args.output.resolve().parents[1] / "images"
     images.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="optbench-ui-") as name,
-        tempfile.TemporaryDirectory(prefix="playwright-") as own,
-    ):
-        if find_spec("playwright") is None:
-            words = [sys.executable, "-m", "pip", "install", "-q", "--target", own, "playwright"]
-            subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
-            sys.path.append(own)
-        folder = Path(name)
-        environment = run_quickstart(folder)
+    with workspace_folder() as folder:
+        environment = run_commands(folder, ("quickstart", "--json", "-q"))
         shown = shoot(environment, [], images / TABLE)
         shoot(environment, ["--charts"], images / CHARTS)
         rows = stored(folder)
         wrong = compare(shown, rows)
         args.output.write_text(written(shown, rows, wrong), encoding="utf-8")
-    for line in wrong:
-        sys.stderr.write(f"{line}\n")
-    return 1 if wrong else 0
+    return report_differences(wrong)
 
 
 if __name__ == "__main__":

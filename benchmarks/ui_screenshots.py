@@ -12,13 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import signal
-import subprocess
 import sys
-import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -26,6 +20,13 @@ from urllib.parse import quote
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks._ui_pages import (  # noqa: E402
+    browser_context,
+    report_differences,
+    run_commands,
+    ui_address,
+    workspace_folder,
+)
 from optbench.track.tracking import Tracking  # noqa: E402
 
 SIZE = {"width": 1500, "height": 1000}
@@ -47,36 +48,15 @@ bound_limit = "3s"
 """
 
 
-def chromium() -> str:
-    found = next(
-        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-    )
-    if found is None:
-        raise SystemExit("no Chromium on the path")
-    return found
-
-
 def make_study(folder: Path) -> dict[str, str]:
     """A workspace whose study has been run; the environment that leads there."""
     (folder / "studies").mkdir()
-    (folder / "optbench.toml").touch()
     (folder / "studies" / "rules.toml").write_text(DECLARED)
-    environment = {**os.environ, "OPTBENCH_WORKSPACE": str(folder)}
-    environment.pop("MLFLOW_TRACKING_URI", None)
-    for words in (("run", "rules", "-n", "2", "--json"), ("sync", "--json")):
-        subprocess.run(
-            [sys.executable, "-m", "optbench.cli.main", *words],
-            env=environment,
-            check=True,
-            capture_output=True,
-        )
-    return environment
+    return run_commands(folder, ("run", "rules", "-n", "2", "--json"), ("sync", "--json"))
 
 
 def shoot(url: str, folder: Path, output: Path) -> list[str]:
     """Three pages; what they lack."""
-    from playwright.sync_api import sync_playwright  # type: ignore[import-not-found,unused-ignore]
-
     client = Tracking(f"sqlite:///{folder / 'mlflow' / 'mlflow.db'}", workspace=folder).client
     experiment = client.get_experiment_by_name("optbench/rules")
     assert experiment is not None
@@ -90,11 +70,7 @@ def shoot(url: str, folder: Path, output: Path) -> list[str]:
         f"runs={quote(json.dumps([first, second]))}&experiments={quote(json.dumps([number]))}"
     )
     wrong = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"]
-        )
-        context = browser.new_context(viewport=SIZE)
+    with browser_context(SIZE) as context:
         context.add_init_script(QUIET)
         page = context.new_page()
         page.set_default_timeout(PATIENCE_MS)
@@ -108,7 +84,6 @@ def shoot(url: str, folder: Path, output: Path) -> list[str]:
         if not appears(page.frame_locator("iframe").first, "makespan"):
             wrong.append("mlflow_gantt.png: no chart")
         wrong += keep(page, output / "mlflow_gantt.png", ["gantt.html"])
-        browser.close()
     return wrong
 
 
@@ -155,30 +130,9 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "images")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="optbench-ui-") as name,
-        tempfile.TemporaryDirectory(prefix="playwright-") as own,
-    ):
-        if find_spec("playwright") is None:
-            words = [sys.executable, "-m", "pip", "install", "-q", "--target", own, "playwright"]
-            subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
-            sys.path.append(own)
-        folder = Path(name)
-        environment = make_study(folder)
-        words = [sys.executable, "-m", "optbench.cli.main", "ui", "--no-browser", "--json"]
-        server = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
-        try:
-            assert server.stdout is not None
-            url = json.loads("".join(server.stdout.readline() for _ in range(3)))["url"].partition(
-                "/#"
-            )[0]
-            wrong = shoot(url, folder, args.output)
-        finally:
-            server.send_signal(signal.SIGINT)
-            server.wait()
-    for line in wrong:
-        sys.stderr.write(f"{line}\n")
-    return 1 if wrong else 0
+    with workspace_folder() as folder, ui_address(make_study(folder)) as url:
+        wrong = shoot(url.partition("/#")[0], folder, args.output)
+    return report_differences(wrong)
 
 
 if __name__ == "__main__":

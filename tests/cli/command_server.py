@@ -61,7 +61,7 @@ MAX_REQUEST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedCommand:
     """The exit code of a command, negative for a signal, and what it wrote."""
 
     code: int
@@ -92,7 +92,7 @@ class CommandServer:
 
     def run(
         self, words: list[str], folder: Path, environment: dict[str, str], timeout_s: float
-    ) -> Finished:
+    ) -> FinishedCommand:
         """``optbench WORDS`` in a folder; killed after the timeout."""
         request = json.dumps({"words": words, "folder": str(folder), "environment": environment})
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
@@ -108,7 +108,7 @@ class CommandServer:
         reader.join()
         code = self._number()
         timer.cancel()
-        return Finished(code, texts[out], texts[err])
+        return FinishedCommand(code, texts[out], texts[err])
 
     def _number(self) -> int:
         return int(self.channel.recv(64) or self._fail())
@@ -180,6 +180,7 @@ def run_command(words: list[str], folder: str, environment: dict[str, str]) -> N
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(ended.code or 0))
+    raise RuntimeError(f"{MAIN} did not exit")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import pytest
 
 import optbench as ob
 from optbench.cli.main import VERBS
-from tests.cli.command_server import CommandServer, Finished
+from tests.cli.command_server import CommandServer, FinishedCommand
 from tests.cli.conftest import COMMAND, Cli, environment
 from tests.sample_files.sample_records import sacct_text
 from tests.shapes.milp.test_milp_texts import MPS
@@ -161,7 +161,7 @@ class Reader:
     folder: Path
     environment: dict[str, str]
 
-    def type(self, line: str) -> Finished:
+    def type(self, line: str) -> FinishedCommand:
         """Run a line; one that only a shell understands runs in a shell."""
         words = shlex.split(line)
         if words[0] == "optbench" and not set(SHELL_CHARACTERS) & set(line):
@@ -175,7 +175,7 @@ class Reader:
             timeout=EXAMPLE_TIMEOUT_S,
             check=False,
         )
-        return Finished(done.returncode, done.stdout, done.stderr)
+        return FinishedCommand(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture

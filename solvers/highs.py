@@ -12,7 +12,6 @@ import numpy as np
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.features import FEATURES
 from optbench.model.instance import Floats, Instance
-from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run, Solver
 from optbench.units import SUM_MARGIN
 from optbench.views.milp import (
@@ -37,7 +36,7 @@ FIRST_SHARE = 0.1
 # Task graphs with implied rows then have a search around the milestones of the fluid LP, for this
 # share of the time and at most this long; or this work, where time is not limited. A tenth of a
 # second comes within 1 % of the best known schedules of 10 and 12 tasks, the rules within 6 %.
-MILESTONE_SHARE, MILESTONE_S, MILESTONE_WORK, RUNS = 0.03, 1.0, 1.0, 16
+MILESTONE_SHARE, MILESTONE_S, MILESTONE_WORK = 0.03, 1.0, 1.0
 ROUTES = ("array", "pyomo")
 # Absolute gap, in units of the scaled objective, and feasibility tolerance (its default is 1e-6)
 # for HiGHS. At 1e-9 HiGHS 1.14.0 drops a node whose whole solution misses the tolerance by
@@ -150,16 +149,11 @@ def has_milestones(instance: Instance) -> bool:
 
 def start_from_milestones(instance: Instance, run: Run) -> None:
     """Report the best schedule of a short search around the milestones of the fluid LP."""
-    from ._milestone_search import MilestoneSearch
+    from ._milestone_search import RUNS, MilestoneSearch
 
-    left, work = run.time_left(), None
-    seconds = min(MILESTONE_S, MILESTONE_SHARE * left) if math.isfinite(left) else None
-    if seconds is None or run.work_limit is not None:
-        seconds, work = None, MILESTONE_WORK
-    inner = Run(instance, run.seed, time_limit_s=seconds, work_limit=work)
-    MilestoneSearch(instance, inner, RUNS, True).solve(0, MILESTONE_WORK)
-    if isinstance(inner.best, Schedule):
-        run.report(inner.best)
+    timed = run.work_limit is None and run.time_left() < math.inf
+    seconds = min(MILESTONE_S, MILESTONE_SHARE * run.time_left()) if timed else math.inf
+    MilestoneSearch(instance, run, RUNS, improve=True, seconds=seconds).solve(0, MILESTONE_WORK)
 
 
 def by_pyomo(arrays: MilpArrays) -> tuple[MilpArrays | StandardForm, Any]:

@@ -51,10 +51,9 @@ PROVING_THREADS = 2
 # Two threads that prove after the heuristics of shops and projects.
 PROVERS = Strategies(("no_lp", "lb_tree_search"))
 # Where cuts make the LP strong, both branch on it and neither improves schedules.
-LP_PROVERS = Strategies(("pseudo_costs", "lb_tree_search"), alone=True)
-# With more tasks than this, schedules are improved first, for this share of the remaining time;
-# and the tasks without shared resources are bounded.
-DIRECT_TASKS, IMPROVING_SHARE = 13, 0.3
+LP_PROVERS = Strategies(("pseudo_costs", "reduced_costs"), alone=True)
+# Up to this many tasks the whole model alone proves sooner.
+DIRECT_TASKS = 15
 # With less time than this the stages are not worth their start-up.
 STAGED_S = 4.0
 
@@ -77,11 +76,10 @@ def search_in_stages(view: CpsatView, run: Run) -> bool:
 
 def prove(view: CpsatView, run: Run) -> bool:
     """Search a model with cuts on one or two threads, mostly for its proof; return whether nothing
-    is left to search.
+    is left to search. Larger graphs get the bound of their tasks without shared resources first.
     """
-    if view.instance.num_tasks > DIRECT_TASKS and run.work_limit is None:
-        if search(view, run, seconds=IMPROVING_SHARE * run.time_left()):
-            return True
+    timed = run.work_limit is None
+    if timed and view.instance.num_tasks > DIRECT_TASKS:
         if bound_unshared(view.instance, run, LP_PROVERS):
             return True
     return search(view, run, workers=LP_PROVERS)

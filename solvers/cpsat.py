@@ -30,8 +30,10 @@ FIRST_SHARE = 0.1
 # Graphs of at least this many tasks start from a search around the milestones of the fluid LP,
 # for this long at most, or this work, and for one of these shares of the time: the larger one
 # where there are so many tasks that CP-SAT adds little.
-MILESTONE_TASKS, MILESTONE_S, MILESTONE_WORK = 30, 30.0, 2.0
+MILESTONE_TASKS, MILESTONE_S, MILESTONE_WORK = 13, 30.0, 2.0
 MILESTONE_SHARE, LONG_MILESTONE_SHARE, MANY_TASKS = 0.4, 0.7, 100
+# Where the proof comes next the search is short.
+SHORT_MILESTONE_SHARE = 0.03
 # Where limits on metrics exclude every first schedule, reaching them comes first, for at most this
 # share.
 LIMITS_SHARE = 0.25
@@ -147,9 +149,7 @@ class CpSat(Solver):
         if starts_from_milestones(instance) and not is_closed(run):
             from ._milestone_search import RUNS, MilestoneSearch
 
-            many = instance.num_tasks >= MANY_TASKS
-            share = LONG_MILESTONE_SHARE if many else MILESTONE_SHARE
-            seconds = min(MILESTONE_S, share * run.time_left())
+            seconds = min(MILESTONE_S, milestone_share(instance) * run.time_left())
             MilestoneSearch(instance, run, RUNS, improve=True, seconds=seconds).solve(
                 0, MILESTONE_WORK
             )
@@ -229,6 +229,13 @@ def starts_from_milestones(instance: Instance) -> bool:
         and len(instance.edges.source) > 0
         and not is_searchable(instance)
     )
+
+
+def milestone_share(instance: Instance) -> float:
+    """Return the share of the time that the search around milestones takes."""
+    if instance.num_tasks <= EXACT_TASKS:
+        return SHORT_MILESTONE_SHARE
+    return LONG_MILESTONE_SHARE if instance.num_tasks >= MANY_TASKS else MILESTONE_SHARE
 
 
 def say_what_compiling_took(run: Run, seconds: float) -> None:

@@ -2,7 +2,8 @@
 
 The functions that do this stand in layers above the classes that they serve. They are therefore
 named by strings in one table and imported when they are used; `tests/test_rendering.py` resolves
-every string.
+every string. What a notebook shows is a fragment of HTML with styles of its own and without a
+script: a frame would need a fixed height, and saved notebooks drop it.
 """
 
 from __future__ import annotations

@@ -78,10 +78,9 @@ def prove(view: CpsatView, run: Run) -> bool:
     """Search a model with cuts on one or two threads, mostly for its proof; return whether nothing
     is left to search. Larger graphs get the bound of their tasks without shared resources first.
     """
-    timed = run.work_limit is None
-    if timed and view.instance.num_tasks > DIRECT_TASKS:
-        if bound_unshared(view.instance, run, LP_PROVERS):
-            return True
+    larger = view.instance.num_tasks > DIRECT_TASKS and run.work_limit is None
+    if larger and bound_unshared(view.instance, run, LP_PROVERS):
+        return True
     return search(view, run, workers=LP_PROVERS)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from optbench.api import bound as bound
     from optbench.api import solve as solve
-    from optbench.blame import blame as blame
+    from optbench.blaming import blame as blame
     from optbench.bounds.explain import explain as explain
     from optbench.bounds.streams.stream_bound import path_bound as path_bound
     from optbench.compiling.compiled import njit as njit
@@ -134,7 +134,7 @@ _HOME = {
     "UnsupportedError": "optbench.errors",
     "Verdict": "optbench.model.verify",
     "activate": "optbench.workspace",
-    "blame": "optbench.blame",
+    "blame": "optbench.blaming",
     "bound": "optbench.api",
     "convert": "optbench.plugins.shape_files",
     "detect": "optbench.model.formats.format_registry",

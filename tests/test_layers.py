@@ -26,7 +26,7 @@ LAYERS = (
     ("optbench.sandbox",),
     ("optbench.fronts",),
     ("optbench.html",),
-    ("optbench.blame",),
+    ("optbench.blaming",),
     ("optbench.simulation",),
     ("optbench.process_simulation",),
     ("optbench.api",),
@@ -142,7 +142,7 @@ def test_imports_point_downwards() -> None:
 OF_SCHEDULES = (
     *("optbench.model", "optbench.sim", "optbench.views", "optbench.bounds", "optbench.learn"),
     *("optbench.simulation", "optbench.audit", "optbench.html", "optbench.fronts.front_search"),
-    *("optbench.plugins.schedule_shape", "optbench.plugins.policy", "optbench.blame"),
+    *("optbench.plugins.schedule_shape", "optbench.plugins.policy", "optbench.blaming"),
     "optbench.report.operation_figures",
 )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from optbench.cli.terminal.output import DIM, escape, figure, percent, show, table, table_of
 
 if TYPE_CHECKING:
-    from optbench.blame import Blame
+    from optbench.blaming import Blame
     from optbench.bounds.anatomy import Anatomy
     from optbench.bounds.explain import Explanation
     from optbench.bounds.marginal import MarginalValue

@@ -24,7 +24,7 @@ from optbench.plugins.schedule_shape import shape_of
 from optbench.typed_values import is_number
 
 if TYPE_CHECKING:
-    from optbench.blame import Blame
+    from optbench.blaming import Blame
     from optbench.bounds.explain import Explanation
     from optbench.model.result import Result
 

@@ -22,7 +22,7 @@ from optbench.cli.terminal.parser import (
 from optbench.cli.terminal.targets import add_target, instance_of, require_schedules
 
 if TYPE_CHECKING:
-    from optbench.blame import Blame
+    from optbench.blaming import Blame
     from optbench.bounds.explain import Explanation
     from optbench.model.instance import Instance
     from optbench.model.result import Result
@@ -194,7 +194,7 @@ def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Ex
 
 def _blame(args: argparse.Namespace, instance: Instance, result: Result) -> Blame | None:
     """Whether the bound or the schedule is to blame for a gap that is worth asking about."""
-    from optbench.blame import blame
+    from optbench.blaming import blame
     from optbench.cli.terminal.work import interruptible
     from optbench.model.measures import gap
 

@@ -7,7 +7,7 @@ import pytest
 
 import optbench as ob
 from optbench import api
-from optbench.blame import Blame, SolvedPart, blame, draw_part, without_data
+from optbench.blaming import Blame, SolvedPart, blame, draw_part, without_data
 from optbench.model.instance_part import part_of
 from optbench.model.validate import validate
 

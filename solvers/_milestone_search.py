@@ -75,10 +75,10 @@ class MilestoneSearch:
 
     def solve(self, roundings: int, work: float) -> Finder:
         """Run everything; return the finder, whose best schedule has been reported."""
-        limit = LP_SHARE * self.time_left() if self.timed else math.inf
+        limit = LP_SHARE * self.time_left()
         if self.improve or ROUGH_SHARE * self.expected_s() > limit:
             self.play_simple_rules()
-            limit = LP_SHARE * self.time_left() if self.timed else math.inf
+            limit = LP_SHARE * self.time_left()
         found = find_milestones(self.instance, limit)
         rules = self.rules(found, limit)
         rules.first(max(1, self.runs), self.time_left)
@@ -90,7 +90,7 @@ class MilestoneSearch:
         return rules.finder
 
     def expected_s(self) -> float:
-        return expected_s(merge_pools(self.instance).instance) if self.timed else 0.0
+        return expected_s(merge_pools(self.instance).instance)
 
     def play_simple_rules(self) -> None:
         """Report the schedules of simple rules."""

@@ -209,6 +209,10 @@ class Finder:
             other.consider(self.search.best_mode.copy(), self.search.best_key.copy())
         return other
 
+    def restart(self) -> None:
+        """Let the next annealing begin at the best point."""
+        self.search.value[TEMPERATURE] = 0.0
+
     def go_on_from(self, mode: Ints, key: Floats) -> None:
         """Go on annealing from a point, which is kept where it is the best."""
         self.consider(mode, key)

@@ -153,6 +153,7 @@ class MilestoneSearch:
         report(rules.finder, self.run)
         steps = 0
         if self.time_left() > 0:
+            rules.finder.restart()
             steps = search_for_a_time(rules.finder, self.run, self.time_left, shared)
         self.annealed(steps + (second.join() if second else 0))
 

@@ -33,7 +33,7 @@ from optbench.plugins.solvers._lp_milestones import (
     targets_of,
     targets_of_schedule,
 )
-from optbench.plugins.solvers._lp_search import BEST_VALUE
+from optbench.plugins.solvers._lp_search import BEST_VALUE, NOW_VALUE
 from optbench.plugins.solvers.tuned_rule import TunedRule
 from optbench.rules import find_milestones, list_rule, run_rule
 
@@ -274,3 +274,17 @@ def test_cpsat_starts_from_milestones() -> None:
     assert "linear programme" in result.info["milestones"]
     assert isinstance(result.gap, float)
     assert result.gap < 0.2
+
+
+def test_annealing_goes_on_from_the_best_point() -> None:
+    """What is considered in between leaves another point behind."""
+    instance = instance_of("gpu_dag:tasks=40,gpus=6", 0)
+    finder = Finder(instance, guide_from_windows(instance, windows(instance)), 0)
+    finder.first(2, lambda: math.inf)
+    finder.anneal(1, 1.0, 1.0)
+    finder.consider(np.array(instance.pairs.mode[instance.pairs.ptr[:-1]]), np.zeros(40))
+    finder.restart()
+    finder.anneal(0, 1.0, 1.0)
+    assert finder.search.value[NOW_VALUE] == finder.search.value[BEST_VALUE]
+    assert (finder.rule.fixed == finder.search.best_mode).all()
+    assert (finder.rule.base == finder.search.best_key).all()

@@ -224,14 +224,17 @@ def blame(
 
 def searcher_of(instance: Instance) -> str:
     """Return the name of the solver that searches the instance again."""
-    first, second = SEARCHERS
-    if instance.num_tasks <= FEW_TASKS:
-        return second
-    try:
-        check_supported(load_solver(first)[1], first, instance)
-    except UnsupportedError:
-        return second
-    return first
+    names = SEARCHERS if instance.num_tasks > FEW_TASKS else SEARCHERS[::-1]
+    for name in names:
+        try:
+            check_supported(load_solver(name)[1], name, instance)
+        except UnsupportedError:
+            continue
+        return name
+    raise UnsupportedError(
+        f"nobody can be blamed for the gap of {instance.name!r}: neither {' nor '.join(names)} "
+        "can search it again"
+    )
 
 
 def without_data(instance: Instance) -> Instance:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import optbench as ob
 from optbench import api
-from optbench.blaming import Blame, SolvedPart, blame, draw_part, without_data
+from optbench.blaming import (
+    Blame,
+    SolvedPart,
+    blame,
+    draw_part,
+    searcher_of,
+    without_data,
+)
 from optbench.model.instance_part import part_of
 from optbench.model.validate import validate
 
@@ -99,3 +108,13 @@ def test_a_closed_gap_has_nobody_to_blame(instance: ob.Instance, solved: ob.Resu
     assert solved.schedule is not None
     with pytest.raises(ob.UnsupportedError, match="no gap"):
         blame(instance, solved.schedule, "heft", solved.objective)
+
+
+def test_who_searches_again_takes_the_instance() -> None:
+    shop = api.load_target("jobshop:jobs=2,machines=2")
+    assert searcher_of(shop) == "cpsat"
+    with_outages = api.load_target("geo_dc:days=0.005,drain=yes,minimize=cost")
+    assert searcher_of(with_outages) in ("lp_guided", "cpsat")
+    preemptive = replace(shop, preemptive=True)
+    with pytest.raises(ob.UnsupportedError, match="neither cpsat nor lp_guided can search it"):
+        searcher_of(preemptive)

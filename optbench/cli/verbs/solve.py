@@ -193,9 +193,12 @@ def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Ex
 
 
 def _blame(args: argparse.Namespace, instance: Instance, result: Result) -> Blame | None:
-    """Whether the bound or the schedule is to blame for a gap that is worth asking about."""
+    """Whether the bound or the schedule is to blame for a gap that is worth asking about; where
+    nobody can be blamed, stderr states the reason and the result stands.
+    """
     from optbench.blaming import blame
     from optbench.cli.terminal.work import interruptible
+    from optbench.errors import UnsupportedError
     from optbench.model.measures import gap
 
     levels = (result.objective, result.bound)
@@ -206,17 +209,21 @@ def _blame(args: argparse.Namespace, instance: Instance, result: Result) -> Blam
     schedule = result.schedule
     if not (args.quiet or args.json):
         sys.stderr.write(f"blaming bound or schedule (up to {EXPLAIN_S:g} s)\n")
-    return interruptible(
-        lambda stop: blame(
-            instance,
-            schedule,
-            result.solver,
-            bound,
-            time_limit_s=EXPLAIN_S,
-            threads=args.threads,
-            seed=args.seed,
+    try:
+        return interruptible(
+            lambda stop: blame(
+                instance,
+                schedule,
+                result.solver,
+                bound,
+                time_limit_s=EXPLAIN_S,
+                threads=args.threads,
+                seed=args.seed,
+            )
         )
-    )
+    except UnsupportedError as error:
+        sys.stderr.write(f"optbench: {error}\n")
+        return None
 
 
 def exit_code(result: Result) -> int:

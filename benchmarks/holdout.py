@@ -17,8 +17,15 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.cells import ROOT, Cell, Published, Store, arguments, machine, published
-from benchmarks.versus_pyjobshop import SIDES, deviation, summary, table_of_instances
+from benchmarks.cells import ROOT, Cell, Published, arguments, machine, published
+from benchmarks.versus_pyjobshop import (
+    SIDES,
+    deviation,
+    run_in_turn,
+    save,
+    summary,
+    table_of_instances,
+)
 
 REPORT = ROOT / "docs" / "results" / "holdout.md"
 CHOSEN_ON = ("la24", "orb01")
@@ -29,29 +36,9 @@ def main() -> None:
     parser = arguments(__doc__ or "")
     parser.set_defaults(time_limit=10.0, raw=ROOT / "docs/results/raw/holdout.jsonl")
     options = parser.parse_args()
-    if options.fresh:
-        options.raw.unlink(missing_ok=True)
-    store = Store(options.raw)
     everything = holdout()
-    chosen = [what for what in everything if not options.only or what.name in options.only]
-    rows: list[tuple[Published, dict[str, Cell]]] = []
-    for k, what in enumerate(chosen[: options.limit]):
-        sides = SIDES if k % 2 == 0 else SIDES[::-1]
-        cells = {
-            side: store.run(side, what, options.time_limit, options.threads, options.seed)
-            for side in sides
-        }
-        rows.append((what, cells))
-        found = "   ".join(
-            f"{s} {c.objective} >= {c.bound} in {c.wall_s:.1f} s" for s, c in sorted(cells.items())
-        )
-        print(f"{k + 1}/{len(chosen)} {what.name} [{what.lower:g}, {what.upper:g}]   {found}")
-        sys.stdout.flush()
-    text = report(rows, options.time_limit, options.threads)
-    print(text.split("## Instances", 1)[0])
-    if len(rows) == len(everything):
-        REPORT.write_text(text)
-        print(f"written: {REPORT}")
+    rows = run_in_turn(options, everything)
+    save(REPORT, report(rows, options.time_limit, options.threads), len(rows) == len(everything))
 
 
 def holdout() -> list[Published]:

@@ -8,6 +8,7 @@ instances were run, the table is written.
 
 from __future__ import annotations
 
+import argparse
 import json
 import shlex
 import sys
@@ -27,10 +28,18 @@ MISSING = 1.0
 
 def main() -> None:
     options = arguments(__doc__ or "").parse_args()
+    everything = selection()
+    rows = run_in_turn(options, everything)
+    save(REPORT, report(rows, options.time_limit, options.threads), len(rows) == len(everything))
+
+
+def run_in_turn(
+    options: argparse.Namespace, everything: list[Published]
+) -> list[tuple[Published, dict[str, Cell]]]:
+    """Run both sides on the instances that the options choose, each first on every second one."""
     if options.fresh:
         options.raw.unlink(missing_ok=True)
     store = Store(options.raw)
-    everything = selection()
     chosen = [what for what in everything if not options.only or what.name in options.only][
         : options.limit
     ]
@@ -50,11 +59,15 @@ def main() -> None:
             f"{k + 1}/{len(chosen)} {what.name} [{what.lower:g}, {what.upper:g}]   {line}",
             flush=True,
         )
-    text = report(rows, options.time_limit, options.threads)
+    return rows
+
+
+def save(page: Path, text: str, whole: bool) -> None:
+    """Print the summary, and write the page where every instance was run."""
     print(text.split("## Instances", 1)[0])
-    if len(rows) == len(everything):
-        REPORT.write_text(text)
-        print(f"written: {REPORT}")
+    if whole:
+        page.write_text(text)
+        print(f"written: {page}")
 
 
 def selection() -> list[Published]:

@@ -6,6 +6,7 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 
 from optbench.model.instance import Floats, Ints
 from optbench.plugins.protocol import Run
@@ -56,24 +57,43 @@ class SharedPoint:
 
 class AnnealingThread:
     """A second search from the best point of the first, in a thread of its own, until the time is
-    over. The kernel releases Python's lock.
+    over or the block that it is used in is left. The kernel releases Python's lock.
     """
 
     def __init__(
         self, finder: Finder, run: Run, time_left: Callable[[], float], shared: SharedPoint
     ) -> None:
-        self.twin, self.run = finder.twin(run.seed + 1), run
+        self.twin, self.run, self.left = finder.twin(run.seed + 1), run, threading.Event()
         self.pool = ThreadPoolExecutor(1, thread_name_prefix="annealing")
-        self.steps = self.pool.submit(search_for_a_time, self.twin, run, time_left, shared)
+        self.steps = self.pool.submit(
+            search_for_a_time,
+            self.twin,
+            run,
+            lambda: 0.0 if self.left.is_set() else time_left(),
+            shared,
+        )
+
+    def __enter__(self) -> AnnealingThread:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.left.set()
+        self.pool.shutdown()
 
     def join(self) -> int:
         """Wait for its end, report its best schedule, return its steps; what it raised is raised
         here.
         """
-        with self.pool:
-            steps = self.steps.result()
+        steps = self.steps.result()
         report(self.twin, self.run)
         return steps
+
+
+def anneal_beside(
+    finder: Finder, run: Run, time_left: Callable[[], float], shared: SharedPoint
+) -> AbstractContextManager[AnnealingThread | None]:
+    """Return a second search where the run has a second thread."""
+    return AnnealingThread(finder, run, time_left, shared) if run.threads > 1 else nullcontext()
 
 
 def search_for_a_time(

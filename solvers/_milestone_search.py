@@ -23,8 +23,8 @@ from optbench.sim.rules import run_rule
 
 from ._lp_annealing import (
     STEPS,
-    AnnealingThread,
     SharedPoint,
+    anneal_beside,
     report,
     search_for_a_time,
     search_for_work,
@@ -142,20 +142,16 @@ class MilestoneSearch:
             rules.keep_point()
             return
         shared = SharedPoint()
-        second = (
-            AnnealingThread(rules.finder, self.run, self.time_left, shared)
-            if self.run.threads > 1
-            else None
-        )
-        self.search_rules(rules, RULES_SHARE * self.time_left())
-        rules.keep_point()
-        rules.finder.first(roundings, self.share_left(POINTS_SHARE))
-        report(rules.finder, self.run)
-        steps = 0
-        if self.time_left() > 0:
-            rules.finder.restart()
-            steps = search_for_a_time(rules.finder, self.run, self.time_left, shared)
-        self.annealed(steps + (second.join() if second else 0))
+        with anneal_beside(rules.finder, self.run, self.time_left, shared) as second:
+            self.search_rules(rules, RULES_SHARE * self.time_left())
+            rules.keep_point()
+            rules.finder.first(roundings, self.share_left(POINTS_SHARE))
+            report(rules.finder, self.run)
+            steps = 0
+            if self.time_left() > 0:
+                rules.finder.restart()
+                steps = search_for_a_time(rules.finder, self.run, self.time_left, shared)
+            self.annealed(steps + (second.join() if second else 0))
 
     def improve_by_work(self, rules: MilestoneRules, roundings: int, total: int) -> None:
         """Search for an amount of work, so that the same seed gives the same schedule."""

@@ -38,8 +38,8 @@ from optbench.units import DAY_S
 
 from ._lp_annealing import (
     STEPS,
-    AnnealingThread,
     SharedPoint,
+    anneal_beside,
     report,
     search_for_a_time,
     search_for_work,
@@ -155,10 +155,10 @@ class LpGuided(Policy):
     def anneal(self, finder: Finder, run: Run) -> None:
         """Anneal for the rest of the time, on a second thread too where there is one."""
         shared = SharedPoint()
-        second = AnnealingThread(finder, run, run.time_left, shared) if run.threads > 1 else None
-        search_for_a_time(finder, run, run.time_left, shared)
-        if second is not None:
-            second.join()
+        with anneal_beside(finder, run, run.time_left, shared) as second:
+            search_for_a_time(finder, run, run.time_left, shared)
+            if second is not None:
+                second.join()
 
     def known(self, instance: Instance, time_limit_s: float) -> Guide:
         return (

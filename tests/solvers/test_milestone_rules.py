@@ -17,8 +17,9 @@ from optbench.model.instance import Instance
 from optbench.model.verify import verify
 from optbench.model.windows import windows
 from optbench.plugins.discovery import load_problem, load_solver
+from optbench.plugins.protocol import Run
 from optbench.plugins.solvers import _lp_annealing
-from optbench.plugins.solvers._lp_annealing import SharedPoint
+from optbench.plugins.solvers._lp_annealing import SharedPoint, anneal_beside
 from optbench.plugins.solvers._lp_finder import Finder
 from optbench.plugins.solvers._lp_guide import guide_from_windows
 from optbench.plugins.solvers._lp_milestones import (
@@ -288,3 +289,17 @@ def test_annealing_goes_on_from_the_best_point() -> None:
     assert finder.search.value[NOW_VALUE] == finder.search.value[BEST_VALUE]
     assert (finder.rule.fixed == finder.search.best_mode).all()
     assert (finder.rule.base == finder.search.best_key).all()
+
+
+def test_the_second_thread_ends_with_the_block_that_uses_it() -> None:
+    instance = instance_of("gpu_dag:tasks=40,gpus=6", 0)
+    finder = Finder(instance, guide_from_windows(instance, windows(instance)), 0)
+    finder.first(2, lambda: math.inf)
+    run = Run(instance, threads=2)
+    with (
+        pytest.raises(ZeroDivisionError),
+        anneal_beside(finder, run, lambda: 60.0, SharedPoint()),
+    ):
+        raise ZeroDivisionError
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name.startswith("annealing")]

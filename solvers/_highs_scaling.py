@@ -10,9 +10,9 @@ import numpy as np
 from optbench.model.instance import Floats
 from optbench.views.milp import Formulation
 
-# Columns that are times, and the largest time and coefficient for HiGHS.
+# Columns that are times, and the largest time, other amount and coefficient for HiGHS.
 TIMES = ("start", "makespan", "tardy")
-LARGEST_TIME = 2.0**12
+LARGEST = 2.0**12
 
 
 class Matrix(Protocol):
@@ -58,7 +58,7 @@ class Scaled:
         row = np.repeat(np.arange(len(model.row_lower)), np.diff(ptr))
         largest = np.zeros(len(model.row_lower))
         np.maximum.at(largest, row, np.abs(value))
-        divisor = np.ldexp(1.0, np.maximum(0, np.frexp(largest / LARGEST_TIME)[1]))
+        divisor = np.ldexp(1.0, np.maximum(0, np.frexp(largest / LARGEST)[1]))
         return cls(
             model.cost * units,
             model.lower / units,
@@ -71,15 +71,29 @@ class Scaled:
 
 
 def column_units(formulation: Formulation) -> Floats:
-    """Return the scale of each column: for times a power of two of ticks, up to LARGEST_TIME."""
+    """Return the scale of each column: powers of two that bring times, and what else may be large
+    and broken, up to LARGEST. Times share one scale.
+
+    With flows of 2e9 devices and ticks beside binary columns HiGHS 1.14.0 called a feasible model
+    infeasible.
+    """
     out = np.ones(formulation.arrays.num_columns)
-    unit = float(
-        np.ldexp(1.0, max(0, int(np.frexp(float(formulation.frame.end) / LARGEST_TIME)[1])))
-    )
+    time_unit = unit_of(float(formulation.frame.end))
     for block in formulation.arrays.columns:
-        if block.name in TIMES and not block.integer:
-            out[block.first : block.first + block.size] = unit
+        if block.integer:
+            continue
+        place = slice(block.first, block.first + block.size)
+        if block.name in TIMES:
+            out[place] = time_unit
+        else:
+            upper = block.upper[np.isfinite(block.upper)]
+            out[place] = unit_of(float(upper.max(initial=0.0)))
     return out
+
+
+def unit_of(largest: float) -> float:
+    """Return the power of two, at least 1, that brings the largest of some values to LARGEST."""
+    return float(np.ldexp(1.0, max(0, int(np.frexp(largest / LARGEST)[1]))))
 
 
 def pass_model(highs: Any, model: Matrix, scale: float = 1.0) -> None:

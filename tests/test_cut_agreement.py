@@ -38,6 +38,13 @@ def test_the_sample_is_not_vacuous(outcomes: list[CutOutcome]) -> None:
     assert features >= {"releases", "deadlines", "transfers", "power_cap", "multi_resource"}
 
 
+def test_flows_of_billions_of_ticks_mislead_nobody() -> None:
+    """HiGHS called this instance infeasible while its flows were counted in single ticks."""
+    outcome = compare_cuts(1577)
+    assert outcome is not None and outcome.status == "optimum"
+    assert outcome.wrong == [] and "highs:form=disjunctive,first=no" in outcome.compared
+
+
 def test_a_cut_with_one_tick_less_is_broken() -> None:
     """A cut without slack in some schedule is broken by it when its window waits a tick more."""
     seen = 0

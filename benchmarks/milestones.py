@@ -47,7 +47,8 @@ QUICK = {
 }
 # Rules and the LP's own runs end by themselves: they are solved once, in the largest limit.
 ONCE = ("heft", "min_energy", "tuned_rule", "tuned_rule, tuned here", "lp_guided:improve=none")
-TIMED = ("lp_guided:guide=duals", "lp_guided")
+OURS = "lp_guided"
+TIMED = ("lp_guided:guide=duals", OURS)
 # Its runs in shorter limits are the beginnings of the one in the longest.
 SAMPLED = "random_rules"
 # Tuning of the prices of ``tuned_rule`` for one specification: seeds of its own, and trials.
@@ -205,7 +206,33 @@ def table(rows: list[Row]) -> list[str]:
                 f"| {f'{100 * statistics.mean(own):.2f} %' if own else '–'} "
                 f"| {statistics.median(row.wall_s for row in each):.2f} |"
             )
-        lines.append("")
+        lines += ["", *comparisons(mine), ""]
+    return lines
+
+
+def comparisons(rows: list[Row]) -> list[str]:
+    """Return a line per limit: lp_guided beside the best of all other methods, seed by seed."""
+    from optbench.evaluate.stats import bootstrap_interval
+
+    lines = []
+    limits = sorted({row.limit_s for row in rows if row.method == OURS and row.limit_s})
+    for limit in limits:
+        gaps: dict[str, dict[int, float]] = {}
+        for row in rows:
+            in_time = row.limit_s == limit or (row.limit_s is None and row.wall_s <= limit)
+            if row.method != LINEAR_PROGRAMME and in_time:
+                gaps.setdefault(row.method, {})[row.seed] = row.gap
+        ours = gaps.pop(OURS)
+        whole = {name: each for name, each in gaps.items() if each.keys() >= ours.keys()}
+        if not whole:
+            continue
+        best = min(whole, key=lambda name: statistics.mean(whole[name][seed] for seed in ours))
+        differences = [100 * (ours[seed] - whole[best][seed]) for seed in ours]
+        low, high = bootstrap_interval(differences)
+        lines.append(
+            f"- {limit:g} s: `{OURS}` less the best of the others, `{best}`: "
+            f"{statistics.mean(differences):+.2f} points ({low:+.2f} to {high:+.2f})."
+        )
     return lines
 
 

@@ -1,9 +1,10 @@
 """lp_guided by milestones: the LP, runs of its rule, then a search around the best of them.
 
-With a time limit the LP may take half of what is left. Simple rules are played before it, so that a
-schedule exists whatever the LP does. Where it would not end in its time, it is solved over two
-modes per task; where not even that would, the best schedule takes its place as the target of the
-rule. What happened is said in the remarks of the run.
+With a time limit the LP may take most of what is left: played once, the ends of the whole programme
+are better than those of two modes per task with a search around them. Simple rules are played
+before it, so that a schedule exists whatever the LP does. Where it would not end in its time, it is
+solved over two modes per task; where not even that would, the best schedule takes its place as the
+target of the rule. What happened is said in the remarks of the run.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from collections.abc import Callable
 import numpy as np
 
 from optbench.bounds.combinatorial.merging import merge_pools
-from optbench.bounds.milestones import ROUGH_SHARE, Milestones, expected_s, find_milestones
+from optbench.bounds.milestones import (
+    MARGIN,
+    ROUGH_SHARE,
+    Milestones,
+    expected_s,
+    find_milestones,
+)
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
 from optbench.plugins.protocol import Run
@@ -43,7 +50,7 @@ from .min_energy import MinEnergy
 from .tuned_rule import TunedRule
 
 # Share of the time left that the LP may take.
-LP_SHARE = 0.5
+LP_SHARE = 0.9
 # Runs of rules around the best: at least this many in a row without a better one end them, and they
 # take at most this share of the time left, or of the work.
 PATIENCE, RULES_SHARE, RULES_WORK = 150, 0.4, 0.05
@@ -76,7 +83,7 @@ class MilestoneSearch:
     def solve(self, roundings: int, work: float) -> Finder:
         """Run everything; return the finder, whose best schedule has been reported."""
         limit = LP_SHARE * self.time_left()
-        if self.improve or ROUGH_SHARE * self.expected_s() > limit:
+        if self.improve or MARGIN * ROUGH_SHARE * self.expected_s() > limit:
             self.play_simple_rules()
             limit = LP_SHARE * self.time_left()
         found = find_milestones(self.instance, limit)
@@ -113,7 +120,7 @@ class MilestoneSearch:
         else:
             known = windows(instance)
             self.remark.append(
-                f"the linear programme did not end in {limit:.1f} s, half of the time left: the "
+                f"the linear programme did not end in {limit:.1f} s, most of the time left: the "
                 "best simple rule gave the milestones"
                 if limit < math.inf
                 else "no linear programme"

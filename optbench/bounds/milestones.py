@@ -35,6 +35,8 @@ from optbench.model.result import Bound
 MOST_PAIRS = 1_000_000
 # Share of the time of the whole LP that two modes per task take.
 ROUGH_SHARE = 0.4
+# The LP is begun whole where so many times what it is expected to take is left.
+MARGIN = 1.2
 # Statuses of HiGHS with a primal to read: solved, or by the interior point method nearly so.
 SOLVED = ("Optimal", "Unknown")
 # Seconds of the LP where nothing limits it.
@@ -78,8 +80,9 @@ def find_milestones(instance: Instance, time_limit_s: float = math.inf) -> Miles
     merged = merge_pools(instance)
     small = merged.instance
     limit_s = min(time_limit_s, LONGEST_S)
-    rough = expected_s(small) > limit_s
-    if not is_bounded(small) or expected_s(small) * ROUGH_SHARE**rough > limit_s:
+    needed_s = MARGIN * expected_s(small)
+    rough = needed_s > limit_s
+    if not is_bounded(small) or needed_s * ROUGH_SHARE**rough > limit_s:
         return None
     known = None
     if len(small.pairs.task) > LARGE:

@@ -174,14 +174,14 @@ def test_with_little_time_two_modes_per_task_are_enough(monkeypatch: pytest.Monk
     m.minimize(energy_j=1.0, makespan_s=10.0)
     instance = m.build()
     monkeypatch.setattr(bounding, "PAIRS_OF_A_SECOND", 6)
-    whole, rough = find_milestones(instance, 1.2), find_milestones(instance, 1.19)
+    whole, rough = find_milestones(instance, 1.3), find_milestones(instance, 1.19)
     assert whole is not None and rough is not None
     assert not whole.rough and whole.value == pytest.approx(200)
     assert whole.share == pytest.approx([0, 1, 0, 0, 1, 0])
     assert rough.rough and rough.share[[1, 4]].tolist() == [0, 0]
     assert rough.value == pytest.approx(240)
     assert rough.bound.value <= 200 and rough.bound.proof == "exact-lp"
-    assert find_milestones(instance, 0.4) is not None
+    assert find_milestones(instance, 0.5) is not None
     assert find_milestones(instance, 0.39) is None
 
 

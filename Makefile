@@ -8,11 +8,12 @@ BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
 TESTFLAGS ?= -q -n 2
 
-.PHONY: help quickstart env compiled test slow lint types bench clean
+.PHONY: help quickstart env compiled test packaging slow lint types bench clean
 
 help:
 	@echo "make quickstart   install, then run a first study: table, report, runs in MLflow"
 	@echo "make test         the test suite          make slow    the long tests too"
+	@echo "make packaging    the tests that build and install a wheel"
 	@echo "make lint         ruff                    make types   mypy --strict"
 	@echo "make bench        every benchmark         make clean   remove the environment and caches"
 
@@ -30,7 +31,10 @@ compiled: $(STAMP)
 	$(BIN)/optbench compile
 
 test: compiled
-	$(BIN)/python -m pytest $(TESTFLAGS) -m "not slow"
+	$(BIN)/python -m pytest $(TESTFLAGS) -m "not slow and not packaging"
+
+packaging: compiled
+	$(BIN)/python -m pytest $(TESTFLAGS) -m packaging
 
 slow: compiled
 	$(BIN)/python -m pytest $(TESTFLAGS)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from benchmarks import wheel as trial
+
+pytestmark = pytest.mark.packaging
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,10 +8,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.wheel import clean_environment
 from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
 from tests.sample_files.serving_workspace import FIRST_ROOM, SERVING, TIGHTEST
 from tests.sample_files.shaped_workspace import PACK, SERVE
+
+pytestmark = pytest.mark.packaging
 
 MOST_LINES = 90
 SUITES = """\

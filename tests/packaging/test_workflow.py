@@ -26,7 +26,7 @@ def test_the_workflow_runs_the_steps_of_ci_run() -> None:
     steps = re.findall(
         r"^(?:timeout \d+ )?(make \w+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE
     )
-    assert len(steps) == 4
+    assert len(steps) == 5
     assert [step["run"] for step in read_job()["steps"] if "run" in step] == steps
 
 

@@ -14,9 +14,11 @@ from sys import modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optbench.bounds.combinatorial.merging import alike_pools as alike_pools
     from optbench.bounds.milestones import Milestones as Milestones
     from optbench.bounds.milestones import find_milestones as find_milestones
+    from optbench.model.classes import ClassView as ClassView
+    from optbench.model.classes import alike_pools as alike_pools
+    from optbench.model.classes import class_view as class_view
     from optbench.model.objective_prices import end_cost as end_cost
     from optbench.model.objective_prices import joule_price as joule_price
     from optbench.model.windows import Windows as Windows
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 _HOME = {
     "CALM": "optbench.sim.kernel.dispatch",
     "CARRIED_OUT": "optbench.plugins.policy",
+    "ClassView": "optbench.model.classes",
     "Decision": "optbench.sim.moments",
     "Fault": "optbench.sim.kernel.plant",
     "Milestones": "optbench.bounds.milestones",
@@ -57,8 +60,9 @@ _HOME = {
     "RulePolicy": "optbench.plugins.policy",
     "Trace": "optbench.sim.rules",
     "Windows": "optbench.model.windows",
-    "alike_pools": "optbench.bounds.combinatorial.merging",
+    "alike_pools": "optbench.model.classes",
     "by_source": "optbench.model.windows",
+    "class_view": "optbench.model.classes",
     "edge_lags": "optbench.model.windows",
     "end_cost": "optbench.model.objective_prices",
     "find_milestones": "optbench.bounds.milestones",

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .local_classes import ClassView, class_view
+from optbench.model.classes import ClassView, class_view
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective_prices import end_cost, joule_price
 
@@ -31,10 +31,11 @@ class ClassTables:
 
     ``time`` and ``shortest`` are in ticks, ``net`` and ``least_net`` in the units of the objective,
     ``cost`` at each price with the set that has it (``best``), whose ticks and devices are ``long``
-    and ``wide``. ``stretch`` is how much longer the slowest clock takes than the fastest.
+    and ``wide``. ``num_devices`` counts those of each class. ``stretch`` is how much longer the slowest clock takes than the fastest.
     """
 
     view: ClassView
+    num_devices: Floats
     device_price: float
     end_cost: float
     shortest: Floats
@@ -58,8 +59,8 @@ def class_tables(instance: Instance) -> ClassTables:
     ticks = instance.ticks_per_unit[first]
     rest_j = instance.mode_rest_w[first] * instance.modes.time_per_unit_s[first]
     net = joule_price(instance) * (instance.modes.energy_per_unit_j[first] - rest_j)
-    count = np.maximum(1, instance.modes.devices[first])
-    cell = view.set_kind * classes + view.set_class
+    count = np.maximum(1, view.devices)
+    cell = view.kind * classes + np.maximum(0, view.primary_class)
 
     def least(values: Floats) -> tuple[Floats, Ints]:
         """Return the least value of each (kind, class), and the set that has it."""
@@ -82,6 +83,7 @@ def class_tables(instance: Instance) -> ClassTables:
         stretch = np.where(fastest >= 0, -longest / shortest, 1.0)
     return ClassTables(
         view,
+        np.bincount(view.pool_class, weights=instance.pools.count, minlength=classes),
         per_device,
         end_cost(instance),
         shortest,

@@ -17,28 +17,39 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import ChebConv, GATv2Conv
 
 from .level_pooling import Coarsening, ContractedEdges, SoftClusters
+from .answers import FACTORS, TASK_ANSWERS, WHOLE_ANSWERS
+from .level_pooling import Coarsening, ContractedEdges, SoftClusters
 from .network_settings import NetworkSettings
-from .situation import CLASS_COLUMNS, PAIR_COLUMNS, TASK_COLUMNS, WHOLE_COLUMNS
+from .seen_arrays import (
+    CLASS_COLUMNS,
+    LINK_COLUMNS,
+    PAIR_COLUMNS,
+    SET_COLUMNS,
+    TASK_COLUMNS,
+    WHOLE_COLUMNS,
+    SeenArrays,
+)
+from .task_sampling import taking_part
 
-# Numbers of answers: for the whole, per task; width of the factors of costs of (task, set).
-WHOLE_ANSWERS, TASK_ANSWERS, FACTORS = 8, 3, 6
-SET_COLUMNS = 5
 LEVEL_HEADS = ("performance", "energy", "fairness")
 
 
 class SeenTensors(NamedTuple):
-    """``situation.Situation`` and the features of sets as tensors."""
+    """``SeenArrays`` as tensors, with lists of edges as PyG's modules take them; ``edges`` are
+    those of each round.
+    """
 
     task: Tensor
     device: Tensor
     pair: Tensor
     whole: Tensor
-    edges: Tensor
+    edges: list[Tensor]
     fits: Tensor
     link: Tensor
     links: Tensor
@@ -46,6 +57,21 @@ class SeenTensors(NamedTuple):
     member: Tensor
     sets: Tensor
     set_class: Tensor
+
+
+def tensors_of(seen: SeenArrays, settings: NetworkSettings) -> SeenTensors:
+    """Return the tensors of an instance for a network of these settings."""
+    rows, columns = np.nonzero(seen.fits)
+    between = np.nonzero(~np.eye(len(seen.device), dtype=bool))
+    fits, links = (torch.from_numpy(np.stack(ends)) for ends in ((rows, columns), between))
+    edges = [torch.from_numpy(np.stack(ends)) for ends in taking_part(seen, settings)]
+    floats = (seen.task, seen.device, seen.pair[rows, columns], seen.whole)
+    task, device, pair, whole = (torch.from_numpy(each) for each in floats)
+    more = (seen.link[between], seen.near, seen.member, seen.sets, seen.set_class)
+    link, near, member, sets, set_class = (torch.from_numpy(np.asarray(each)) for each in more)
+    return SeenTensors(
+        task, device, pair, whole, edges, fits, link, links, near, member, sets, set_class
+    )
 
 
 class Answer(NamedTuple):
@@ -103,7 +129,7 @@ class HierarchicalNetwork(nn.Module):
         if settings.convolves("spectral"):
             self.spectral = ChebConv(h, h, 3)
         if settings.convolves("spatial"):
-            self.spatial = GATv2Conv(h, wide, heads, edge_dim=2, add_self_loops=False)
+            self.spatial = GATv2Conv(h, wide, heads, edge_dim=len(LINK_COLUMNS), add_self_loops=False)
         if settings.pools_by("coarsening"):
             self.coarse = Coarsening(h)
         if settings.pools_by("differentiable"):
@@ -121,17 +147,21 @@ class HierarchicalNetwork(nn.Module):
         self.device_out = nn.Linear(2 * h, 1)
         self.task_out = nn.Linear(h, TASK_ANSWERS)
         self.task_factor = nn.Linear(h, FACTORS)
-        self.set_in = nn.Linear(h + SET_COLUMNS, h)
+        self.whole_skip = nn.Linear(len(WHOLE_COLUMNS), WHOLE_ANSWERS)
+        self.device_skip = nn.Linear(len(CLASS_COLUMNS), 1)
+        self.task_skip = nn.Linear(len(TASK_COLUMNS), TASK_ANSWERS)
+        self.set_in = nn.Linear(h + len(SET_COLUMNS), h)
         self.set_factor = nn.Linear(h, FACTORS)
-        for layer in (self.whole_out, self.device_out, self.task_out, self.set_factor):
+        skips = (self.whole_skip, self.device_skip, self.task_skip)
+        for layer in (self.whole_out, self.device_out, self.task_out, self.set_factor, *skips):
             nn.init.normal_(layer.weight, std=0.01)
             nn.init.zeros_(layer.bias)
 
     def forward(self, seen: SeenTensors) -> Answer:
         x, d = self.task_in(seen.task), self.device_in(seen.device)
         z = self.whole_in(seen.whole)
-        for layer in self.rounds:
-            x = layer(x, seen.edges)
+        for layer, edges in zip(self.rounds, seen.edges, strict=True):
+            x = layer(x, edges)
         d = d + torch.relu(self.to_device((x, d), seen.fits, seen.pair))
         d = d + torch.relu(self.convolved(d, seen))
         if self.settings.levels == "hierarchy":
@@ -139,9 +169,12 @@ class HierarchicalNetwork(nn.Module):
         back = self.to_task((d, x), seen.fits.flip(0), seen.pair)
         x = x + torch.relu(self.mix_task(torch.cat((x, back, z.expand_as(x)), dim=1)))
         whole = self.whole_out(torch.cat((z, x.mean(dim=0), d.mean(dim=0))))
-        device = self.device_out(torch.cat((d, z.expand_as(d)), dim=1))[:, 0]
+        whole = whole + self.whole_skip(seen.whole)
+        device = self.device_out(torch.cat((d, z.expand_as(d)), dim=1))
+        device = device + self.device_skip(seen.device)
+        task = self.task_out(x) + self.task_skip(seen.task)
         s = torch.relu(self.set_in(torch.cat((d[seen.set_class], seen.sets), dim=1)))
-        return Answer(whole, device, self.task_out(x), self.task_factor(x), self.set_factor(s))
+        return Answer(whole, device[:, 0], task, self.task_factor(x), self.set_factor(s))
 
     def convolved(self, d: Tensor, seen: SeenTensors) -> Tensor:
         out = torch.zeros_like(d)

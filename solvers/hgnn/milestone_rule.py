@@ -11,14 +11,9 @@ With C the span of ``situation``, a the answers for the whole, b_i those of task
     time price   R exp(a_5)
     price of c   (R / N) exp(p_c)
     cost (i, s)  (R / N) load_i ⟨u_i, v_s⟩
-
-``plain_answers`` are those of no network: every task half way between its earliest and latest end,
-every device at R / N.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,29 +23,11 @@ from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.rules import has_choice, list_rule
 from optbench.sim.sampling import DEEPEST
 
+from .answers import Answers
 from .situation import Situation
 
 # Answers of zero mean these values.
 HALF, LATE, TIME, STRETCH = 0.0, -2.3, -5.0, 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """Arrays of ``encoder.Answer``."""
-
-    whole: Floats
-    device: Floats
-    task: Floats
-    task_factor: Floats
-    set_factor: Floats
-
-
-def plain_answers(seen: Situation) -> Answers:
-    n, sets = len(seen.early), len(seen.tables.view.set_kind)
-    return Answers(
-        np.zeros(8), np.zeros(seen.tables.view.num_classes), np.zeros((n, 3)), np.zeros((n, 6)),
-        np.zeros((sets, 6)),
-    )  # fmt: skip
 
 
 def rule_of(instance: Instance, seen: Situation, answers: Answers, set_costs: bool = True) -> Rule:
@@ -61,7 +38,8 @@ def rule_of(instance: Instance, seen: Situation, answers: Answers, set_costs: bo
     position = 1.0 / (1.0 + np.exp(-np.clip(HALF + a[1] + b[:, 0], -20, 20)))
     latest = np.maximum(seen.early, (STRETCH + 0.3 * np.tanh(a[2])) * span - seen.tail)
     due = seen.early + position * (latest - seen.early)
-    due = np.minimum(due, np.maximum(seen.early, seen.later_deadline))
+    slack = np.maximum(0.0, seen.later_deadline - seen.early)
+    due = np.minimum(due, seen.early + slack * float(np.exp(np.clip(a[7], -3.0, 1.0))))
     late = tables.end_cost * np.exp(np.clip(LATE + a[3] + b[:, 1], -12.0, 4.0))
     base = due - seen.shortest - a[4] * seen.tail + 0.1 * seen.span * b[:, 2]
     price = tables.device_price * np.exp(np.clip(answers.device, -4.0, 3.0))
@@ -75,8 +53,8 @@ def rule_of(instance: Instance, seen: Situation, answers: Answers, set_costs: bo
         lookahead=has_choice(instance),
         end_weight=tables.end_cost * float(np.exp(np.clip(TIME + a[5], -18.0, 2.0))),
         late_weight=weights.get("tardiness_s", 0.0) * instance.tick_s * float(np.exp(np.clip(a[6], -2, 2))),
-        energy_weight=joule_price(instance) * float(np.exp(np.clip(0.3 * a[7], -1.0, 1.0))),
-        pool_cost=price[tables.view.class_of_pool],
+        energy_weight=joule_price(instance),
+        pool_cost=price[tables.view.pool_class],
         due=due,
         late_price=late,
         pair_cost=cost,
@@ -86,6 +64,6 @@ def rule_of(instance: Instance, seen: Situation, answers: Answers, set_costs: bo
 def pair_costs(instance: Instance, seen: Situation, answers: Answers) -> Floats:
     pairs, view = instance.pairs, seen.tables.view
     product = np.einsum(
-        "ij,ij->i", answers.task_factor[pairs.task], answers.set_factor[view.set_of_mode[pairs.mode]]
+        "ij,ij->i", answers.task_factor[pairs.task], answers.set_factor[view.mode_set[pairs.mode]]
     )
     return seen.tables.device_price * seen.load[pairs.task] * np.clip(product, -3.0, 3.0)

@@ -1,0 +1,97 @@
+"""Losses whose gradients train the network: imitation of targets, imitation of the best sample, and
+policy gradient with a shared baseline.
+
+The policy is the network's answers plus Gaussian noise ε (``answer_noise``). Of k samples in antithetic pairs, with
+objectives v and advantage A = (mean v − v) / deviation v clipped to ±2, the direction
+
+    g = Σ A_j ε_j / (k σ²)
+
+is an estimate of the gradient of the smoothed objective, projected on what the noise spans; the
+loss is −⟨g, answers⟩.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from optbench.model.instance import Floats
+
+from .answer_noise import SPREADS, draw_noise, shifted
+from .answers import Answers
+from .encoder import Answer
+from .prepared_instances import PreparedInstance, Targets
+
+# The share of tasks in the loss; advantages are clipped; failed samples count as the worst times
+# this.
+TASK_SHARE = 3.0
+MOST_ADVANTAGE, WORST = 2.0, 1.5
+
+
+def arrays_of(answer: Answer) -> Answers:
+    parts = (each.detach().numpy().astype(float) for each in answer)
+    return Answers(*parts)
+
+
+def drawn_samples(
+    prepared: PreparedInstance, mean: Answers, samples: int, rng: np.random.Generator
+) -> tuple[list[tuple[float, Answers]], Floats]:
+    """Return noise in antithetic pairs and the objectives; the best answers are kept."""
+    drawn: list[tuple[float, Answers]] = []
+    values = []
+    for _ in range(samples // 2):
+        noise = draw_noise(prepared.situation.seen, mean, rng)
+        for sign in (1.0, -1.0):
+            answers = shifted(mean, noise, sign)
+            value = prepared.value(answers)
+            prepared.keep(answers, value)
+            drawn.append((sign, noise))
+            values.append(value)
+    found = np.asarray(values)
+    some = np.isfinite(found)
+    worst = WORST * found[some].max() if some.any() else 1.0
+    return drawn, np.where(some, found, worst)
+
+
+def gradient_loss(
+    prepared: PreparedInstance, answer: Answer, samples: int, rng: np.random.Generator
+) -> Tensor:
+    """Return the loss of a policy gradient step on one instance."""
+    mean = arrays_of(answer)
+    drawn, values = drawn_samples(prepared, mean, samples, rng)
+    advantage = (values.mean() - values) / (values.std() + 1e-12 * abs(values.mean()) + 1e-30)
+    advantage = np.clip(advantage, -MOST_ADVANTAGE, MOST_ADVANTAGE)
+    loss = torch.zeros(())
+    for name, spread in SPREADS.items():
+        moves = (a * sign * getattr(e, name) for a, (sign, e) in zip(advantage, drawn, strict=True))
+        direction = torch.from_numpy(sum(moves) / (samples * spread**2)).float()
+        share = TASK_SHARE / max(1, len(mean.task)) if name == "task" else 1.0
+        loss = loss - share * (direction * getattr(answer, name)).sum()
+    return loss + 1e-4 * (answer.task.pow(2).mean() + answer.device.pow(2).mean())
+
+
+def label_loss(
+    prepared: PreparedInstance, answer: Answer, samples: int, rng: np.random.Generator
+) -> Tensor:
+    """Return the distance from the best answers so far, after drawing more of them."""
+    drawn_samples(prepared, arrays_of(answer), samples, rng)
+    loss = torch.zeros(())
+    for name, spread in SPREADS.items():
+        target = torch.from_numpy(getattr(prepared.best, name)).float()
+        loss = loss + ((getattr(answer, name) - target) / spread).pow(2).mean()
+    return loss
+
+
+def imitation_loss(answer: Answer, targets: Targets) -> Tensor:
+    """Return the distance from an expert's ends and prices."""
+    position = answer.whole[1] + answer.task[:, 0]
+    aim = torch.from_numpy(targets.position).float()
+    weight = torch.from_numpy(targets.movable).float()
+    loss = (answer.whole[0] - targets.stretch).pow(2)
+    loss = loss + 0.3 * (weight * (position - aim).abs()).sum()
+    known = np.isfinite(targets.price)
+    if known.any():
+        price = torch.from_numpy(targets.price[known]).float()
+        loss = loss + 0.1 * (answer.device[torch.from_numpy(known)] - price).abs().mean()
+    return loss

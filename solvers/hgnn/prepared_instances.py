@@ -1,0 +1,99 @@
+"""Instances prepared for training: features and tables are made once, rules are played many times."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.bounds.milestones import find_milestones
+from optbench.model.instance import Floats, Instance
+from optbench.model.schedule import Schedule
+from optbench.model.verify import verify
+from optbench.sim.kernel.dispatch import run
+from optbench.sim.kernel.plant import plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import DONE, new_state, schedule_of
+
+from .answers import Answers, plain_answers
+from .milestone_rule import rule_of
+from .situation import Situation, situation_of
+
+# Logarithms of prices of classes that are imitated lie within this distance of that of a mean
+# device.
+MOST_PRICE = 2.5
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """What an expert's schedule and the LP say: log of makespan over span, the position of each
+    task's end between its earliest and latest one, the log price of each class (nan: unknown).
+    """
+
+    stretch: float
+    position: Floats
+    movable: Floats
+    price: Floats
+
+
+class PreparedInstance:
+    """One instance; ``best`` are the answers of the lowest objective so far."""
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance = instance
+        self.situation: Situation = situation_of(instance)
+        self.plant = plant_of(instance)
+        self.state = new_state(self.plant)
+        self.rows = addresses(self.plant), addresses(self.state)
+        seen = self.situation.seen
+        plain = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
+        self.plain = self.value(plain)
+        self.best, self.least = plain, self.plain
+
+    def schedule(self, answers: Answers) -> Schedule | None:
+        rule = rule_of(self.instance, self.situation, answers)
+        run(*self.rows, addresses(rule), math.inf)
+        if not (self.state.status == DONE).all():
+            return None
+        return schedule_of(self.instance, self.plant, self.state)
+
+    def value(self, answers: Answers) -> float:
+        """Return the verified objective of the schedule of these answers; inf where a constraint
+        is broken or a task never runs.
+        """
+        schedule = self.schedule(answers)
+        if schedule is None:
+            return math.inf
+        verdict = verify(self.instance, schedule)
+        return float(verdict.objectives[0]) if verdict.feasible else math.inf
+
+    def keep(self, answers: Answers, value: float) -> None:
+        if value < self.least:
+            self.best, self.least = answers, value
+
+
+def targets_of(prepared: PreparedInstance, expert: Schedule | None) -> Targets | None:
+    """Return what can be imitated: ends of the expert's schedule, or of the LP where there is
+    none, and the LP's prices of classes; None where there is neither.
+    """
+    instance, situation = prepared.instance, prepared.situation
+    found = find_milestones(instance)
+    if expert is not None:
+        end = np.zeros(instance.num_tasks)
+        np.maximum.at(end, expert.task, expert.end.astype(float))
+        makespan = float(expert.end.max(initial=1))
+    elif found is not None:
+        end, makespan = found.end, found.makespan
+    else:
+        return None
+    latest = np.maximum(situation.early, makespan - situation.tail)
+    room = latest - situation.early
+    position = np.clip((end - situation.early) / np.maximum(1.0, room), 0.02, 0.98)
+    price = np.full(len(situation.seen.device), np.nan)
+    if found is not None:
+        paid = np.maximum(found.pool_price / situation.tables.device_price, 1e-9)
+        price[situation.tables.view.pool_class] = np.clip(np.log(paid), -MOST_PRICE, MOST_PRICE)
+    weight = room / max(1e-9, float(room.sum()))
+    stretch = math.log(max(1.0, makespan) / situation.span)
+    return Targets(stretch, np.log(position / (1.0 - position)), weight, price)

@@ -58,7 +58,7 @@ def test_a_cost_of_a_pair_is_that_of_its_task_and_mode() -> None:
 
 def test_a_cost_of_a_set_is_that_of_all_its_modes() -> None:
     """Two fast devices in pools of their own are one set, the slow ones another: a row of two costs
-    per task. The slow mode saves 80 J: it is taken while its cost, beyond that of the fast one, is less.
+    per task. The slow mode saves 80 J: it is taken while it costs less than that beyond the fast.
     """
     m = ob.Model("two fast pools")
     fast, slow = [m.pool(f"fast {k}") for k in range(2)], m.pool("slow", count=2)

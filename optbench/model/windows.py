@@ -154,7 +154,7 @@ def _numbered_pools(instance: Instance) -> tuple[Ints, list[Ints]]:
     group, pools = task_groups(instance)
     number: dict[bytes, int] = {}
     of_group = [number.setdefault(each.tobytes(), len(number)) for each in pools]
-    known = {k: each for k, each in zip(of_group, pools, strict=True)}
+    known = dict(zip(of_group, pools, strict=True))
     return np.asarray(of_group, dtype=np.int64)[group], list(known.values())
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from optbench.compiling.compiled import njit
-from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, SENDS, TICK_S, Plant
-from optbench.sim.kernel.spans import whole_ticks
+from optbench.model.instance import Ints
+from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, SENDS, Plant
+from optbench.sim.kernel.spans import arrival, lag
 from optbench.sim.kernel.state import NONE, NOW, READY, State
 
 
@@ -20,26 +21,12 @@ def is_everywhere(plant: Plant, state: State, task: int) -> bool:
 
 @njit(cache=True)
 def find_arrivals(plant: Plant, state: State, task: int) -> None:
-    """Write ``spans.arrival`` of the task into ``there`` for each primary pool of its kind; the
-    last entry is for modes without pools.
-
-    Consecutive pools mostly have equal links to a sender: their latency is computed once.
+    """Write ``spans.arrival`` of the task into ``there`` for each primary pool of its kind, and
+    when its data are everywhere; the last entry of ``there`` is for modes without pools.
     """
-    pools, there, kind = plant.size[POOLS], state.there, plant.kind[task]
+    there, kind = state.there, plant.kind[task]
     first, last = plant.kind_pool_ptr[kind], plant.kind_pool_ptr[kind + 1]
-    release, part = plant.release[task], state.last_part[task]
-    for k in range(first, last):
-        pool = plant.kind_pool[k]
-        there[pool] = release
-        if plant.size[HAS_INGRESS] and pool < pools:
-            there[pool] += plant.ingress_ticks[plant.ingress[task] * pools + pool]
-        if part != NONE and plant.keeps_pool[task]:
-            kept = plant.primary[state.part_mode[part]]
-            if pool != (kept if kept >= 0 else pools):
-                there[pool] = math.inf
-    if part == NONE:
-        for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
-            add_transfer(plant, state, plant.pred[e], plant.pred_gb[e], first, last)
+    arrivals_at(plant, state, task, plant.kind_pool, first, last, 1)
     if state.status[task] == READY:
         latest = 0.0
         for k in range(first, last):
@@ -48,27 +35,50 @@ def find_arrivals(plant: Plant, state: State, task: int) -> None:
 
 
 @njit(cache=True)
-def add_transfer(
-    plant: Plant, state: State, source: int, data_gb: float, first: int, last: int
+def find_list_arrivals(plant: Plant, state: State, task: int, row: int) -> None:
+    """Write the arrivals at the primary pools of one list of ``model.classes``."""
+    first, last, width = plant.list_ptr[row], plant.list_ptr[row + 1], plant.list_width[row]
+    if width:
+        arrivals_at(plant, state, task, plant.entry_pool, first, last, width)
+    else:
+        state.there[plant.size[POOLS]] = arrival(plant, state, task, NONE)
+
+
+@njit(cache=True)
+def arrivals_at(
+    plant: Plant, state: State, task: int, pool_at: Ints, first: int, last: int, step: int
 ) -> None:
-    """Delay the arrivals at pools ``first`` to ``last`` by the data of one predecessor."""
-    pools, there, sent = plant.size[POOLS], state.there, state.end[source]
-    sender = plant.primary[state.mode[source]]
-    latency_s, s_per_gb, wait = -1.0, -1.0, 0.0
-    for k in range(first, last):
-        pool, arrives = plant.kind_pool[k], sent
-        if data_gb > 0.0 and sender >= 0 and pool != sender and pool < pools:
-            link = sender * pools + pool
-            if plant.latency_s[link] != latency_s or plant.s_per_gb[link] != s_per_gb:
-                latency_s, s_per_gb = plant.latency_s[link], plant.s_per_gb[link]
-                seconds = latency_s + data_gb * s_per_gb
-                if math.isfinite(seconds):
-                    wait = whole_ticks(seconds / plant.scalar[TICK_S])
-                else:
-                    wait = math.inf
-            arrives += wait
-        if arrives > there[pool]:
-            there[pool] = arrives
+    """Write the arrivals at every ``step``-th of some pools.
+
+    Consecutive pools mostly have equal links to a sender: their latency is computed once.
+    """
+    pools, there, release = plant.size[POOLS], state.there, plant.release[task]
+    part = state.last_part[task]
+    for k in range(first, last, step):
+        pool = pool_at[k]
+        there[pool] = release
+        if plant.size[HAS_INGRESS] and pool < pools:
+            there[pool] += plant.ingress_ticks[plant.ingress[task] * pools + pool]
+        if part != NONE and plant.keeps_pool[task]:
+            kept = plant.primary[state.part_mode[part]]
+            if pool != (kept if kept >= 0 else pools):
+                there[pool] = math.inf
+    if part != NONE:
+        return
+    for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
+        source, data_gb = plant.pred[e], plant.pred_gb[e]
+        sent, sender = state.end[source], plant.primary[state.mode[source]]
+        latency_s, s_per_gb, wait = -1.0, -1.0, 0.0
+        for k in range(first, last, step):
+            pool, arrives = pool_at[k], sent
+            if data_gb > 0.0 and sender >= 0 and pool != sender and pool < pools:
+                link = sender * pools + pool
+                if plant.latency_s[link] != latency_s or plant.s_per_gb[link] != s_per_gb:
+                    latency_s, s_per_gb = plant.latency_s[link], plant.s_per_gb[link]
+                    wait = lag(plant, sender, pool, data_gb)
+                arrives += wait
+            if arrives > there[pool]:
+                there[pool] = arrives
 
 
 @njit(cache=True)

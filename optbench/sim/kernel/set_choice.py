@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from optbench.compiling.compiled import njit
-from optbench.sim.kernel.data_arrivals import find_arrivals, is_everywhere
+from optbench.sim.kernel.data_arrivals import find_list_arrivals, is_everywhere
 from optbench.sim.kernel.events import has_room
 from optbench.sim.kernel.mode_choice import (
     BY_PAIR,
@@ -24,8 +24,11 @@ from optbench.sim.kernel.mode_choice import (
 )  # fmt: skip
 from optbench.sim.kernel.plant import CAPS, KINDS, POOLS, SET_KINDS, Plant
 from optbench.sim.kernel.remaining import ticks_left
-from optbench.sim.kernel.spans import fits, whole_ticks
+from optbench.sim.kernel.spans import arrival, fits, whole_ticks
 from optbench.sim.kernel.state import NONE, NOW, State
+
+# The earliest begin of a list before it is computed: no time is negative.
+UNKNOWN = -1.0
 
 
 @njit(cache=True)
@@ -79,11 +82,9 @@ def possible_by_set(plant: Plant, state: State, rule: Rule, task: int, load: int
     best, least, kind, now = NONE, math.inf, plant.kind[task], state.total[NOW]
     begun = state.last_part[task] != NONE
     travels = not is_everywhere(plant, state, task)
-    if travels:
-        find_arrivals(plant, state, task)
     for q in range(plant.kind_list_ptr[kind], plant.kind_list_ptr[kind + 1]):
         row = plant.kind_list[q]
-        state.list_first[row] = first_with_room(plant, state, row, travels)
+        state.list_first[row] = first_with_room(plant, state, task, row, travels)
     for s in range(plant.kind_set_ptr[kind], plant.kind_set_ptr[kind + 1]):
         member = state.list_first[plant.set_list[s]]
         if member == NONE:
@@ -104,16 +105,21 @@ def possible_by_set(plant: Plant, state: State, rule: Rule, task: int, load: int
 
 
 @njit(cache=True)
-def first_with_room(plant: Plant, state: State, row: int, travels: bool) -> int:
+def first_with_room(plant: Plant, state: State, task: int, row: int, travels: bool) -> int:
     """Return the first place in a list whose devices are free and where the data are; or NONE."""
-    width, now = plant.list_width[row], state.total[NOW]
+    width, now, found = plant.list_width[row], state.total[NOW], False
     first, last = plant.list_ptr[row], plant.list_ptr[row + 1]
     if width == 0:
-        return 0 if not travels or state.there[plant.size[POOLS]] <= now else NONE
+        return 0 if not travels or arrival(plant, state, task, NONE) <= now else NONE
     for k in range(first, last, width):
-        room = not travels or state.there[plant.entry_pool[k]] <= now
+        room = True
         for r in range(k, k + width):
             room = room and state.free[plant.entry_pool[r]] >= plant.entry_devices[r]
+        if room and travels:
+            if not found:
+                find_list_arrivals(plant, state, task, row)
+                found = True
+            room = state.there[plant.entry_pool[k]] <= now
         if room:
             return (k - first) // width
     return NONE
@@ -123,24 +129,45 @@ def first_with_room(plant: Plant, state: State, row: int, travels: bool) -> int:
 def planned_by_set(
     plant: Plant, state: State, rule: Rule, task: int, load: int, soon: float
 ) -> tuple[int, float, float]:
-    """``mode_choice.planned_mode`` by sets."""
+    """``mode_choice.planned_mode`` by sets.
+
+    The score of a begin at ``soon`` is the least that a set can have: the set where it is smallest
+    comes first, and pools are searched only for sets whose least score can still win.
+    """
     best, least, best_length, best_set, kind = NONE, math.inf, 0.0, NONE, plant.kind[task]
-    begun = state.last_part[task] != NONE
-    travels = not is_everywhere(plant, state, task)
-    if travels:
-        find_arrivals(plant, state, task)
+    begun, travels = state.last_part[task] != NONE, not is_everywhere(plant, state, task)
+    first, last = plant.kind_set_ptr[kind], plant.kind_set_ptr[kind + 1]
     for q in range(plant.kind_list_ptr[kind], plant.kind_list_ptr[kind + 1]):
-        row = plant.kind_list[q]
-        state.list_begin[row] = earliest(plant, state, row, travels, soon)
-    for s in range(plant.kind_set_ptr[kind], plant.kind_set_ptr[kind + 1]):
-        mode, begins = plant.set_mode[plant.set_ptr[s]], state.list_begin[plant.set_list[s]]
-        if begins == math.inf or not (rule.allowed[mode] & load and fits(plant, task, mode)):
+        state.list_begin[plant.kind_list[q]] = UNKNOWN
+    ahead, lowest = first, math.inf
+    for s in range(first, last):
+        mode = plant.set_mode[plant.set_ptr[s]]
+        if not (rule.allowed[mode] & load and fits(plant, task, mode)):
+            state.set_least[s] = math.inf
             continue
         if begun:
             length = ticks_left(plant, state, task, mode)
         else:
             length = whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
-        value = score(plant, state, rule, task, mode, begins, length)
+        state.set_length[s] = length
+        state.set_least[s] = score(plant, state, rule, task, mode, soon, length)
+        if state.set_least[s] < lowest:
+            ahead, lowest = s, state.set_least[s]
+    for turn in range(first - 1, last):
+        s = ahead if turn < first else turn
+        if not state.set_least[s] <= least or state.set_least[s] == math.inf or turn == ahead:
+            continue
+        row, length, value = plant.set_list[s], state.set_length[s], state.set_least[s]
+        if state.list_begin[row] == UNKNOWN:
+            if travels:
+                find_list_arrivals(plant, state, task, row)
+            state.list_begin[row] = earliest(plant, state, row, travels, soon)
+        begins = state.list_begin[row]
+        if begins == math.inf:
+            continue
+        if begins > soon:
+            mode = plant.set_mode[plant.set_ptr[s]]
+            value = score(plant, state, rule, task, mode, begins, length)
         if value < least:
             best, least, best_length, best_set = NONE, value, length, s
         elif value == least and best_set != NONE:

@@ -66,8 +66,8 @@ class State(NamedTuple):
     For plans, ``busy_until`` and ``free_at`` hold the rows of ``kernel.expected_devices``,
     ``reserved`` the pools whose rows differ; ``tally[CHANGES]`` counts starts, interruptions and
     faults, ``tally[ENTERED]`` those in ``busy_until``. ``data_at`` is when the data of a ready task
-    are at all pools of its kind, where that has been computed; ``there`` and ``list_*`` are those
-    of the task at hand, ``by_set`` marks kinds whose modes are chosen by sets.
+    are at all pools of its kind, where that has been computed; ``there``, ``list_*`` and ``set_*``
+    are those of the task at hand, ``by_set`` marks kinds whose modes are chosen by sets.
 
     ``total[OVERDUE]`` is the lateness of hard deadlines, ``total[LOST_J]`` the energy of discarded
     work above the rest of its devices; both in the units of their metrics, and outside of every
@@ -111,6 +111,8 @@ class State(NamedTuple):
     by_set: Ints
     list_begin: Floats
     list_first: Ints
+    set_least: Floats
+    set_length: Floats
 
 
 state_at = table_at(State)
@@ -172,6 +174,8 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
         by_set=ints(len(plant.kind_ptr) - 1),
         list_begin=np.zeros(lists),
         list_first=ints(lists),
+        set_least=np.zeros(len(plant.set_list)),
+        set_length=np.zeros(len(plant.set_list)),
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from optbench.model.instance import Bools, Floats, Ints, Modes
 from optbench.power.dvfs import Law
 from optbench.power.profiles import Profile, profile
-from optbench.power.roofline import law_of_intensity
+from optbench.power.roofline import law_of_intensity, with_equal_launches
 
 from ._cluster_hardware import Hardware
 
@@ -58,10 +58,12 @@ class ClusterKind:
     def law(self, shape: Profile) -> Law:
         """The law of a unit of the profile, before it is divided by the reference's."""
         if self.category == "matrix":
-            return law_of_intensity(shape, self.dimension / MATRIX_BYTES_SHARE)
-        if self.category == "analytics":
-            return law_of_intensity(shape, ANALYTICS_FLOP_PER_BYTE)
-        return shape.law(self.category)
+            law = law_of_intensity(shape, self.dimension / MATRIX_BYTES_SHARE)
+        elif self.category == "analytics":
+            law = law_of_intensity(shape, ANALYTICS_FLOP_PER_BYTE)
+        else:
+            law = shape.law(self.category)
+        return with_equal_launches(law)
 
     def reference_s(self) -> float:
         """Seconds that the reference device takes for a unit of the profile."""
@@ -106,8 +108,7 @@ def _points(hardware: Hardware, clocks: int, gang: int) -> _Points:
         for k in range(1 if cpu else gang.bit_length()):
             for clock in levels(shape, min(clocks, CPU_LEVELS) if cpu else clocks):
                 rows.append((t, 2**k, clock, cpu))
-    shape_idx, devices, clock, is_cpu = zip(*rows, strict=True)
-    return _Points(np.array(shape_idx), np.array(devices), np.array(clock), np.array(is_cpu))
+    return _Points(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
 def mode_table_of(

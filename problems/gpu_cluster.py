@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 
 from optbench.arguments import require
-from optbench.model.instance import Edges, Floats, Instance, Limits, Modes, Tasks
+from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Tasks
 from optbench.model.objective import Objective
 from optbench.model.timegrid import grid_down, grid_up
 from optbench.model.validate import validate
@@ -201,7 +201,7 @@ class GpuCluster(Problem):
 
 
 def _least(
-    modes: Modes, pool_memory_gb: Floats, kind: Floats, units: Floats, memory_gb: Floats
+    modes: Modes, pool_memory_gb: Floats, kind: Ints, units: Floats, memory_gb: Floats
 ) -> tuple[Floats, Floats]:
     """Shortest seconds and least device-seconds of each task over the modes that fit it.
 

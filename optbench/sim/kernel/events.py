@@ -24,6 +24,7 @@ from optbench.sim.kernel.accounts import (
     share_of,
     start_accounts,
 )  # fmt: skip
+from optbench.sim.kernel.data_arrivals import next_arrival
 from optbench.sim.kernel.plant import (
     CAPS,
     FAULTS,
@@ -40,7 +41,9 @@ from optbench.sim.kernel.remaining import ticks_left
 from optbench.sim.kernel.spans import arrival, fits, whole_ticks
 from optbench.sim.kernel.state import (
     BROKEN,
+    CHANGES,
     DONE,
+    ENTERED,
     EVENT_COUNT,
     EVENT_ROOM,
     EVENTS,
@@ -99,6 +102,7 @@ def begin(plant: Plant, state: State) -> None:
     pools, total = plant.size[POOLS], state.total
     for entry in range(EVENT_ROOM):
         state.tally[entry] = 0
+    state.tally[ENTERED] = NONE
     for entry in range(EVENT_COUNT + 1):
         total[entry] = 0.0
     for task in range(plant.size[TASKS]):
@@ -134,7 +138,7 @@ def one_less(plant: Plant, state: State, task: int) -> None:
 @njit(cache=True)
 def make_ready(plant: Plant, state: State, task: int) -> None:
     state.status[task] = READY
-    state.end[task] = NONE
+    state.end[task], state.data_at[task] = NONE, math.inf
     state.fresh[state.tally[NUM_FRESH]] = task
     state.tally[NUM_FRESH] += 1
     state.tally[NUM_READY] += 1
@@ -224,15 +228,7 @@ def wake(plant: Plant, state: State, task: int) -> None:
     """Schedule an event for when the data of a ready task next arrives at a pool where it could
     run.
     """
-    now, soon = state.total[NOW], math.inf
-    kind, last = plant.kind[task], NONE
-    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
-        pool = plant.primary[mode]
-        if pool != last:
-            last = pool
-            there = arrival(plant, state, task, pool)
-            if now < there < soon:
-                soon = there
+    soon = next_arrival(plant, state, task)
     if soon < math.inf:
         expect_at(plant, state, task, soon)
 
@@ -279,6 +275,7 @@ def start(plant: Plant, state: State, task: int, mode: int) -> None:
     state.start[task], state.end[task] = now, end
     state.tally[NUM_RUNNING] += 1
     state.tally[NUM_READY] -= 1
+    state.tally[CHANGES] += 1
     occupy(plant, state, mode, 1)
     start_accounts(plant, state, task, mode, end)
     push_event(plant, state, end, task)
@@ -330,6 +327,7 @@ def interrupt(plant: Plant, state: State, task: int) -> bool:
         state.tally[TROUBLE] = PARTS_FULL
         return False
     state.tally[NUM_RUNNING] -= 1
+    state.tally[CHANGES] += 1
     occupy(plant, state, mode, -1)
     run_accounts(plant, state, task, mode, began, state.end[task], -1.0)
     if keeps:
@@ -367,6 +365,7 @@ def break_down(plant: Plant, state: State, fault: int) -> None:
     pool, devices = plant.fault_pool[fault], plant.fault_devices[fault]
     state.free[pool] -= devices
     state.gone[pool] += devices
+    state.tally[CHANGES] += 1
     if devices < 0:
         touch(state, pool)
         touch(state, plant.size[POOLS])

@@ -18,9 +18,11 @@ from optbench.model.checks import tasks_with_data
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.timegrid import grid_up, narrowed
 from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.set_columns import set_columns
 
 # Entries of ``size`` and ``scalar``.
 TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS = range(9)
+KINDS, SET_KINDS = 9, 10
 TICK_S, HORIZON = range(2)
 # Rounds in which the hash of a task takes in those of its neighbours.
 ROUNDS = 2
@@ -43,6 +45,11 @@ class Fault(NamedTuple):
 class Plant(NamedTuple):
     """The constant data of a simulation; ``ingress_ticks`` is the ingress latency from each ingress
     to each pool.
+
+    Sets of alike modes and the lists of their pools are those of ``model.classes``; ``entry_slot``
+    is where in the rows of expected devices a mode finds when enough devices are free, ``has_sets``
+    marks kinds with many alike modes. ``kind_pool`` are the primary pools of each kind, the number
+    of pools standing for none.
 
     ``keeps_pool`` marks tasks that send or receive data: once begun they stay on their pool.
     """
@@ -94,6 +101,21 @@ class Plant(NamedTuple):
     device_ptr: Ints
     ingress: Ints
     ingress_ticks: Floats
+    has_sets: Ints
+    mode_set: Ints
+    kind_set_ptr: Ints
+    set_ptr: Ints
+    set_mode: Ints
+    set_list: Ints
+    kind_list_ptr: Ints
+    kind_list: Ints
+    list_width: Ints
+    list_ptr: Ints
+    entry_pool: Ints
+    entry_devices: Ints
+    entry_slot: Ints
+    kind_pool_ptr: Ints
+    kind_pool: Ints
 
 
 plant_at = table_at(Plant)
@@ -113,6 +135,9 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     horizon = np.inf if instance.horizon is None else float(instance.horizon)
     room_w, net_w = _caps(instance)
     rates = _rates(instance)
+    device_ptr = np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64)
+    sets = set_columns(instance, device_ptr)
+    kinds = (len(modes.kind_ptr) - 1, int(sets["has_sets"].sum()))
     size = (
         n,
         instance.num_pools,
@@ -122,7 +147,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         len(broken),
     )
     return Plant(
-        size=np.array([*size, sends, instance.preemptive, has_ingress], dtype=np.int64),
+        size=np.array([*size, sends, instance.preemptive, has_ingress, *kinds], dtype=np.int64),
         scalar=np.array([instance.tick_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
@@ -150,12 +175,12 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         fault_time=np.array([fault.time for fault in broken], dtype=float),
         fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
         fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
-        device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
+        device_ptr=device_ptr,
         ingress=_ints(instance.stream.ingress)
         if instance.stream is not None and has_ingress
         else np.zeros(0, dtype=np.int64),
         ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
-        **(_mode_columns(instance) | rates),
+        **(_mode_columns(instance) | rates | sets),
     )
 
 

@@ -3,17 +3,19 @@ tasks in sets.
 
 With C the span of ``situation``, a the answers for the whole, b_i those of task i, p_c of class c:
 
-    makespan     M = C exp(a_0)
-    milestone    m_i = early_i + σ(a_1 + b_i0) (max(early_i, a_2' M − tail_i) − early_i)
-                 and, where it or a task behind it has a deadline, no later than that allows
+    makespan     M = C exp(a_0) (1 + 0.3 tanh a_2)
+    milestone    m_i = early_i + σ(a_1 + b_i0) (max(early_i, M − tail_i) − early_i), and where
+                 deadlines want it by l_i, at most early_i + (l_i − early_i) exp(a_7)
     late price   R exp(a_3 + b_i1) per tick beyond m_i
     key          m_i − shortest_i − a_4 tail_i + C b_i2 / 10
-    time price   R exp(a_5)
+    time price   R exp(a_5); tardiness costs exp(a_6) times what it does in the objective
     price of c   (R / N) exp(p_c)
     cost (i, s)  (R / N) load_i ⟨u_i, v_s⟩
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,49 +23,84 @@ from optbench.model.instance import Floats, Instance
 from optbench.model.objective_prices import joule_price
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.rules import has_choice, list_rule
-from optbench.sim.sampling import DEEPEST
 
-from .answers import Answers
+from .answers import Answers, plain_answers
 from .situation import Situation
 
-# Answers of zero mean these values.
-HALF, LATE, TIME, STRETCH = 0.0, -2.3, -5.0, 1.0
+# What answers of 0 mean: the logarithms of the late price and of the price of time, in R.
+LATE, TIME = -2.3, -5.0
+# Costs of sets lie within this many times what a task costs at the plain price of its devices.
+MOST_SET_COST = 3.0
+# Tasks of a queue that are tried.
+DEPTH = 200
 
 
-def rule_of(instance: Instance, seen: Situation, answers: Answers, set_costs: bool = True) -> Rule:
-    """Return the list rule of these answers."""
-    a, b, tables = answers.whole, answers.task, seen.tables
-    weights = dict(instance.objective.levels[0])
-    span = seen.span * np.exp(np.clip(a[0], -1.0, 2.0))
-    position = 1.0 / (1.0 + np.exp(-np.clip(HALF + a[1] + b[:, 0], -20, 20)))
-    latest = np.maximum(seen.early, (STRETCH + 0.3 * np.tanh(a[2])) * span - seen.tail)
-    due = seen.early + position * (latest - seen.early)
-    slack = np.maximum(0.0, seen.later_deadline - seen.early)
-    due = np.minimum(due, seen.early + slack * float(np.exp(np.clip(a[7], -3.0, 1.0))))
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """The numbers of a list rule: per task, per pool, per (task, set of its kind), for all."""
+
+    base: Floats
+    due: Floats
+    late_price: Floats
+    pool_cost: Floats
+    set_cost: Floats
+    end_weight: float
+    late_weight: float
+    energy_weight: float
+
+
+def numbers_of(instance: Instance, found: Situation, answers: Answers | None) -> Numbers:
+    """Return the numbers of these answers; of no network without any."""
+    seen, tables = found.seen, found.tables
+    if answers is None:
+        answers = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
+    a, b, weights = answers.whole, answers.task, dict(instance.objective.levels[0])
+    first = float((found.early - found.shortest).min(initial=np.inf))
+    end = first + found.span * np.exp(np.clip(a[0], -1.0, 2.0)) * (1.0 + 0.3 * np.tanh(a[2]))
+    position = 1.0 / (1.0 + np.exp(-np.clip(a[1] + b[:, 0], -20, 20)))
+    latest = np.maximum(found.early, end - found.tail)
+    due = found.early + position * (latest - found.early)
+    slack = np.maximum(0.0, found.later_deadline - found.early)
+    due = np.minimum(due, found.early + slack * np.exp(np.clip(a[7], -3.0, 1.0)))
     late = tables.end_cost * np.exp(np.clip(LATE + a[3] + b[:, 1], -12.0, 4.0))
-    base = due - seen.shortest - a[4] * seen.tail + 0.1 * seen.span * b[:, 2]
     price = tables.device_price * np.exp(np.clip(answers.device, -4.0, 3.0))
-    cost = None
-    if set_costs:
-        cost = pair_costs(instance, seen, answers)
+    tardiness = weights.get("tardiness_s", 0.0) * instance.tick_s
+    return Numbers(
+        due - found.shortest - a[4] * found.tail + 0.1 * found.span * b[:, 2],
+        due,
+        late,
+        price[tables.view.pool_class],
+        set_costs(instance, found, answers),
+        tables.end_cost * float(np.exp(np.clip(TIME + a[5], -18.0, 2.0))),
+        tardiness * float(np.exp(np.clip(a[6], -2.0, 2.0))),
+        joule_price(instance),
+    )
+
+
+def rule_of(instance: Instance, found: Situation, answers: Answers | None) -> Rule:
+    """Return the list rule of these answers."""
+    made = numbers_of(instance, found, answers)
     return list_rule(
         instance,
-        base=base,
-        depth=min(DEEPEST, max(1, instance.num_tasks)),
+        base=made.base,
+        depth=DEPTH,
         lookahead=has_choice(instance),
-        end_weight=tables.end_cost * float(np.exp(np.clip(TIME + a[5], -18.0, 2.0))),
-        late_weight=weights.get("tardiness_s", 0.0) * instance.tick_s * float(np.exp(np.clip(a[6], -2, 2))),
-        energy_weight=joule_price(instance),
-        pool_cost=price[tables.view.pool_class],
-        due=due,
-        late_price=late,
-        pair_cost=cost,
+        end_weight=made.end_weight,
+        late_weight=made.late_weight,
+        energy_weight=made.energy_weight,
+        pool_cost=made.pool_cost,
+        due=made.due,
+        late_price=made.late_price,
+        set_cost=made.set_cost,
     )
 
 
-def pair_costs(instance: Instance, seen: Situation, answers: Answers) -> Floats:
-    pairs, view = instance.pairs, seen.tables.view
-    product = np.einsum(
-        "ij,ij->i", answers.task_factor[pairs.task], answers.set_factor[view.mode_set[pairs.mode]]
-    )
-    return seen.tables.device_price * seen.load[pairs.task] * np.clip(product, -3.0, 3.0)
+def set_costs(instance: Instance, found: Situation, answers: Answers) -> Floats:
+    """Return the cost of each task in each set of its kind, one row after the other."""
+    ptr, kind = found.tables.view.kind_ptr, instance.tasks.kind
+    size = np.diff(ptr)[kind]
+    task = np.repeat(np.arange(instance.num_tasks), size)
+    row = np.repeat(ptr[kind] - np.cumsum(size) + size, size) + np.arange(len(task))
+    product = np.einsum("ij,ij->i", answers.task_factor[task], answers.set_factor[row])
+    plain = found.tables.device_price * found.load
+    return np.asarray(plain[task] * np.clip(product, -MOST_SET_COST, MOST_SET_COST))

@@ -19,8 +19,10 @@ from optbench.files import replacing
 
 from .network_settings import NetworkSettings
 from .seen_arrays import CLASS_COLUMNS, PAIR_COLUMNS, SET_COLUMNS, TASK_COLUMNS, WHOLE_COLUMNS
+from .stream_readouts import SHAPES, StreamReadouts
 
 FORMAT = "optbench-hgnn-1"
+STREAMS = "streams."
 # What the weights of the first layers belong to; a file of other columns is refused.
 COLUMNS = {
     "task": TASK_COLUMNS,
@@ -35,11 +37,12 @@ Weights = Mapping[str, NDArray[np.float32]]
 @dataclass(frozen=True, eq=False)
 class NetworkCheckpoint:
     """Weights of a network of these settings; ``table`` holds mean answers over the training
-    instances, for comparison: of the whole, and of classes by the name of the device.
+    instances, for comparison; ``streams`` are the read-outs for arriving work.
     """
 
     settings: NetworkSettings
     weights: Weights
+    streams: StreamReadouts | None = None
     table: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
 
@@ -56,6 +59,8 @@ def write_network(path: Path, checkpoint: NetworkCheckpoint) -> None:
         "provenance": checkpoint.provenance,
     }
     arrays = {name: np.ascontiguousarray(each) for name, each in checkpoint.weights.items()}
+    if checkpoint.streams is not None:
+        arrays |= {STREAMS + name: getattr(checkpoint.streams, name) for name in SHAPES}
     with replacing(path) as fresh:
         save_file(arrays, str(fresh), metadata={"optbench": json.dumps(about)})
 
@@ -95,7 +100,16 @@ def _read(path: Path, _modified_ns: int) -> NetworkCheckpoint:
     except TypeError as error:
         raise FileFormatError(f"{path}: its settings are not those of a network ({error})") from None
     check_weights(path, settings, weights)
-    return NetworkCheckpoint(settings, weights, about["table"], about["provenance"])
+    streams = {name: weights.pop(STREAMS + name, None) for name in SHAPES}
+    found = None
+    if all(each is not None for each in streams.values()):
+        for name, each in streams.items():
+            if each.shape != SHAPES[name]:
+                raise FileFormatError(
+                    f"{path}: {STREAMS + name!r} is of shape {each.shape}; it must be {SHAPES[name]}"
+                )
+        found = StreamReadouts(**streams)
+    return NetworkCheckpoint(settings, weights, found, about["table"], about["provenance"])
 
 
 def check_weights(path: Path, settings: NetworkSettings, weights: Weights) -> None:

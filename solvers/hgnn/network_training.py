@@ -19,10 +19,10 @@ from optbench.errors import FileFormatError, ParameterError
 from optbench.files import replacing
 from optbench.model.instance import Instance
 
-from .answers import Answers
 from .encoder import HierarchicalNetwork, SeenTensors, tensors_of
 from .gradients import arrays_of, gradient_loss, imitation_loss, label_loss
 from .learning_settings import HgnnTraining
+from .lookup_table import class_names
 from .network_checkpoint import NetworkCheckpoint, read_network
 from .prepared_instances import PreparedInstance, Targets, targets_of
 
@@ -162,7 +162,7 @@ class NetworkTraining:
         prices: dict[str, list[float]] = {}
         for pupil in self.pupils:
             for name, value in zip(
-                class_names(pupil.prepared), pupil.prepared.best.device.tolist(), strict=True
+                class_names(pupil.prepared.instance), pupil.prepared.best.device.tolist(), strict=True
             ):
                 prices.setdefault(name, []).append(value)
         means = {name: float(np.mean(values)) for name, values in sorted(prices.items())}
@@ -223,13 +223,6 @@ class NetworkTraining:
         self.rng.bit_generator.state = text["rng"]
 
 
-def class_names(prepared: PreparedInstance) -> list[str]:
-    """Return the name of each class: that of its first pool without the number of its node."""
-    view, names = prepared.situation.tables.view, prepared.instance.pools.names
-    _, first = np.unique(view.pool_class, return_index=True)
-    return [names[p].rstrip("0123456789").rstrip("-_.") for p in first.tolist()]
-
-
 def train_network(
     training: NetworkTraining,
     kept: Path,
@@ -254,17 +247,3 @@ def train_network(
                 on_point(int(1000 * min(1.0, training.share)), 1000, point)
     kept.unlink(missing_ok=True)
     return True
-
-
-def answers_by_table(prepared: PreparedInstance, table: dict[str, Any]) -> Answers:
-    """Return the mean answers of a table for an instance; unknown devices have the mean price."""
-    from .answers import plain_answers
-
-    seen = prepared.situation.seen
-    plain = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
-    means = table["device"]
-    middle = float(np.mean(list(means.values()))) if means else 0.0
-    device = np.array([means.get(name, middle) for name in class_names(prepared)])
-    return Answers(
-        np.asarray(table["whole"]), device, plain.task, plain.task_factor, plain.set_factor
-    )

@@ -1,0 +1,170 @@
+"""hgnn online: each job is encoded once, when it arrives, together with the state of the cluster.
+
+At an arrival the network sees the tasks that have just arrived, how many devices of each class are
+free, the work of known tasks that is not done, and temperatures; nothing of what comes later. Its
+answers for tasks stay with them; its answers for the whole and for classes hold until the next
+arrival. Streams have read-outs of their own (``StreamReadouts``), since the end of a stream is not
+the policy's to choose.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from optbench.model.instance import Edges, Instance, Ints, Tasks
+from optbench.sim.arrivals import COLUMNS, TaskArrivals
+from optbench.sim.kernel.dispatch import (
+    END_WEIGHT,
+    ENERGY_WEIGHT,
+    LATE_WEIGHT,
+    Rule,
+    go_on,
+    run,
+)
+from optbench.sim.kernel.plant import Fault, plant_of
+from optbench.sim.kernel.pointers import addresses
+from optbench.sim.kernel.state import (
+    DONE,
+    NONE,
+    NUM_DONE,
+    NUM_RUNNING,
+    State,
+    last_moment,
+    new_state,
+    schedule_of,
+)
+from optbench.sim.moments import TimedTrace
+from optbench.sim.rules import has_choice, list_rule, refuse_trouble, set_cost_rows
+
+from .forward_pass import ForwardPass
+from .milestone_rule import DEPTH, Numbers, numbers_of
+from .situation import DeviceState, Surroundings, situation_of, surroundings_of
+from .stream_readouts import StreamReadouts
+
+# Times are whole ticks: nothing happens within this much before an arrival.
+BEFORE = 0.5
+
+
+class OnlinePlay:
+    """One run; ``decision_s`` collects for every started task the seconds of encoding and of the
+    kernel since the arrival before it, shared among the tasks started in that time.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        network: ForwardPass | None,
+        readouts: StreamReadouts | None,
+        faults: Sequence[Fault] = (),
+        around: Surroundings | None = None,
+    ) -> None:
+        self.instance, self.network, self.readouts = instance, network, readouts
+        self.around = surroundings_of(instance) if around is None else around
+        self.plant = plant_of(instance, faults)
+        self.state: State = new_state(self.plant)
+        n, classes = instance.num_tasks, self.around.tables.view.num_classes
+        self.rule: Rule = list_rule(
+            instance,
+            due=math.inf,
+            depth=DEPTH,
+            lookahead=has_choice(instance),
+            set_cost=np.zeros(set_cost_rows(instance)[-1]),
+        )
+        self.rows = addresses(self.plant), addresses(self.state), addresses(self.rule)
+        self.edges = JobEdges(instance)
+        self.load, self.choice = np.zeros(n), np.zeros(n, dtype=np.int64)
+        self.known = np.zeros(0, dtype=np.int64)
+        self.pool_class = self.around.tables.view.pool_class
+        self.count = np.bincount(self.pool_class, weights=instance.pools.count, minlength=classes)
+        self.decision_s: list[float] = []
+
+    def play(self, until: float) -> TimedTrace:
+        """Run to the end, or to ``until``."""
+        instance, arrivals = self.instance, TaskArrivals.of(self.instance)
+        last = last_moment(instance, until)
+        run(*self.rows, -1.0)  # only creates the state at time 0
+        moments = [moment for moment in arrivals.moments() if moment <= last]
+        begun = 0
+        for moment, following in zip(moments, [*moments[1:], math.inf], strict=True):
+            began = time.perf_counter()
+            count = arrivals.count(moment)
+            self.arrive(arrivals, begun, count, moment)
+            begun = count
+            before = self.started()
+            go_on(*self.rows, np.zeros(0), min(last, following - BEFORE))
+            made = self.started() - before
+            self.decision_s += [(time.perf_counter() - began) / max(1, made)] * made
+        refuse_trouble(instance, self.state, ())
+        schedule = schedule_of(instance, self.plant, self.state)
+        return TimedTrace(self.plant, self.state, schedule, np.asarray(self.decision_s))
+
+    def started(self) -> int:
+        return int(self.state.tally[NUM_DONE] + self.state.tally[NUM_RUNNING])
+
+    def arrive(self, arrivals: TaskArrivals, begun: int, count: int, now: float) -> None:
+        """Encode the tasks that arrive now, and write their rows and the numbers of all."""
+        tasks = arrivals.tasks(count)[begun:]
+        part = arriving_part(self.instance, self.edges.among(tasks), tasks, now)
+        self.known = np.concatenate((self.known, tasks))
+        self.known = self.known[self.state.status[self.known] != DONE]
+        waiting = np.bincount(
+            self.choice[self.known], weights=self.load[self.known], minlength=len(self.count)
+        )
+        free = np.bincount(self.pool_class, weights=self.state.free, minlength=len(self.count))
+        total = float(waiting.sum())
+        span = max(1.0, total / max(1.0, float(self.count.sum())))
+        some = np.maximum(1.0, self.count)
+        state = DeviceState(free / some, np.log1p(waiting / (some * span)), np.zeros(len(free)))
+        found = situation_of(part, self.around, state, total)
+        self.load[tasks], self.choice[tasks] = found.load, found.choice
+        answers = None if self.network is None else self.network.answers(found.seen)
+        if answers is not None and self.readouts is not None:
+            answers = self.readouts.add(answers, found.seen)
+        self.write(tasks, numbers_of(part, found, answers))
+
+    def write(self, tasks: Ints, made: Numbers) -> None:
+        """Write numbers into the rule that runs."""
+        rule = self.rule
+        rule.base[tasks], rule.due[tasks] = made.base, made.due
+        rule.late_price[tasks] = made.late_price
+        rule.weight[END_WEIGHT] = made.end_weight
+        rule.weight[LATE_WEIGHT] = made.late_weight
+        rule.weight[ENERGY_WEIGHT] = made.energy_weight
+        rule.pool_cost[:] = made.pool_cost
+        begins = rule.pair_ptr[tasks]
+        size = rule.pair_ptr[tasks + 1] - begins
+        at = np.repeat(begins - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+        rule.pair_cost[at] = made.set_cost
+
+
+class JobEdges:
+    """The edges of an instance by their sources, to find those among the tasks of a job."""
+
+    def __init__(self, instance: Instance) -> None:
+        edges = instance.edges
+        order = np.argsort(edges.source, kind="stable")
+        self.target, self.data_gb = edges.target[order], edges.data_gb[order]
+        self.ptr = np.searchsorted(edges.source[order], np.arange(instance.num_tasks + 1))
+        self.row = np.full(instance.num_tasks, NONE, dtype=np.int64)
+
+    def among(self, tasks: Ints) -> Edges:
+        """Return the edges among these tasks, with the ends numbered by place in the list."""
+        self.row[tasks] = np.arange(len(tasks))
+        size = self.ptr[tasks + 1] - self.ptr[tasks]
+        at = np.repeat(self.ptr[tasks] - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
+        source, target = np.repeat(np.arange(len(tasks)), size), self.row[self.target[at]]
+        self.row[tasks] = NONE
+        inside = target != NONE
+        return Edges(source[inside], target[inside], self.data_gb[at][inside])
+
+
+def arriving_part(instance: Instance, edges: Edges, tasks: Ints, now: float) -> Instance:
+    """Return the tasks that arrive now with the edges among them, released now."""
+    column = {name: getattr(instance.tasks, name)[tasks] for name in COLUMNS}
+    column["release"] = np.full(len(tasks), int(now))
+    return replace(instance, tasks=Tasks(**column), edges=edges, problem=None)

@@ -180,11 +180,8 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         cap_room_w=room_w,
         cap_net_w=net_w,
         device_ptr=device_ptr,
-        ingress=_ints(instance.stream.ingress)
-        if instance.stream is not None and has_ingress
-        else np.zeros(0, dtype=np.int64),
-        ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
         **(_mode_columns(instance) | rates | cooled | sets | _fault_columns(broken)),
+        **_ingress_columns(instance),
     )
 
 
@@ -249,12 +246,15 @@ def _outages(instance: Instance) -> list[Fault]:
     return [Fault(time, pool, devices) for time, pool, devices in rows]
 
 
-def _ingress_latencies(instance: Instance) -> Floats:
-    """Return the ingress latency to each pool, row by row, in ticks; inf where a pool cannot be
-    reached.
+def _ingress_columns(instance: Instance) -> dict[str, Any]:
+    """Return the ingress of each task and the ingress latency to each pool, row by row, in ticks;
+    inf where a pool cannot be reached.
     """
-    assert instance.stream is not None
-    return _floats(grid_up(instance.stream.latency_s.ravel() / instance.tick_s))
+    stream = instance.stream
+    if stream is None or "access" not in instance.features:
+        return {"ingress": np.zeros(0, dtype=np.int64), "ingress_ticks": np.zeros(0)}
+    latency = grid_up(stream.latency_s.ravel() / instance.tick_s)
+    return {"ingress": _ints(stream.ingress), "ingress_ticks": _floats(latency)}
 
 
 def _caps(instance: Instance) -> tuple[Floats, Floats]:

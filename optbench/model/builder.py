@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from optbench.arguments import known_keywords_of_methods
-from optbench.errors import ModelError, nearest
+from optbench.errors import ModelError
 from optbench.model import assemble
 from optbench.model.declarations import (
     NO_CLOCK,
@@ -21,17 +21,17 @@ from optbench.model.declarations import (
     Place,
     Pool,
     PoolData,
-    TariffData,
     Task,
 )
+from optbench.model.declared_limits import DeclaredLimits
 from optbench.model.instance import Instance
-from optbench.model.objective import METRICS, Objective
 from optbench.power.profiles import Profile, profile, warn_of_overdraw
 from optbench.rendering import RenderedInstance
+from optbench.units import DAY_S
 
 
 @known_keywords_of_methods("m", ModelError)
-class Model(RenderedInstance, kind="model"):
+class Model(DeclaredLimits, RenderedInstance, kind="model"):
     """A scheduling problem under declaration.
 
     >>> m = Model("two jobs")
@@ -59,22 +59,19 @@ class Model(RenderedInstance, kind="model"):
         """
         if time not in ("ticks", "seconds"):
             raise ModelError(f"model {name!r}: time is {time!r}; it must be 'ticks' or 'seconds'")
+        super().__init__()
         self.name, self.horizon_s, self.preemptive = name, horizon_s, preemptive
         self.tick_s: float | Literal["auto"] = (
             "auto" if tick_s == "auto" or time == "seconds" else float(tick_s)
         )
-        self.place_names, self.place_parent = ["cluster"], [-1]
         self.pools: list[PoolData] = []
         self.links: list[LinkData] = []
         self.linked: dict[int, int] = {}  # by sender, its receivers as bits
         self.kinds: dict[KindKey, int] = {}
         self.columns: dict[str, list[Any]] = {column: [] for column in assemble.TASK_COLUMNS}
         self.task_names: dict[int, str] = {}
+        self.users: dict[str, int] = {}
         self.edges: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-        self.caps: list[tuple[int, float]] = []
-        self.metric_max: dict[str, float] = {}
-        self.tariffs: list[TariffData] = []
-        self.objective: Objective | None = None
 
     # --- hardware ---
 
@@ -98,10 +95,12 @@ class Model(RenderedInstance, kind="model"):
         sleeps: bool = False,
         memory_gb: float | None = None,
         clocks: Sequence[float] | None = None,
+        failures_per_day: float | None = None,
     ) -> Pool:
         """Declare identical devices; arguments override the profile's power, memory and clocks.
 
         Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
+        ``failures_per_day`` is how often one device fails.
         """
         shape = _profile(profile)
         count = _count(count, f"pool {name!r}: count")
@@ -128,6 +127,7 @@ class Model(RenderedInstance, kind="model"):
                 value(memory_gb, "memory_gb", np.inf),
                 shape,
                 tuple(clocks if clocks is not None else shape.clocks if shape else ()),
+                None if failures_per_day is None else float(failures_per_day) / DAY_S,
             )
         )
         return Pool(len(self.pools) - 1, name)
@@ -230,20 +230,22 @@ class Model(RenderedInstance, kind="model"):
         hard: bool | None = None,
         weight: float = 1.0,
         memory_gb: float = 0.0,
+        user: str | int | None = None,
     ) -> Task:
         """Declare a task: explicit ``modes``, or a ``kind`` of the pools' profiles with GPU counts.
 
         ``size_gflop`` is the work of its problems that can run in parallel; without it they fill
         every device (see the DVFS law). ``data_gb`` is the data that each predecessor sends; its
         keys are predecessors too. A deadline is hard unless the objective includes tardiness;
-        ``hard=`` overrides this.
+        ``hard=`` overrides this. ``user`` says whose task it is, by any name.
         """
         idx = len(self.columns["units"])
         label = f"task {name!r}" if name is not None else f"task {idx}"
         if name is not None:
             self.task_names[idx] = name
         kind_idx = self._kind(label, kind, modes, gpus, pools, size_gflop)
-        self._add(1, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
+        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        self._add(1, label, units, kind_idx, *given)
         volumes = dict(data_gb or {})
         before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(
             volumes
@@ -266,6 +268,7 @@ class Model(RenderedInstance, kind="model"):
         hard: bool | None = None,
         weight: Any = 1.0,
         memory_gb: Any = 0.0,
+        user: Any = None,
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Declare tasks by arrays of equal length, or one value for all; returns indices."""
         units = np.atleast_1d(np.asarray(units, dtype=float))
@@ -278,7 +281,8 @@ class Model(RenderedInstance, kind="model"):
             kind_idx = np.asarray(
                 [self._kind(label, str(k), modes, gpus, pools, size_gflop) for k in names]
             )[which]
-        self._add(n, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
+        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        self._add(n, label, units, kind_idx, *given)
         return np.arange(begin, begin + n)
 
     def precede(self, source: Any, target: Any, data_gb: Any = 0.0) -> None:
@@ -321,6 +325,14 @@ class Model(RenderedInstance, kind="model"):
         key = assemble.kind_key(label, kind, modes, gpus, pools, size_gflop)
         return self.kinds.setdefault(key, len(self.kinds))
 
+    def _users(self, given: Any) -> Any:
+        """The number of a user, or of each of many, by their names."""
+        if given is None:
+            return None
+        if np.ndim(given) == 0:
+            return self.users.setdefault(str(given), len(self.users))
+        return [self.users.setdefault(str(each), len(self.users)) for each in given]
+
     def _add(self, n: int, label: str, *values: Any) -> None:
         """Append one or n rows to every task column."""
         for (column, default), value in zip(assemble.TASK_COLUMNS.items(), values, strict=True):
@@ -334,50 +346,6 @@ class Model(RenderedInstance, kind="model"):
                     f"{label}: {column} has shape {rows.shape}; it must be one value or {n}"
                 )
             self.columns[column].extend(np.broadcast_to(rows, n).tolist())
-
-    # --- limits and objectives ---
-
-    def limit(
-        self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float
-    ) -> None:
-        """Declare a power cap of a place (default: the cluster) or limits (``energy_j=1e6``)."""
-        if power_w is not None:
-            self.caps.append((at.idx if at is not None else 0, float(power_w)))
-        elif at is not None:
-            raise ModelError(
-                "limit: `at` can only be combined with power_w; limits on metrics hold for the "
-                "whole schedule"
-            )
-        for name, value in metric_max.items():
-            if name not in METRICS:
-                raise ModelError(
-                    f"limit: unknown metric {name!r}; {nearest(name, (*METRICS, 'power_w'))}"
-                )
-            self.metric_max[name] = min(float(value), self.metric_max.get(name, np.inf))
-
-    def tariff(
-        self,
-        *,
-        price_usd_per_kwh: float | Sequence[float] = 0.0,
-        carbon_g_per_kwh: float | Sequence[float] = 0.0,
-        times_s: Sequence[float] | None = None,
-        every_s: float = 3600.0,
-        at: Place | None = None,
-    ) -> None:
-        """Declare price and carbon of a place: constant, or by ``every_s`` or ``times_s``."""
-        place = at.idx if at is not None else 0
-        if any(tariff.place == place for tariff in self.tariffs):
-            raise ModelError(f"tariff: {self.place_names[place]!r} has one already")
-        series = assemble.tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
-        self.tariffs.append(TariffData(place, *series))
-
-    def minimize(self, **weights: float) -> None:
-        """Minimise a weighted sum of metrics: ``m.minimize(energy_j=1.0, makespan_s=50.0)``."""
-        self.objective = Objective.weighted(weights)
-
-    def minimize_in_order(self, *metrics: str | Mapping[str, float]) -> None:
-        """Declare a lexicographic objective: each metric is held for those after it."""
-        self.objective = Objective.in_order(*metrics)
 
     def build(self) -> Instance:
         """Make the validated instance; a ModelError names what is invalid."""

@@ -84,7 +84,8 @@ class ClassView:
         row = np.arange(ptr[-1]) + np.repeat(modes.req_ptr[:-1][self.member] - ptr[:-1], size)
         pool, devices = modes.req_pool[row], modes.req_count[row]
         number: dict[tuple[bytes, bytes], int] = {}
-        of_set, kept = np.empty(self.num_sets, dtype=np.int64), []
+        of_set = np.empty(self.num_sets, dtype=np.int64)
+        kept: list[int] = []
         cut = ptr[self.member_ptr].tolist()
         for s, (a, b) in enumerate(pairwise(cut)):
             key = (pool[a:b].tobytes(), devices[a:b].tobytes())

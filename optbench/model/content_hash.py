@@ -3,11 +3,13 @@
 Numbers are float64 (also integers, so that 3 and 3.0 agree; −0.0 is 0.0). Columns are in the
 alphabetical order of their names, mappings in the order of their keys. Rows without a meaningful
 order (edges, places of limits, a mode's pools after the primary one) are sorted. Names of tasks,
-pools, kinds, places and ingresses are left out.
+pools, kinds, places and ingresses are left out. Parts and columns that came later are content only
+where they are there, so that instances without them keep their hashes.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -19,8 +21,22 @@ SETS_OF_ROWS = {
     "edges": ("data_gb", "target", "source"),
     "limits": ("cap_w", "cap_place"),
     "outages": ("announced", "devices", "pool", "time"),
+    "cooling": ("start_c", "limit_c", "time_constant_s", "c_per_w", "ambient_c", "place"),
 }
-NAMES = frozenset({"names", "kind_names", "ingress_names"})
+NAMES = frozenset({"names", "kind_names", "ingress_names", "user_names"})
+PARTS = ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs", "stream")
+LATER_PARTS = ("cooling",)
+LATER_COLUMNS = frozenset({"user", "failures_per_s"})
+
+
+def physics_digest(instance: Any) -> str:
+    """The digest of an instance without its names and its objective."""
+    digest = hashlib.sha256(repr((float(instance.tick_s), bool(instance.preemptive))).encode())
+    add_to_digest(digest, "horizon", instance.horizon)
+    later = [name for name in LATER_PARTS if getattr(instance, name) is not None]
+    for name in (*PARTS, *later):
+        add_to_digest(digest, name, getattr(instance, name))
+    return digest.hexdigest()
 
 
 def add_to_digest(digest: Any, name: str, value: Any) -> None:
@@ -31,8 +47,9 @@ def add_to_digest(digest: Any, name: str, value: Any) -> None:
         part = _with_sorted_rows(name, value)
         digest.update(f"{name}: part;".encode())
         for column in sorted(field.name for field in fields(part)):
-            if column not in NAMES:
-                add_to_digest(digest, column, getattr(part, column))
+            values = getattr(part, column)
+            if column not in NAMES and not (column in LATER_COLUMNS and values is None):
+                add_to_digest(digest, column, values)
     elif isinstance(value, Mapping):
         digest.update(f"{name}: {len(value)} entries;".encode())
         for key in sorted(value):

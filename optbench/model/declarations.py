@@ -64,6 +64,7 @@ class PoolData:
     memory_gb: float
     profile: Profile | None
     clocks: tuple[float, ...]
+    failures_per_s: float | None
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,18 @@ class TariffData:
     times_s: tuple[float, ...]
     price_usd_per_kwh: tuple[float, ...]
     carbon_g_per_kwh: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CoolingData:
+    """How a place heats up, and how warm it may become."""
+
+    place: int
+    ambient_c: float
+    c_per_w: float
+    time_constant_s: float
+    limit_c: float
+    start_c: float
 
 
 @dataclass(frozen=True)

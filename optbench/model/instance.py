@@ -14,7 +14,6 @@ not busy draws its pool's resting power.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optbench.errors import ParameterError, UnsupportedError, with_article
-from optbench.model.content_hash import add_to_digest
+from optbench.model.content_hash import physics_digest
+from optbench.model.cooling import Cooling
 from optbench.model.objective import Objective
 from optbench.model.streams import Stream
 from optbench.model.timegrid import HORIZON_TICKS, grid_up, to_ints
@@ -37,7 +37,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """One row per task. Deadlines are whole, inf where there is none."""
+    """One row per task. Deadlines are whole, inf where there is none; ``user`` says whose it is."""
 
     kind: Ints
     units: Floats
@@ -47,6 +47,8 @@ class Tasks:
     weight: Floats
     memory_gb: Floats
     names: tuple[str, ...] | None = None
+    user: Ints | None = None
+    user_names: tuple[str, ...] | None = None
 
     def name(self, task: Any) -> str:
         return self.names[int(task)] if self.names is not None else f"t{task}"
@@ -71,7 +73,9 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """``count`` devices at a place; ``gated`` ones sleep when they are not busy, others idle."""
+    """``count`` devices at a place; ``gated`` ones sleep when they are not busy, others idle.
+    ``failures_per_s`` is how often one device fails.
+    """
 
     names: tuple[str, ...]
     place: Ints
@@ -80,6 +84,7 @@ class Pools:
     sleep_w: Floats
     gated: Bools
     memory_gb: Floats
+    failures_per_s: Floats | None = None
 
     @property
     def rest_w(self) -> Floats:
@@ -190,6 +195,7 @@ class Instance(RenderedInstance, kind="instance"):
     preemptive: bool = False
     problem: str | None = None
     stream: Stream | None = None
+    cooling: Cooling | None = None
 
     @property
     def num_tasks(self) -> int:
@@ -319,21 +325,7 @@ class Instance(RenderedInstance, kind="instance"):
     @cached_property
     def physics_hash(self) -> str:
         """Content hash of everything but the names and the objective."""
-        digest = hashlib.sha256(repr((float(self.tick_s), bool(self.preemptive))).encode())
-        add_to_digest(digest, "horizon", self.horizon)
-        for name in (
-            "tasks",
-            "edges",
-            "places",
-            "pools",
-            "modes",
-            "links",
-            "limits",
-            "tariffs",
-            "stream",
-        ):
-            add_to_digest(digest, name, getattr(self, name))
-        return digest.hexdigest()
+        return physics_digest(self)
 
     def with_objective(self, objective: Objective) -> Instance:
         return replace(self, objective=objective)

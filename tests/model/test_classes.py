@@ -70,7 +70,8 @@ def test_sets_that_use_the_same_pools_share_their_list() -> None:
 
 def by_definition(instance: Instance, view: ClassView) -> list[int]:
     """Compare all modes of a kind with each other."""
-    modes, number, out = instance.modes, {}, []
+    modes, out = instance.modes, []
+    number: dict[tuple[object, ...], int] = {}
     for k in range(instance.num_modes):
         needs = range(modes.req_ptr[k], modes.req_ptr[k + 1])
         key = (
@@ -109,8 +110,12 @@ def test_pools_that_differ_are_of_different_classes(change: str) -> None:
     instance = two_types()
     pools = replace(instance.pools, gated=np.array([True, True, True]))
     assert alike_pools(replace(instance, pools=pools)).tolist() == [0, 1, 0]
-    pools = replace(pools, **{change: np.array([1.0, 1.0, 2.0])})
-    assert alike_pools(replace(instance, pools=pools)).tolist() == [0, 1, 2]
+    values = np.array([1.0, 1.0, 2.0])
+    if change == "sleep_w":
+        other = replace(pools, sleep_w=values)
+    else:
+        other = replace(pools, memory_gb=values)
+    assert alike_pools(replace(instance, pools=other)).tolist() == [0, 1, 2]
 
 
 def test_a_view_is_shared_by_instances_of_the_same_pools_and_modes() -> None:

@@ -71,7 +71,10 @@ def cluster(seed: int) -> Instance:
 def drawn_rule(instance: Instance, rng: np.random.Generator) -> Rule:
     """A rule whose costs are equal for alike modes; weights are often zero, so that scores tie."""
     view, n = class_view(instance), instance.num_tasks
-    some = lambda *values: float(rng.choice(values))  # noqa: E731
+
+    def some(*values: float) -> float:
+        return float(rng.choice(values))
+
     prices: dict[str, Any] = {}
     if rng.random() < 0.5:
         prices = {

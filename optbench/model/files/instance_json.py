@@ -23,6 +23,7 @@ import numpy as np
 from optbench.errors import FileFormatError, ModelError, naming, nearest
 from optbench.model.files import json_columns as col
 from optbench.model.files.json_fields import read_text, shown
+from optbench.model.files.physics_json import cooling_from, physics_to_dict
 from optbench.model.files.stream_json import stream_from, stream_to_dict
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import current_instance
@@ -51,7 +52,7 @@ MAX_PAIRS = 50_000_000
 FLOATS_OR_INF = partial(col.floats, null=np.inf)
 KEYS = ("name", "tick_s", "horizon", "preemptive", "objective")
 PARTS = ("tasks", "edges", "places", "pools", "modes", "limits")
-OPTIONAL = ("problem", "links", "tariffs", "stream")
+OPTIONAL = ("problem", "links", "tariffs", "stream", "cooling")
 TASK_COLUMNS: col.Readers = {
     "kind": col.ints,
     "units": col.floats,
@@ -107,7 +108,7 @@ def instance_from_dict(data: Any) -> Instance:
     if isinstance(data, dict) and col.header(data, FORMAT, VERSION, OLDEST) == 1:
         data = current_instance(data)
     data = col.table(data, "", ("format", "version", *KEYS, *PARTS), OPTIONAL)
-    pools = Pools(**col.columns(data["pools"], "pools", POOL_COLUMNS))
+    pools = pools_from(data["pools"])
     modes, tasks = modes_from(data["modes"]), tasks_from(data["tasks"])
     check_sizes(tasks, modes, pools)
     return Instance(
@@ -126,6 +127,7 @@ def instance_from_dict(data: Any) -> Instance:
         preemptive=col.flag(data["preemptive"], "preemptive"),
         problem=None if data["problem"] is None else col.text(data["problem"], "problem"),
         stream=stream_from(data["stream"], len(tasks.kind), len(pools.names)),
+        cooling=cooling_from(data["cooling"]),
     )
 
 
@@ -169,10 +171,22 @@ def weight_from(value: Any, metric: str, path: str) -> float:
 
 
 def tasks_from(value: Any) -> Tasks:
-    data = col.columns(value, "tasks", TASK_COLUMNS, optional=("names",))
-    if data["names"] is not None:
-        data["names"] = col.column(data["names"], "tasks.names", col.texts, len(data["kind"]))
+    later = {"names": col.texts, "user": col.ints}
+    data = col.columns(value, "tasks", TASK_COLUMNS, optional=(*later, "user_names"))
+    for key, reader in later.items():
+        if data[key] is not None:
+            data[key] = col.column(data[key], f"tasks.{key}", reader, len(data["kind"]))
+    if data["user_names"] is not None:
+        data["user_names"] = col.column(data["user_names"], "tasks.user_names", col.texts)
     return Tasks(**data)
+
+
+def pools_from(value: Any) -> Pools:
+    data = col.columns(value, "pools", POOL_COLUMNS, optional=("failures_per_s",))
+    if (rates := data["failures_per_s"]) is not None:
+        path = "pools.failures_per_s"
+        data["failures_per_s"] = col.column(rates, path, col.floats, len(data["names"]))
+    return Pools(**data)
 
 
 def places_from(value: Any) -> Places:
@@ -279,10 +293,12 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
             **listed_columns(tasks, TASK_COLUMNS),
             "release": times_listed(tasks.release),
             "deadline": times_listed(tasks.deadline),
+            **listed_where_there(tasks, ("user", "user_names")),
         },
         "edges": listed_columns(instance.edges, EDGE_COLUMNS),
         "places": {"names": list(instance.places.names), "parent": listed(instance.places.parent)},
-        "pools": listed_columns(pools, POOL_COLUMNS),
+        "pools": listed_columns(pools, POOL_COLUMNS)
+        | listed_where_there(pools, ("failures_per_s",)),
         "modes": modes_to_dict(instance.modes),
         "links": links_to_dict(instance.links),
         "limits": {
@@ -292,11 +308,16 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
         },
         "tariffs": None if instance.tariffs is None else tariffs_to_dict(instance.tariffs),
         **({} if instance.stream is None else {"stream": stream_to_dict(instance.stream)}),
+        **physics_to_dict(instance.cooling),
     }
 
 
 def listed_columns(part: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     return {name: listed(getattr(part, name)) for name in names}
+
+
+def listed_where_there(part: Any, names: Iterable[str]) -> dict[str, list[Any]]:
+    return listed_columns(part, [name for name in names if getattr(part, name) is not None])
 
 
 def listed(values: Any) -> list[Any]:

@@ -33,7 +33,7 @@ import math
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.events import advance, begin, enter, has_room, start, touch, wake
+from optbench.sim.kernel.events import advance, begin, enter, has_room_for, start, touch, wake
 from optbench.sim.kernel.expected_devices import (
     any_free,
     coming_at,
@@ -64,7 +64,7 @@ from optbench.sim.kernel.mode_choice import (
     possible_mode,
     rule_at,
 )
-from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, Plant, plant_at
+from optbench.sim.kernel.plant import COOLED, POOLS, SENDS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import put, take
 from optbench.sim.kernel.remaining import ticks_left
 from optbench.sim.kernel.set_choice import is_by_set, mark_kinds, planned_by_set, possible_by_set
@@ -313,7 +313,7 @@ def is_pressed(plant: Plant, state: State, rule: Rule) -> bool:
 @njit(cache=True)
 def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
     """Return the best mode that can begin now, or NONE."""
-    if is_by_set(plant, state, rule, task):
+    if plant.size[COOLED] == 0 and is_by_set(plant, state, rule, task):
         return possible_by_set(plant, state, rule, task, load)
     return possible_mode(plant, state, rule, task, load)
 
@@ -331,7 +331,7 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
         best, begins, length = planned_mode(plant, state, rule, task, load, soon)
     if best == NONE or (not ready and begins > now + rule.weight[PATIENCE] * length):
         return NONE
-    if ready and begins <= now and has_room(plant, state, best):
+    if ready and begins <= now and has_room_for(plant, state, task, best):
         plan_start(plant, state, best, begins + length)
         return best
     plan_wait(plant, state, best, begins + length)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.data_arrivals import find_arrivals, is_everywhere
-from optbench.sim.kernel.events import has_room
+from optbench.sim.kernel.events import has_room_for
 from optbench.sim.kernel.plant import POOLS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.remaining import ticks_left
@@ -115,7 +115,9 @@ def possible_mode(plant: Plant, state: State, rule: Rule, task: int, load: int) 
     travels, found = not is_everywhere(plant, state, task), False
     for mode in range(first, last):
         if not (
-            rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)
+            rule.allowed[mode] & load
+            and has_room_for(plant, state, task, mode)
+            and fits(plant, task, mode)
         ):
             continue
         if travels:

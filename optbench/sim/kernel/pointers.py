@@ -70,10 +70,10 @@ class TablePointer(NumbaType):  # type: ignore[misc]
         return PointerTo(NUMBA_TYPES[dtypes(self.kind)[self.position(field)]])
 
     def position(self, field: str) -> int:
-        return self.kind._fields.index(field)  # type: ignore[attr-defined, no-any-return]
+        return self.kind._fields.index(field)  # type: ignore[attr-defined]
 
 
-@register_model(TablePointer)  # type: ignore[untyped-decorator]
+@register_model(TablePointer)
 class TablePointerModel(Primitive):  # type: ignore[misc]
     """In machine code a table is the address of its row."""
 
@@ -81,7 +81,7 @@ class TablePointerModel(Primitive):  # type: ignore[misc]
         super().__init__(manager, table, WORD.as_pointer())
 
 
-@infer_getattr  # type: ignore[untyped-decorator]
+@infer_getattr
 class TableFields(Attributes):  # type: ignore[misc]
     """The types of the fields of a table."""
 
@@ -93,7 +93,7 @@ class TableFields(Attributes):  # type: ignore[misc]
         return table.pointer(field)
 
 
-@lower_getattr_generic(TablePointer)  # type: ignore[untyped-decorator]
+@lower_getattr_generic(TablePointer)  # type: ignore[no-untyped-call, untyped-decorator]
 def load_field(context: Any, builder: Any, table: TablePointer, value: Any, field: str) -> Any:
     """Load the address of an array from the row."""
     place = builder.gep(value, [context.get_constant(types.intp, table.position(field))])

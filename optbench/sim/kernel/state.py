@@ -51,6 +51,8 @@ EVENT_ROOM, PART_ROOM = 13, 14
 # Values of ``tally[TROUBLE]``.
 PARTS_FULL, EVENTS_FULL = 1, 2
 NONE = -1
+# Columns of a state by cooled place (``kernel.heat``).
+HEAT = ("heat_c", "warm_c", "warm_at", "warm_until")
 
 
 class State(NamedTuple):
@@ -113,6 +115,10 @@ class State(NamedTuple):
     list_first: Ints
     set_least: Floats
     set_length: Floats
+    heat_c: Floats
+    warm_c: Floats
+    warm_at: Floats
+    warm_until: Floats
 
 
 state_at = table_at(State)
@@ -176,6 +182,7 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
         list_first=ints(lists),
         set_least=np.zeros(len(plant.set_list)),
         set_length=np.zeros(len(plant.set_list)),
+        **{name: np.zeros(len(plant.cool_rate)) for name in HEAT},
     )
 
 

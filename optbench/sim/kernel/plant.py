@@ -22,7 +22,7 @@ from optbench.sim.kernel.cooled_places import cooled_places
 from optbench.sim.kernel.pointers import table_at
 
 # Entries of ``size`` and ``scalar``.
-TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS, COOLED = range(10)
+TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS, COOLED, BUSY = range(11)
 TICK_S, HORIZON = range(2)
 # Rounds in which the hash of a task takes in those of its neighbours.
 ROUNDS = 2
@@ -102,6 +102,8 @@ class Plant(NamedTuple):
     cool_start_c: Floats
     cool_rate: Floats
     cool_rise_c: Floats
+    busy_time: Floats
+    busy_factor: Floats
 
 
 plant_at = table_at(Plant)
@@ -121,19 +123,11 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     horizon = np.inf if instance.horizon is None else float(instance.horizon)
     room_w, net_w = _caps(instance)
     rates, cooled = _rates(instance), cooled_places(instance)
-    size = (
-        n,
-        instance.num_pools,
-        instance.num_modes,
-        len(room_w),
-        len(rates["period"]),
-        len(broken),
-    )
+    sizes = (n, instance.num_pools, instance.num_modes, len(room_w), len(rates["period"]))
+    flags = (sends, instance.preemptive, has_ingress)
+    kinds = (len(cooled["cool_rate"]), len(rates["busy_time"]))
     return Plant(
-        size=np.array(
-            [*size, sends, instance.preemptive, has_ingress, len(cooled["cool_rate"])],
-            dtype=np.int64,
-        ),
+        size=np.array([*sizes, len(broken), *flags, *kinds], dtype=np.int64),
         scalar=np.array([instance.tick_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
@@ -202,12 +196,17 @@ def _order_of_release(release: Floats, tie: Ints) -> Ints:
 
 
 def _rates(instance: Instance) -> dict[str, Floats]:
-    """Return price and carbon over time: periods, rates, and their integrals up to each period."""
-    tariffs = instance.tariffs
+    """Return price and carbon over time: periods, rates, and their integrals up to each period; and
+    the factors of busy links.
+    """
+    tariffs, busy = instance.tariffs, instance.congestion
+    links = {
+        "busy_time": np.zeros(0) if busy is None else _floats(busy.times),
+        "busy_factor": np.zeros(0) if busy is None else _floats(busy.factor.ravel()),
+    }
     if tariffs is None:
-        return dict.fromkeys(
-            ("period", "price", "price_before", "carbon", "carbon_before"), np.zeros(0)
-        )
+        names = ("period", "price", "price_before", "carbon", "carbon_before")
+        return dict.fromkeys(names, np.zeros(0)) | links
     periods = np.asarray(tariffs.times, dtype=float)
     price, carbon = tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh
     return {
@@ -216,6 +215,7 @@ def _rates(instance: Instance) -> dict[str, Floats]:
         "price_before": _before(periods, price),
         "carbon": _floats(carbon.ravel()),
         "carbon_before": _before(periods, carbon),
+        **links,
     }
 
 

@@ -116,7 +116,8 @@ def _automatic_tick_s(
     given = [
         columns["release_s"],
         columns["deadline_s"],
-        *(np.asarray(series.times_s, dtype=float) for series in (*m.tariffs, *m.busy)),
+        *(np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs),
+        *(np.asarray(row.times_s, dtype=float) for row in m.busy),
     ]
     last_s = max(float(times[np.isfinite(times)].max(initial=0.0)) for times in given)
     span_s = (

@@ -30,7 +30,8 @@ class Congestion:
     def between(self, sender: Any, receiver: Any, at: Any) -> Floats:
         """The factor of transfers that start at these times; pools of −1 send nothing."""
         period = np.maximum(np.searchsorted(self.times, at, side="right") - 1, 0)
-        return np.maximum(self.factor[sender, period], self.factor[receiver, period])
+        both = np.maximum(self.factor[sender, period], self.factor[receiver, period])
+        return np.asarray(both, dtype=float)
 
     def known(self, now: float) -> Congestion:
         """What has been seen by a time: the last factors seem to stay."""

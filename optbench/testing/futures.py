@@ -273,7 +273,7 @@ def _graphs(name: str, *, data: bool = False, busy: bool = False) -> Instance:
         first = task()
         task([task([first]) for _ in range(int(rng.integers(2, 5)))])
     if busy:
-        m.congestion(np.arange(0.0, 5400.0, 180.0), {pools[0]: [1.0, 3.0, 2.0] * 10})
+        m.congestion([180.0 * k for k in range(30)], {pools[0]: [1.0, 3.0, 2.0] * 10})
     m.minimize(energy_j=1.0, makespan_s=30.0)
     return m.build()
 

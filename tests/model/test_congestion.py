@@ -33,7 +33,7 @@ def sent(times: Any = (0, 10), **factors: Any) -> Instance:
     m.task(modes=[m.mode(b, time_s=2)], data_gb={first: 2.0})
     m.minimize(makespan=1.0)
     if factors:
-        where = {"a": a, "b": b, "node": node}
+        where: dict[str, Any] = {"a": a, "b": b, "node": node}
         m.congestion(times, {where[name]: given for name, given in factors.items()})
     return m.build()
 

@@ -30,7 +30,7 @@ def graph(seed: int, preemptive: bool = False) -> Instance:
         a, b = sorted(rng.choice(15, 2, replace=False).tolist())
         m.precede(tasks[a], tasks[b], float(rng.choice([0.0, 0.7, 2.0])))
     times = np.concatenate(([0.0], np.sort(rng.choice(np.arange(1, 40), 4, replace=False))))
-    m.congestion(times, {pool: rng.uniform(1.0, 5.0, 5) for pool in pools[:2]})
+    m.congestion(times.tolist(), {p: rng.uniform(1.0, 5.0, 5).tolist() for p in pools[:2]})
     m.minimize(makespan_s=1.0)
     return m.build()
 
@@ -39,7 +39,7 @@ def graph(seed: int, preemptive: bool = False) -> Instance:
 @pytest.mark.parametrize("seed", range(3))
 def test_schedules_of_policies_wait_for_their_data(policy: str, seed: int) -> None:
     instance = graph(seed)
-    limit = {"time_limit_s": 1.0} if policy in ("random_rules", "lp_guided") else {}
+    limit: Any = {"time_limit_s": 1.0} if policy in ("random_rules", "lp_guided") else {}
     found = ob.simulate(instance, policy, bound=False, **limit)
     assert found.schedule is not None and verify(instance, found.schedule).violations == ()
 

@@ -67,7 +67,7 @@ def nodes(seed: int, preemptive: bool = False) -> Instance:
 @pytest.mark.parametrize("seed", range(3))
 def test_schedules_of_policies_stay_cool(policy: str, seed: int) -> None:
     instance = nodes(seed)
-    limit = {"time_limit_s": 1.0} if policy in ("random_rules", "tuned_rule") else {}
+    limit: Any = {"time_limit_s": 1.0} if policy in ("random_rules", "tuned_rule") else {}
     found = ob.simulate(instance, policy, bound=False, **limit)
     assert found.schedule is not None
     verdict = verify(instance, found.schedule)

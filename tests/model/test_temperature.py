@@ -16,7 +16,7 @@ from optbench.errors import ModelError, UnsupportedError
 from optbench.model.cooling import Cooling
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
-from optbench.model.temperature import can_run_alone, rise_c
+from optbench.model.temperature import can_run_alone, rises_of
 from optbench.model.validate import validate
 from optbench.views.milp.choose import formulate
 
@@ -62,7 +62,11 @@ def test_a_temperature_by_hand() -> None:
 
 def test_power_is_that_of_the_energy_not_the_highest_one() -> None:
     """3000 J in 30 s are 100 W, whatever the mode draws at most."""
-    assert rise_c(warm(), warm().cooling).tolist() == [[0.5 * (100.0 - 10.0)]]  # type: ignore[arg-type]
+    cooling = warm().cooling
+    assert cooling is not None
+    rises = rises_of(warm(), cooling)
+    assert (rises.mode.tolist(), rises.row.tolist()) == ([0], [0])
+    assert rises.celsius.tolist() == [0.5 * (100.0 - 10.0)]
 
 
 def test_two_at_a_time_break_the_limit_and_one_after_another_do_not() -> None:

@@ -15,9 +15,8 @@ from optbench.errors import ModelError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.checks import tasks_with_data
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import grid_up, narrowed
-from optbench.sim.kernel.cooled_places import cooled_places
+from optbench.sim.kernel.cooled_places import cooled_places, starts_at_rest
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.set_columns import set_columns
 from optbench.sim.kernel.tie_ranks import tie_ranks
@@ -42,8 +41,8 @@ class Fault(NamedTuple):
 
 class Plant(NamedTuple):
     """The constant data of a simulation; ``ingress_ticks`` is the ingress latency from each ingress
-    to each pool. ``cool_rise_c`` is what a mode adds to the steady temperature of a cooled place,
-    by mode and place.
+    to each pool. ``cool_rise_c`` is what a mode adds to the
+    temperature at which a cooled place settles, from ``cool_ptr`` of the mode on.
 
     Sets of alike modes and the lists of their pools are those of ``model.classes``; ``entry_slot``
     is where in the rows of expected devices a mode finds when enough devices are free, ``has_sets``
@@ -119,6 +118,8 @@ class Plant(NamedTuple):
     cool_limit_c: Floats
     cool_start_c: Floats
     cool_rate: Floats
+    cool_ptr: Ints
+    cool_row: Ints
     cool_rise_c: Floats
     busy_time: Floats
     busy_factor: Floats
@@ -173,12 +174,18 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         cap_room_w=room_w,
         cap_net_w=net_w,
         device_ptr=device_ptr,
-        **(_mode_columns(instance) | rates | cooled | sets | _fault_columns(broken)),
+        **(
+            _mode_columns(instance, starts_at_rest(instance, cooled))
+            | rates
+            | cooled
+            | sets
+            | _fault_columns(broken)
+        ),
         **_ingress_columns(instance),
     )
 
 
-def _mode_columns(instance: Instance) -> dict[str, Any]:
+def _mode_columns(instance: Instance, usable: Any) -> dict[str, Any]:
     """Return the columns of the modes, and of their needs."""
     modes = instance.modes
     return {
@@ -189,7 +196,7 @@ def _mode_columns(instance: Instance) -> dict[str, Any]:
         "primary": _ints(modes.primary),
         "devices": _ints(modes.devices),
         # A mode that overheats its place by itself has no room: it is never started.
-        "mode_memory_gb": np.where(can_run_alone(instance), instance.mode_memory_gb, -1.0),
+        "mode_memory_gb": np.where(usable, instance.mode_memory_gb, -1.0),
         "mode_rest_w": _floats(instance.mode_rest_w),
         "req_ptr": _ints(modes.req_ptr),
         "req_pool": _ints(modes.req_pool),

@@ -135,7 +135,8 @@ def rises_of(instance: Instance, cooling: Cooling) -> Rises:
         keys.append(mode[here] * num_rows + row_at[place][here])
         watts.append(net_w[here])
         place = instance.places.parent[place]
-        mode, net_w, place = (column[place >= 0] for column in (mode, net_w, place))
+        inside = place >= 0
+        mode, net_w, place = mode[inside], net_w[inside], place[inside]
     key, which = np.unique(np.concatenate([*keys, np.zeros(0, int)]), return_inverse=True)
     total_w = np.bincount(which.reshape(-1), np.concatenate([*watts, np.zeros(0)]), len(key))
     row = key % num_rows

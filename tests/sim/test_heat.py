@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -127,11 +128,15 @@ def test_a_mode_that_settles_at_the_limit_runs_however_long() -> None:
 
 def test_policies_in_python_are_offered_what_stays_cool() -> None:
     seen: list[tuple[float, int]] = []
+    warm_c: list[float] = []
 
     def first(moment: ob.Moment) -> tuple[int, int]:
         seen.append((moment.now, moment.num_options))
+        warm_c.extend(moment.temperature_c.tolist())
         return int(moment.task[0]), int(moment.mode[0])
 
     found = ob.simulate(warm(), first, bound=False)
     assert found.schedule is not None and verify(warm(), found.schedule).feasible
     assert seen == [(0.0, 2), (30.0, 1)]
+    # From 20 °C for 30 s towards 75 °C.
+    assert warm_c == pytest.approx([20.0, 75.0 - 55.0 * math.exp(-1.5)], rel=1e-12)

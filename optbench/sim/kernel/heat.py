@@ -22,7 +22,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from optbench.compiling.compiled import njit
+from optbench.model.instance import Floats
 from optbench.sim.kernel.plant import COOLED, Plant
 from optbench.sim.kernel.remaining import ticks_left
 from optbench.sim.kernel.state import NOW, State
@@ -42,6 +45,13 @@ def temperature_c(plant: Plant, state: State, place: int) -> float:
     steady = plant.cool_rest_c[place] + state.heat_c[place]
     passed = (state.total[NOW] - state.warm_at[place]) * plant.cool_rate[place]
     return float(state.warm_c[place] - (steady - state.warm_c[place]) * math.expm1(-passed))
+
+
+def temperatures_c(plant: Plant, state: State) -> Floats:
+    """Return the temperature of every cooled place now, for Python."""
+    above = plant.cool_rest_c + state.heat_c - state.warm_c
+    passed = (state.total[NOW] - state.warm_at) * plant.cool_rate
+    return np.asarray(state.warm_c - above * np.expm1(-passed), dtype=float)
 
 
 @njit(cache=True)

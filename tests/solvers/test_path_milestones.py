@@ -71,4 +71,4 @@ def test_with_a_load_above_the_critical_path_the_load_is_stretched() -> None:
 )
 def test_parameters_out_of_range_are_named(name: str, value: float, allowed: str) -> None:
     with pytest.raises(ob.ParameterError, match=f"path_milestones: {name} is .*{allowed}"):
-        PathMilestones(**{name: value})  # type: ignore[arg-type]
+        PathMilestones(**{name: value})

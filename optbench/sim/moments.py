@@ -69,7 +69,7 @@ class Moment:
         self, arrivals: TaskArrivals, rows: Rows, state: State, table: DecisionTable
     ) -> None:
         self._arrivals, self._rows, self._state, self._table = arrivals, rows, state, table
-        self._counted_at, self._num_known = -math.inf, 0
+        self._counted_at, self._num_known, self._periods = -math.inf, 0, 0
         self._known: Instance | None = None
 
     @property
@@ -88,9 +88,9 @@ class Moment:
     @property
     def instance(self) -> Instance:
         """The instance with the tasks that have arrived and no others."""
-        count = self.num_tasks
-        if self._known is None or self._known.num_tasks != count:
-            self._known = self._arrivals.known(self.now)
+        seen = self.num_tasks, self._arrivals.periods(self.now)
+        if self._known is None or (self._known.num_tasks, self._periods) != seen:
+            self._known, self._periods = self._arrivals.known(self.now), seen[1]
         return self._known
 
     @property

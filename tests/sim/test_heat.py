@@ -67,7 +67,7 @@ def nodes(seed: int, preemptive: bool = False) -> Instance:
 @pytest.mark.parametrize("seed", range(3))
 def test_schedules_of_policies_stay_cool(policy: str, seed: int) -> None:
     instance = nodes(seed)
-    limit = {"time_limit_s": 1.0} if policy in ("random_rules", "tuned_rule") else {}
+    limit: Any = {"time_limit_s": 1.0} if policy in ("random_rules", "tuned_rule") else {}
     found = ob.simulate(instance, policy, bound=False, **limit)
     assert found.schedule is not None
     verdict = verify(instance, found.schedule)
@@ -109,6 +109,20 @@ def test_a_mode_that_overheats_its_place_alone_is_never_used() -> None:
     found: Any = ob.simulate(instance, "heft", bound=False)
     assert found.schedule.mode.tolist() == [1]
     assert verify(instance, ob.Schedule.of(instance, [0], [0])).feasible
+
+
+def test_a_mode_that_settles_at_the_limit_runs_however_long() -> None:
+    """20.1 + 0.3 · 33.3 °C, in floats, for a day at a time constant of a second: its limit."""
+    m = ob.Model("edge")
+    gpu = m.pool("gpu", count=7)
+    for _ in range(2):
+        m.task(modes=[m.mode(gpu, time_s=86_400, energy_j=33.3 * 86_400)])
+    m.minimize(makespan_s=1.0)
+    m.cool(ambient_c=20.1, c_per_w=0.3, time_constant_s=1.0, limit_c=20.1 + 0.3 * 33.3)
+    instance = m.build()
+    found: Any = ob.simulate(instance, "fcfs", bound=False)
+    assert verify(instance, found.schedule).feasible
+    assert sorted(found.schedule.start.tolist()) == [0, 86_400]
 
 
 def test_policies_in_python_are_offered_what_stays_cool() -> None:

@@ -65,6 +65,7 @@ from optbench.sim.kernel.state import (
     RELEASED,
     REST_W,
     RUNNING,
+    SERVED,
     TROUBLE,
     WAITING,
     State,
@@ -111,7 +112,7 @@ def begin(plant: Plant, state: State) -> None:
     pools, total = plant.size[POOLS], state.total
     for entry in range(EVENT_ROOM):
         state.tally[entry] = 0
-    state.tally[ENTERED] = NONE
+    state.tally[ENTERED], state.tally[SERVED] = NONE, NONE
     for entry in range(EVENT_COUNT + 1):
         total[entry] = 0.0
     for task in range(plant.size[TASKS]):

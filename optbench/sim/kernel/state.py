@@ -129,9 +129,7 @@ state_at = table_at(State)
 
 
 def new_state(plant: Plant, interruptions: int = 0) -> State:
-    """Allocate a state of this plant with room for its faults and ``interruptions`` other
-    interruptions; ``begin`` fills it.
-    """
+    """Allocate room for a plant, its faults and ``interruptions`` others; ``begin`` fills it."""
     n, p, lists = int(plant.size[TASKS]), int(plant.size[POOLS]), len(plant.list_width)
     # A fault stops at most one task per device that vanishes. Where work is not kept, there are no
     # parts to record.

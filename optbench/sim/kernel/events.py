@@ -72,7 +72,7 @@ from optbench.sim.kernel.state import (
 )  # fmt: skip
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def has_room(plant: Plant, state: State, mode: int) -> bool:
     """Whether free devices and caps allow a mode to begin now."""
     for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
@@ -84,7 +84,7 @@ def has_room(plant: Plant, state: State, mode: int) -> bool:
     return kept
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def has_room_for(plant: Plant, state: State, task: int, mode: int) -> bool:
     """``has_room``, and every cooled place stays within its limit until the task has ended."""
     kept = has_room(plant, state, mode)

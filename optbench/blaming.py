@@ -316,6 +316,7 @@ def can_be_parted(instance: Instance) -> bool:
         and instance.stream is None
         and instance.horizon is None
         and instance.cooling is None
+        and instance.congestion is None
     )
 
 

@@ -65,6 +65,7 @@ def remaining_instance(instance: Instance, plant: Plant, state: State) -> Remain
         edges=Edges(here[edges.source[kept]], here[edges.target[kept]], edges.data_gb[kept]),
         limits=Limits(instance.limits.cap_place, instance.limits.cap_w),
         cooling=None,
+        congestion=None,
         tariffs=_tariffs(instance.tariffs, now),
         horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
         stream=None if instance.stream is None else without_latencies(instance.stream, task),
@@ -104,7 +105,13 @@ def _arrivals(instance: Instance, state: State, task: Ints, here: Ints) -> Float
     sender = primary[state.mode[edges.source[old]]]
     pools = np.arange(instance.num_pools)
     lag = np.asarray(
-        instance.lag(sender[:, None], pools[None, :], edges.data_gb[old][:, None]), dtype=float
+        instance.lag(
+            sender[:, None],
+            pools[None, :],
+            edges.data_gb[old][:, None],
+            state.end[edges.source[old]][:, None],
+        ),
+        dtype=float,
     )
     least = np.where(reach[instance.tasks.kind[edges.target[old]]], lag, np.inf).min(axis=1)
     at = state.end[edges.source[old]] + np.where(np.isfinite(least), least, 0.0)

@@ -77,6 +77,7 @@ class CpSat(Solver):
         "preemption",
         "outages",
         "cooling",
+        "congestion",
         "open_end",
         "per_unit",
     }

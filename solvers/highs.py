@@ -69,6 +69,7 @@ class Highs(Solver):
         "preemption",
         "outages",
         "cooling",
+        "congestion",
         "open_end",
         "per_unit",
     }

@@ -252,7 +252,7 @@ def _transfers(chart: Chart) -> str:
         a, b = int(last[edges.source[e]]), int(first[edges.target[e]])
         if primary[a] == primary[b] or a not in middle or b not in middle:
             continue
-        lag = float(instance.lag(primary[a], primary[b], edges.data_gb[e]))
+        lag = float(instance.lag(primary[a], primary[b], edges.data_gb[e], float(s.end[a])))
         linked, sent = math.isfinite(lag), float(s.end[a])
         x1, x2 = chart.axis.at(sent), chart.axis.at(sent + (lag if linked else 0.0))
         names = instance.pools.names

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optbench.errors import ModelError
-from optbench.model.cooling import Cooling
+from optbench.model.assemble_physics import congestion_of, cooling_of, tariffs_of
 from optbench.model.declarations import FamilyKey, Kind, KindKey, Mode, Pool
 from optbench.model.instance import (
     Edges,
@@ -21,11 +19,10 @@ from optbench.model.instance import (
     Modes,
     Places,
     Pools,
-    Tariffs,
     Tasks,
 )
 from optbench.model.plain_instance import longest_by_kind, mode_table, unlinked
-from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up, is_on_grid
+from optbench.model.timegrid import HORIZON_TICKS, automatic_tick_s, grid_down, grid_up
 from optbench.model.validate import validate
 
 if TYPE_CHECKING:
@@ -80,19 +77,12 @@ def instance_of(m: Model) -> Instance:
             # With an automatic tick the makespan is given in seconds: in ticks it would have no
             # meaning.
             objective=m.objective.in_seconds() if m.tick_s == "auto" else m.objective,
-            tariffs=_tariffs(m, pools, tick_s),
+            tariffs=tariffs_of(m, pools, tick_s),
             preemptive=m.preemptive,
-            cooling=_cooling(m),
+            cooling=cooling_of(m),
+            congestion=congestion_of(m, tick_s),
         )
     )
-
-
-def _cooling(m: Model) -> Cooling | None:
-    if not m.cooled:
-        return None
-    names = [field.name for field in fields(Cooling)]
-    columns = {name: np.asarray([getattr(row, name) for row in m.cooled]) for name in names}
-    return Cooling(**columns)
 
 
 def _metric_limits(m: Model) -> dict[str, float]:
@@ -127,6 +117,7 @@ def _automatic_tick_s(
         columns["release_s"],
         columns["deadline_s"],
         *(np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs),
+        *(np.asarray(row.times_s, dtype=float) for row in m.busy),
     ]
     last_s = max(float(times[np.isfinite(times)].max(initial=0.0)) for times in given)
     span_s = (
@@ -301,37 +292,6 @@ def _links(m: Model) -> Links:
     return links
 
 
-def _tariffs(m: Model, pools: Pools, tick_s: float) -> Tariffs | None:
-    """Each pool has the tariff of the nearest place above it that has one."""
-    if not m.tariffs:
-        return None
-    times_s = np.unique(
-        np.concatenate([np.asarray(tariff.times_s, dtype=float) for tariff in m.tariffs])
-    )
-    times = times_s / tick_s
-    if not is_on_grid(times).all():
-        raise ModelError(
-            f"tariff times must be whole ticks of {tick_s:g} s; choose a tick_s that divides them"
-        )
-    by_place = {tariff.place: tariff for tariff in m.tariffs}
-    price, carbon = np.zeros((2, len(m.pools), len(times)))
-    for p, place in enumerate(pools.place.tolist()):
-        while place >= 0 and place not in by_place:
-            place = m.place_parent[place]
-        if place < 0:
-            raise ModelError(
-                f"pool {m.pools[p].name!r} has no tariff; declare one for its place or for the "
-                "whole cluster"
-            )
-        tariff = by_place[place]
-        period = np.searchsorted(np.asarray(tariff.times_s), times_s, side="right") - 1
-        price[p], carbon[p] = (
-            np.asarray(tariff.price_usd_per_kwh)[period],
-            np.asarray(tariff.carbon_g_per_kwh)[period],
-        )
-    return Tariffs(np.asarray(np.rint(times), dtype=np.int64), price, carbon)
-
-
 def kind_key(
     label: str,
     kind: str | Kind | None,
@@ -362,24 +322,3 @@ def kind_key(
 
 
 Series = tuple[float, ...]
-
-
-def tariff_series(
-    price_usd_per_kwh: float | Sequence[float],
-    carbon_g_per_kwh: float | Sequence[float],
-    times_s: Sequence[float] | None,
-    every_s: float,
-) -> tuple[Series, Series, Series]:
-    """Return times, prices and carbon values of equal length."""
-    price, carbon = (
-        np.atleast_1d(np.asarray(v, dtype=float)) for v in (price_usd_per_kwh, carbon_g_per_kwh)
-    )
-    n = max(len(price), len(carbon))
-    times = tuple(every_s * i for i in range(n)) if times_s is None else tuple(times_s)
-    if len(times) != n or len(price) not in (1, n) or len(carbon) not in (1, n):
-        sizes = f"{len(price)} prices, {len(carbon)} carbon values and {len(times)} times"
-        raise ModelError(f"tariff: {sizes} do not fit together")
-    if times[0] != 0 or any(not late > early for early, late in pairwise(times)):
-        raise ModelError(f"tariff: times_s is {list(times)}; it must start at 0 and rise strictly")
-    prices, carbons = (tuple(np.broadcast_to(v, n).tolist()) for v in (price, carbon))
-    return times, prices, carbons

@@ -64,7 +64,6 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         self.tick_s: float | Literal["auto"] = (
             "auto" if tick_s == "auto" or time == "seconds" else float(tick_s)
         )
-        self.pools: list[PoolData] = []
         self.links: list[LinkData] = []
         self.linked: dict[int, int] = {}  # by sender, its receivers as bits
         self.kinds: dict[KindKey, int] = {}

@@ -11,7 +11,9 @@ from optbench.model.windows import windows
 
 
 def cheapest_schedule(instance: Instance) -> Schedule | None:
-    """Tasks run in their cheapest modes as devices are free; caps and deadlines do not count."""
+    """Tasks run in their cheapest modes as devices are free; caps, deadlines and busy links do not
+    count.
+    """
     pairs, edges, n = instance.pairs, instance.edges, instance.num_tasks
     if (np.diff(pairs.ptr) == 0).any():
         return None

@@ -275,7 +275,8 @@ class _Checks:
         self.add("precedence", early > 0, early, too_early)
         primary, pools = instance.modes.primary[s.mode], instance.pools.names
         sender, receiver = primary[last[source]], primary[first[target]]
-        lag = np.asarray(instance.lag(sender, receiver, instance.edges.data_gb), dtype=float)
+        data_gb = instance.edges.data_gb
+        lag = np.asarray(instance.lag(sender, receiver, data_gb, ends), dtype=float)
         linked = np.isfinite(lag)
 
         def no_link(e: int) -> str:

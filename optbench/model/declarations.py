@@ -89,6 +89,15 @@ class TariffData:
 
 
 @dataclass(frozen=True)
+class CongestionData:
+    """How much slower the links of pools are than free ones, from each time on."""
+
+    times_s: tuple[float, ...]
+    pools: tuple[int, ...]
+    factor: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class CoolingData:
     """How a place heats up, and how warm it may become."""
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from optbench.arguments import known_keywords_of_methods
 from optbench.errors import ModelError, nearest
-from optbench.model import assemble
-from optbench.model.declarations import CoolingData, Place, TariffData
+from optbench.model.assemble_physics import tariff_series
+from optbench.model.declarations import (
+    CongestionData,
+    CoolingData,
+    Place,
+    Pool,
+    PoolData,
+    TariffData,
+)
 from optbench.model.objective import METRICS, Objective
 
 
 @known_keywords_of_methods("m", ModelError)
 class DeclaredLimits:
-    """Power caps, limits on metrics, tariffs, cooled places and the objective."""
+    """Power caps, limits on metrics, tariffs, cooled places, busy links and the objective."""
 
     def __init__(self) -> None:
         self.place_names, self.place_parent = ["cluster"], [-1]
@@ -23,6 +31,8 @@ class DeclaredLimits:
         self.metric_max: dict[str, float] = {}
         self.tariffs: list[TariffData] = []
         self.cooled: list[CoolingData] = []
+        self.busy: list[CongestionData] = []
+        self.pools: list[PoolData] = []
         self.objective: Objective | None = None
 
     def limit(
@@ -56,7 +66,7 @@ class DeclaredLimits:
         place = at.idx if at is not None else 0
         if any(tariff.place == place for tariff in self.tariffs):
             raise ModelError(f"tariff: {self.place_names[place]!r} has one already")
-        series = assemble.tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
+        series = tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
         self.tariffs.append(TariffData(place, *series))
 
     def cool(
@@ -84,6 +94,37 @@ class DeclaredLimits:
                 float(ambient_c if start_c is None else start_c),
             )
         )
+
+    def congestion(
+        self, times_s: Sequence[float], factors: Mapping[Pool | Place, float | Sequence[float]]
+    ) -> None:
+        """Declare how much slower links are than free ones, from each of these times on.
+
+        ``factors`` gives a number of at least 1, or one per time, for pools and for all pools of a
+        place; others have 1. A transfer takes the larger factor of its two ends when it begins.
+        """
+        times = tuple(float(time) for time in times_s)
+        if not times or times[0] != 0 or any(b <= a for a, b in pairwise(times)):
+            raise ModelError(
+                f"congestion: times_s is {list(times)}; it must start at 0 and rise strictly"
+            )
+        for where, given in factors.items():
+            series = np.atleast_1d(np.asarray(given, dtype=float))
+            if len(series) not in (1, len(times)):
+                sizes = f"{len(series)} factors of {where.name!r} and {len(times)} times"
+                raise ModelError(f"congestion: {sizes} do not fit together")
+            row = tuple(np.broadcast_to(series, len(times)).tolist())
+            self.busy.append(CongestionData(times, self._pools_at(where), row))
+
+    def _pools_at(self, where: Pool | Place) -> tuple[int, ...]:
+        """A pool, or the declared pools at and below a place."""
+        if isinstance(where, Pool):
+            return (where.idx,)
+        inside = {where.idx}
+        for place, parent in enumerate(self.place_parent):
+            if parent in inside:
+                inside.add(place)
+        return tuple(p for p, pool in enumerate(self.pools) if pool.place in inside)
 
     def minimize(self, **weights: float) -> None:
         """Minimise a weighted sum of metrics: ``m.minimize(energy_j=1.0, makespan_s=50.0)``."""

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optbench.errors import ParameterError, UnsupportedError, with_article
+from optbench.model.congestion import Congestion
 from optbench.model.content_hash import physics_digest
 from optbench.model.cooling import Cooling
 from optbench.model.objective import Objective
@@ -196,6 +197,7 @@ class Instance(RenderedInstance, kind="instance"):
     problem: str | None = None
     stream: Stream | None = None
     cooling: Cooling | None = None
+    congestion: Congestion | None = None
 
     @property
     def num_tasks(self) -> int:
@@ -241,12 +243,15 @@ class Instance(RenderedInstance, kind="instance"):
         """Energy of ``units`` of work in ``mode``."""
         return np.asarray(units, dtype=float) * self.modes.energy_per_unit_j[mode]
 
-    def lag(self, sender: Any, receiver: Any, data_gb: Any) -> Any:
-        """Time to send ``data_gb`` from pool to pool.
+    def lag(self, sender: Any, receiver: Any, data_gb: Any, at: Any = None) -> Any:
+        """Time to send ``data_gb`` from pool to pool, from time ``at`` on or over free links.
 
         It is 0 without data, within a pool or without a pool, and inf without a link."""
         links, free, data_gb = self.links, *_free(sender, receiver, data_gb)
-        seconds = links.latency_s[sender, receiver] + data_gb * links.s_per_gb[sender, receiver]
+        sending = data_gb * links.s_per_gb[sender, receiver]
+        if self.congestion is not None and at is not None:
+            sending = sending * self.congestion.between(sender, receiver, at)
+        seconds = links.latency_s[sender, receiver] + sending
         return grid_up(np.where(free, 0.0, seconds) / self.tick_s)
 
     def transfer_j(self, sender: Any, receiver: Any, data_gb: Any) -> Any:

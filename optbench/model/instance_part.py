@@ -50,6 +50,7 @@ def part_of(instance: Instance, task: Ints, count: Ints, now: int) -> Instance:
         edges=Edges(here[edges.source[inside]], here[edges.target[inside]], edges.data_gb[inside]),
         limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
         cooling=None,
+        congestion=None,
     )
 
 

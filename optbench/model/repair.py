@@ -119,7 +119,8 @@ def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | Non
             if last_row[source] < 0:
                 return None
             sender = instance.modes.primary[schedule.mode[last_row[source]]]
-            lag = float(instance.lag(sender, instance.modes.primary[mode], data_gb))
+            receiver = instance.modes.primary[mode]
+            lag = float(instance.lag(sender, receiver, data_gb, int(finish[source])))
             if not np.isfinite(lag):
                 return None
             begins = max(begins, int(finish[source]) + int(lag))

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import ModelError
-from optbench.model.caps import net_power_w, resting_power_w
+from optbench.model.caps import resting_power_w
 from optbench.model.cooling import Cooling
-from optbench.model.instance import Bools, Floats, Instance
+from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.metrics import requirements
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j
@@ -102,29 +102,57 @@ def resting_c(instance: Instance, cooling: Cooling) -> Floats:
     return np.asarray(cooling.ambient_c + cooling.c_per_w * np.asarray(base_w), dtype=float)
 
 
-def rise_c(instance: Instance, cooling: Cooling) -> Floats:
-    """``rise[mode, row]``: by how much a running mode raises the steady temperature at most.
+@dataclass(frozen=True, eq=False)
+class Rises:
+    """By how much running modes raise the temperature at which places settle, at most: one entry
+    per mode and cooled place that it heats, in the order of the modes.
+    """
+
+    mode: Ints
+    row: Ints
+    celsius: Floats
+
+
+def rises_of(instance: Instance, cooling: Cooling) -> Rises:
+    """A mode draws its mean power in place of its devices' rest, at their places and all above.
 
     A segment of D ≥ u · time_per_unit ticks draws no more than energy_per_unit / time_per_unit. A
     mode that draws less than its resting devices raises nothing; one that takes no time heats
-    nothing.
+    nothing. Only places of a mode's own pools are looked at: hundreds of nodes have short lists.
     """
-    modes = instance.modes
+    modes, pools, num_rows = instance.modes, instance.pools, len(cooling.place)
+    row_at = np.full(len(instance.places.names), -1)
+    row_at[cooling.place] = np.arange(num_rows)
     long = modes.time_per_unit_s > 0
-    seconds = np.where(long, modes.time_per_unit_s, 1.0)
-    mean_w = np.where(long, modes.energy_per_unit_j / seconds, 0.0)
-    net = [net_power_w(instance, place, mean_w) for place in cooling.place.tolist()]
-    rise = np.maximum(np.column_stack(net), 0.0) * cooling.c_per_w
-    return np.asarray(np.where(long[:, None], rise, 0.0), dtype=float)
+    drawn_w = modes.energy_per_unit_j / np.where(long, modes.time_per_unit_s, 1.0)
+    mode = np.repeat(np.arange(instance.num_modes), np.diff(modes.req_ptr))
+    first = np.zeros(len(mode), dtype=bool)
+    first[modes.req_ptr[:-1][np.diff(modes.req_ptr) > 0]] = True
+    net_w = np.where(first, drawn_w[mode], 0.0) - pools.rest_w[modes.req_pool] * modes.req_count
+    keys, watts, place = [], [], pools.place[modes.req_pool]
+    while len(mode):
+        here = (row_at[place] >= 0) & long[mode]
+        keys.append(mode[here] * num_rows + row_at[place][here])
+        watts.append(net_w[here])
+        place = instance.places.parent[place]
+        inside = place >= 0
+        mode, net_w, place = mode[inside], net_w[inside], place[inside]
+    key, which = np.unique(np.concatenate([*keys, np.zeros(0, int)]), return_inverse=True)
+    total_w = np.bincount(which.reshape(-1), np.concatenate([*watts, np.zeros(0)]), len(key))
+    row = key % num_rows
+    rise = total_w * cooling.c_per_w[row]
+    up = rise > 0
+    return Rises((key // num_rows)[up], row[up], rise[up])
 
 
 def can_run_alone(instance: Instance) -> Bools:
     """Modes that may run for ever while nothing else runs: every place settles within its limit."""
-    cooling = instance.cooling
-    if cooling is None:
-        return np.ones(instance.num_modes, dtype=bool)
-    steady = resting_c(instance, cooling) + rise_c(instance, cooling)
-    return np.asarray((steady <= cooling.limit_c).all(axis=1), dtype=bool)
+    out = np.ones(instance.num_modes, dtype=bool)
+    if (cooling := instance.cooling) is not None:
+        rises, rest = rises_of(instance, cooling), resting_c(instance, cooling)
+        limit = cooling.limit_c + 0.5 * tolerance_c(cooling)
+        out[rises.mode[rest[rises.row] + rises.celsius > limit[rises.row]]] = False
+    return out
 
 
 def check_cooling(instance: Instance, cooling: Cooling) -> None:

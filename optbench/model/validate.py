@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import ModelError, nearest
+from optbench.model.congestion import check_congestion
 from optbench.model.instance import Bools, Instance, Tasks
 from optbench.model.objective import METRICS, RATIOS
 from optbench.model.streams import check_stream
@@ -32,6 +33,8 @@ def validate(instance: Instance) -> Instance:
     _check_modes(instance)
     _check_tasks(instance)
     _check_edges(instance)
+    if instance.congestion is not None:
+        check_congestion(instance, instance.congestion)
     _check_links(instance)
     _check_limits(instance)
     _check_tariffs(instance)
@@ -279,7 +282,9 @@ def _check_links(instance: Instance) -> None:
     heavy = np.flatnonzero(edges.data_gb > 0)
     latency_s = float(links.latency_s[np.isfinite(links.latency_s)].max())
     with np.errstate(over="ignore"):
-        lags_s = latency_s + edges.data_gb[heavy] * float(links.s_per_gb.max())
+        busy = instance.congestion
+        slowest = float(links.s_per_gb.max()) * (1.0 if busy is None else busy.factor.max())
+        lags_s = latency_s + edges.data_gb[heavy] * slowest
         lags = lags_s / instance.tick_s
     if not lags.max(initial=0.0) <= HORIZON_TICKS:
         edge = _carrier(instance, int(heavy[np.argmax(lags)]))

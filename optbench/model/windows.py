@@ -9,7 +9,7 @@ l_ij the shortest transfer on an edge,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -127,7 +127,10 @@ def longest_lags(instance: Instance) -> Floats:
 
 
 def _extreme_lags(instance: Instance, longest: bool) -> Floats:
-    edges = instance.edges
+    edges, busy = instance.edges, instance.congestion
+    if longest and busy is not None:  # links as slow as they ever are
+        slow = instance.links.s_per_gb * float(busy.factor.max())
+        instance = replace(instance, links=replace(instance.links, s_per_gb=slow))
     out = np.zeros(len(edges.source))
     heavy = np.flatnonzero(edges.data_gb > 0)
     if len(heavy) == 0:

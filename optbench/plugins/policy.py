@@ -31,6 +31,7 @@ CARRIED_OUT = frozenset(
         "pooled",
         "power_cap",
         "cooling",
+        "congestion",
         "limits",
         "tariffs",
         "fixed_horizon",

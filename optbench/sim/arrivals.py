@@ -4,7 +4,8 @@ A task has arrived once it and every task before it are released:
 
     arrival_i = max(release_i, max_{j before i} arrival_j)
 
-Pools, modes, links, tariffs, limits, the horizon and announced outages are known beforehand.
+Pools, modes, links, tariffs, limits, the horizon and announced outages are known beforehand; how
+busy links are is known up to now.
 """
 
 from __future__ import annotations
@@ -92,7 +93,13 @@ class TaskArrivals:
             edges=self._edges(count),
             stream=None if instance.stream is None else _stream(instance.stream, rows, now),
             problem=None,
+            congestion=None if instance.congestion is None else instance.congestion.known(now),
         )
+
+    def periods(self, now: float) -> int:
+        """The number of changes of congestion seen so far."""
+        busy = self.instance.congestion
+        return 0 if busy is None else int(np.searchsorted(busy.times, now, side="right"))
 
     def _edges(self, count: int) -> Edges:
         edges = self.instance.edges

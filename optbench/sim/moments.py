@@ -16,6 +16,7 @@ import numpy as np
 from optbench.errors import OptbenchError
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.arrivals import TaskArrivals
+from optbench.sim.kernel.heat import temperatures_c
 from optbench.sim.kernel.moments import (
     LISTED,
     OPTIONS,
@@ -66,10 +67,11 @@ class Moment:
     """
 
     def __init__(
-        self, arrivals: TaskArrivals, rows: Rows, state: State, table: DecisionTable
+        self, arrivals: TaskArrivals, rows: Rows, plant: Plant, state: State, table: DecisionTable
     ) -> None:
-        self._arrivals, self._rows, self._state, self._table = arrivals, rows, state, table
-        self._counted_at, self._num_known = -math.inf, 0
+        self._arrivals, self._rows, self._plant = arrivals, rows, plant
+        self._state, self._table = state, table
+        self._counted_at, self._num_known, self._periods = -math.inf, 0, 0
         self._known: Instance | None = None
 
     @property
@@ -88,9 +90,9 @@ class Moment:
     @property
     def instance(self) -> Instance:
         """The instance with the tasks that have arrived and no others."""
-        count = self.num_tasks
-        if self._known is None or self._known.num_tasks != count:
-            self._known = self._arrivals.known(self.now)
+        seen = self.num_tasks, self._arrivals.periods(self.now)
+        if self._known is None or (self._known.num_tasks, self._periods) != seen:
+            self._known, self._periods = self._arrivals.known(self.now), seen[1]
         return self._known
 
     @property
@@ -118,6 +120,11 @@ class Moment:
     def free(self) -> Ints:
         """Free devices of each pool."""
         return self._state.free
+
+    @property
+    def temperature_c(self) -> Floats:
+        """Temperature of each cooled place, at most: in the order of ``instance.cooling``."""
+        return temperatures_c(self._plant, self._state)
 
     @property
     def running(self) -> Ints:
@@ -201,7 +208,7 @@ def run_decisions(
     if runs is not None:
         runs.append((plant, state, spent))
     seen, until = (addresses(plant), addresses(state)), last_moment(instance, until)
-    moment, rows = Moment(arrivals, seen, state, decisions), (*seen, addresses(decisions))
+    moment, rows = Moment(arrivals, seen, plant, state, decisions), (*seen, addresses(decisions))
     options = first_moment(*rows, until)
     while options:
         began = time.perf_counter()

@@ -149,6 +149,16 @@ def cooled_place(m: Model) -> None:
     m.minimize(makespan=1.0)
 
 
+def busy_link(m: Model) -> None:
+    """A GB takes 1 s, from time 1 on thrice as long: 2 s, 3 s on the way, 1 s."""
+    a, b = m.pool("a"), m.pool("b")
+    m.link(a, b, bandwidth_gbit_s=8.0)
+    first = m.task(modes=[m.mode(a, time_s=2)])
+    m.task(modes=[m.mode(b, time_s=1)], data_gb={first: 1.0})
+    m.congestion([0, 1], {b: [1.0, 3.0]})
+    m.minimize(makespan=1.0)
+
+
 def cheap_hour(m: Model) -> None:
     """1 kWh in one hour: 0.30 in the first hour, 0.10 in the second."""
     m.task(modes=[m.mode(m.pool("gpu"), time_s=3600, energy_j=3.6e6)])
@@ -243,6 +253,7 @@ CASES = (
     Case("flow_time", flow_time, 5.0),
     Case("power_cap", power_cap, 4.0),
     Case("cooled_place", cooled_place, 6.0),
+    Case("busy_link", busy_link, 6.0),
     Case("cheap_hour", cheap_hour, 0.1, {"tick_s": 3600.0}),
     Case("fixed_horizon", fixed_horizon, 130.0, {"horizon_s": 10}),
     Case("in_seconds", in_seconds, 3.75, {"time": "seconds"}),

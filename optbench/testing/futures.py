@@ -47,8 +47,12 @@ class FutureStream:
 
     def changes(self) -> list[str]:
         """The changes that make a difference here."""
-        outages = self.instance.stream is not None and len(self.instance.stream.outages.time) > 0
-        return [name for name in FUTURES if outages or "outages" not in name]
+        stream, missing = self.instance.stream, set()
+        if stream is None or len(stream.outages.time) == 0:
+            missing.add("outages")
+        if self.instance.congestion is None:
+            missing.add("congestion")
+        return [name for name in FUTURES if not any(what in name for what in missing)]
 
 
 def larger(instance: Instance, later: np.ndarray) -> Instance:
@@ -159,6 +163,15 @@ def _with_outages(instance: Instance, o: Outages, time: Any, kept: np.ndarray) -
     return replace(instance, stream=replace(stream, outages=outages))
 
 
+def other_congestion(instance: Instance, later: np.ndarray) -> Instance:
+    """Links become four times slower with the first change after the moment."""
+    busy = instance.congestion
+    assert busy is not None
+    changed = busy.times >= float(np.asarray(instance.tasks.release)[later].min())
+    factor = np.where(changed, 4.0 * busy.factor, busy.factor)
+    return replace(instance, congestion=replace(busy, factor=factor))
+
+
 FUTURES: dict[str, Callable[[Instance, np.ndarray], Instance]] = {
     "larger": larger,
     "smaller": smaller,
@@ -169,6 +182,7 @@ FUTURES: dict[str, Callable[[Instance, np.ndarray], Instance]] = {
     "twice as many": twice_as_many,
     "without outages": no_outages,
     "with later outages": later_outages,
+    "with other congestion": other_congestion,
 }
 
 
@@ -237,7 +251,7 @@ def _two_outages(instance: Instance) -> Outages:
     return outages_in_seconds(instance, hours, [0, 0, 1, 1, 2, 2], [1, -1] * 3, known)
 
 
-def _graphs(name: str, *, data: bool = False) -> Instance:
+def _graphs(name: str, *, data: bool = False, busy: bool = False) -> Instance:
     """Task graphs that arrive whole: a source, two to four tasks behind it, and a sink."""
     rng = np.random.default_rng(21)
     m = Model(name, tick_s=1.0)
@@ -258,6 +272,8 @@ def _graphs(name: str, *, data: bool = False) -> Instance:
 
         first = task()
         task([task([first]) for _ in range(int(rng.integers(2, 5)))])
+    if busy:
+        m.congestion([180.0 * k for k in range(30)], {pools[0]: [1.0, 3.0, 2.0] * 10})
     m.minimize(energy_j=1.0, makespan_s=30.0)
     return m.build()
 
@@ -271,4 +287,5 @@ STREAMS = (
     FutureStream("with outages", {"preemptive": True, "outages": True}),
     FutureStream("task graphs", {}, _graphs),
     FutureStream("graphs with data", {"data": True}, _graphs),
+    FutureStream("graphs on busy links", {"data": True, "busy": True}, _graphs),
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from optbench.model.congestion import Congestion
 from optbench.model.cooling import Cooling
 from optbench.model.instance import Instance
 from optbench.model.streams import Outages, Stream
@@ -39,6 +40,7 @@ def full_instance() -> Instance:
         base,
         stream=stream,
         cooling=cooling,
+        congestion=Congestion(np.array([0, 5]), np.array([[1.0, 2.0], [1.5, 1.0]])),
         tasks=replace(base.tasks, user=np.array([0, 2, 0]), user_names=("x", "y", "z")),
         pools=replace(base.pools, failures_per_s=np.array([1e-6, 2e-6])),
     )

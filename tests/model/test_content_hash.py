@@ -106,6 +106,7 @@ def test_the_full_instance_has_something_everywhere() -> None:
         "tariffs",
         "stream",
         "cooling",
+        "congestion",
         "horizon",
         "tick_s",
     } <= parts
@@ -139,7 +140,7 @@ def test_every_number_of_every_column_is_in_the_hash(path: Path) -> None:
         assert len(seen) == count, column
 
 
-@pytest.mark.parametrize("part", ["tariffs", "stream", "cooling"])
+@pytest.mark.parametrize("part", ["tariffs", "stream", "cooling", "congestion"])
 def test_a_part_that_is_missing_is_content(part: str) -> None:
     assert put(FULL, (part,), None).hash != FULL.hash
 

@@ -16,10 +16,11 @@ from optbench.errors import ModelError, UnsupportedError
 from optbench.model.cooling import Cooling
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
-from optbench.model.temperature import can_run_alone, rise_c
+from optbench.model.temperature import can_run_alone, rises_of
+from optbench.model.validate import validate
 from optbench.views.milp.choose import formulate
 
-COOL: dict[str, float] = {
+COOL: dict[str, Any] = {
     "ambient_c": 20.0,
     "c_per_w": 0.5,
     "time_constant_s": 20.0,
@@ -61,7 +62,11 @@ def test_a_temperature_by_hand() -> None:
 
 def test_power_is_that_of_the_energy_not_the_highest_one() -> None:
     """3000 J in 30 s are 100 W, whatever the mode draws at most."""
-    assert rise_c(warm(), warm().cooling).tolist() == [[0.5 * (100.0 - 10.0)]]  # type: ignore[arg-type]
+    cooling = warm().cooling
+    assert cooling is not None
+    rises = rises_of(warm(), cooling)
+    assert (rises.mode.tolist(), rises.row.tolist()) == ([0], [0])
+    assert rises.celsius.tolist() == [0.5 * (100.0 - 10.0)]
 
 
 def test_two_at_a_time_break_the_limit_and_one_after_another_do_not() -> None:
@@ -113,7 +118,7 @@ def test_no_metric_and_no_feature_without_cooling() -> None:
         ({"limit_c": 29.0}, "resting devices alone settle at 30 °C, above 29 °C"),
     ],
 )
-def test_bad_values_are_refused(change: dict[str, float], message: str) -> None:
+def test_bad_values_are_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message.replace("(", "\\(")):
         warm(**change)
 
@@ -130,7 +135,7 @@ def test_a_place_is_cooled_once_and_is_known() -> None:
     assert made.cooling is not None
     far = replace(made, cooling=replace(made.cooling, place=np.array([7])))
     with pytest.raises(ModelError, match="place is 7; it must be a known place, 0 to 1"):
-        ob.model.validate.validate(far)  # type: ignore[attr-defined]
+        validate(far)
 
 
 def test_files_hold_it_bit_for_bit(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def too_hot(problem: Problem, segments: list[Segment]) -> bool:
 
 
 def size_of(row: Json) -> float:
-    return abs(row["ambient_c"]) + abs(row["start_c"]) + abs(row["limit_c"])
+    return sum(abs(float(row[key])) for key in ("ambient_c", "start_c", "limit_c"))
 
 
 def peaks(problem: Problem, segments: list[Segment]) -> list[tuple[Json, float]]:
@@ -69,7 +69,7 @@ def temperature(
 ) -> float:
     def left(since: int) -> float:
         """Share that remains at t of what was there at a time."""
-        return math.exp(-float((t - since) * problem.tick) / row["time_constant_s"])
+        return math.exp(-float((t - since) * problem.tick) / float(row["time_constant_s"]))
 
     terms = [row["ambient_c"] * (1.0 - left(0)), row["start_c"] * left(0)]
     for a, b, watt in pieces:

@@ -14,7 +14,7 @@ from tests.second_verifier.problem import Json, Problem
 def physical_instance(
     seed: int, scale: Scale, tasks: tuple[int, int] = (1, 4), **fixed: bool
 ) -> Json:
-    """The random instance of a seed with cooled places, users and failures."""
+    """The random instance of a seed with cooled places, users, failures and busy links."""
     made, rng = random_instance(seed, scale, tasks, **fixed), random.Random(f"physics {seed}")
     cooling = draw_cooling(rng, made, scale)
     if cooling is not None:
@@ -26,6 +26,11 @@ def physical_instance(
     if rng.random() < 0.7:
         rates = (0.0, 1e-9, rng.uniform(1e-8, 1e-3))
         made["pools"]["failures_per_s"] = [rng.choice(rates) for _ in made["pools"]["names"]]
+    if made["edges"]["source"] and rng.random() < 0.8:
+        times = sorted({0, *(rng.randint(1, 8) * scale.factor for _ in range(rng.randint(0, 3)))})
+        factors = (1.0, 1.0, 1.5, rng.uniform(1.0, 4.0))
+        rows = [[rng.choice(factors) for _ in times] for _ in made["pools"]["names"]]
+        made["congestion"] = {"times": times, "factor": rows}
     return made
 
 

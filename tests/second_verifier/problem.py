@@ -136,15 +136,22 @@ class Problem:
         )
         return Fraction(units) * Fraction(per_unit) * self.progress(segment)
 
-    def lag(self, edge: int, sender: int, receiver: int) -> int | None:
-        """Ticks from the end of the source to the arrival of its data; None without a link."""
+    def lag(self, edge: int, sender: int, receiver: int, at: int | None = None) -> int | None:
+        """Ticks from the end of the source, at a time or on free links, to the arrival of its data;
+        None without a link.
+        """
         data_gb = float(self.edges["data_gb"][edge])
         if data_gb == 0 or sender == receiver or NOWHERE in (sender, receiver):
             return 0
         if (sender, receiver) not in self.links:
             return None
         latency_s, s_per_gb, _ = self.links[sender, receiver]
-        return up((latency_s + data_gb * s_per_gb) / self.tick_s)
+        busy = self.data.get("congestion")
+        if busy is None or at is None:
+            return up((latency_s + data_gb * s_per_gb) / self.tick_s)
+        period = max(k for k, time in enumerate(busy["times"]) if time <= at or k == 0)
+        factor = max(busy["factor"][sender][period], busy["factor"][receiver][period])
+        return up((latency_s + data_gb * s_per_gb * factor) / self.tick_s)
 
     def access(self, task: int, pool: int) -> int | None:
         """Ticks from where a task comes in to a pool; None where it cannot get there."""

@@ -120,7 +120,8 @@ def all_work_done(problem: Problem, tasks: list[list[Segment]]) -> bool:
 def of_edge(problem: Problem, edge: int, tasks: list[list[Segment]]) -> Iterator[str]:
     source, target = tasks[problem.edges["source"][edge]], tasks[problem.edges["target"][edge]]
     end, start = max(s.end for s in source), target[0].start
-    lag = problem.lag(edge, problem.primary[source[-1].mode], problem.primary[target[0].mode])
+    ends = problem.primary[source[-1].mode], problem.primary[target[0].mode]
+    lag = problem.lag(edge, *ends, at=end)
     if start < end:
         yield "precedence"
     if lag is None:

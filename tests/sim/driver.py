@@ -67,7 +67,7 @@ def durations(plant_row: Ints, task: Ints, mode: Ints, out: Floats) -> None:
 def lags(plant_row: Ints, sender: Ints, receiver: Ints, data_gb: Floats, out: Floats) -> None:
     plant = plant_at(plant_row)
     for i in range(len(sender)):
-        out[i] = lag(plant, sender[i], receiver[i], data_gb[i])
+        out[i] = lag(plant, sender[i], receiver[i], data_gb[i], 0.0)
 
 
 @njit(cache=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +68,7 @@ def nodes(seed: int, preemptive: bool = False) -> Instance:
 @pytest.mark.parametrize("seed", range(3))
 def test_schedules_of_policies_stay_cool(policy: str, seed: int) -> None:
     instance = nodes(seed)
-    limit = {"time_limit_s": 1.0} if policy in ("random_rules", "tuned_rule") else {}
+    limit: Any = {"time_limit_s": 1.0} if policy in ("random_rules", "tuned_rule") else {}
     found = ob.simulate(instance, policy, bound=False, **limit)
     assert found.schedule is not None
     verdict = verify(instance, found.schedule)
@@ -111,13 +112,31 @@ def test_a_mode_that_overheats_its_place_alone_is_never_used() -> None:
     assert verify(instance, ob.Schedule.of(instance, [0], [0])).feasible
 
 
+def test_a_mode_that_settles_at_the_limit_runs_however_long() -> None:
+    """20.1 + 0.3 · 33.3 °C, in floats, for a day at a time constant of a second: its limit."""
+    m = ob.Model("edge")
+    gpu = m.pool("gpu", count=7)
+    for _ in range(2):
+        m.task(modes=[m.mode(gpu, time_s=86_400, energy_j=33.3 * 86_400)])
+    m.minimize(makespan_s=1.0)
+    m.cool(ambient_c=20.1, c_per_w=0.3, time_constant_s=1.0, limit_c=20.1 + 0.3 * 33.3)
+    instance = m.build()
+    found: Any = ob.simulate(instance, "fcfs", bound=False)
+    assert verify(instance, found.schedule).feasible
+    assert sorted(found.schedule.start.tolist()) == [0, 86_400]
+
+
 def test_policies_in_python_are_offered_what_stays_cool() -> None:
     seen: list[tuple[float, int]] = []
+    warm_c: list[float] = []
 
     def first(moment: ob.Moment) -> tuple[int, int]:
         seen.append((moment.now, moment.num_options))
+        warm_c.extend(moment.temperature_c.tolist())
         return int(moment.task[0]), int(moment.mode[0])
 
     found = ob.simulate(warm(), first, bound=False)
     assert found.schedule is not None and verify(warm(), found.schedule).feasible
     assert seen == [(0.0, 2), (30.0, 1)]
+    # From 20 °C for 30 s towards 75 °C.
+    assert warm_c == pytest.approx([20.0, 75.0 - 55.0 * math.exp(-1.5)], rel=1e-12)

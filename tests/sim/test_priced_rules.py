@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.model.classes import class_view
 from optbench.model.instance import Instance
+from optbench.sim.arrivals import TaskArrivals
+from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import Fault
+from optbench.sim.renumbered_rules import run_as_known
 from optbench.sim.rules import costs_by_kind, list_rule, run_rule, set_cost_rows
+from tests.sim.test_set_choice import cluster
 
 
 def two_speeds(tasks: int = 2) -> Instance:
@@ -123,3 +128,32 @@ def test_rules_without_prices_have_none(lookahead: bool) -> None:
     one, other = run_rule(instance, rule), run_rule(instance, same)
     assert one.state.end.tolist() == other.state.end.tolist()
     assert one.state.mode.tolist() == other.state.mode.tolist()
+
+
+def own_costs(instance: Instance, by_set: bool) -> Rule:
+    """A rule whose numbers of a task depend on that task alone."""
+    tasks, ptr = instance.tasks, class_view(instance).kind_ptr
+    size = np.diff(ptr)[tasks.kind]
+    number = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
+    costs: dict[str, Any] = {"set_cost": np.repeat(tasks.units, size) * (number % 5)}
+    if not by_set:
+        costs = {"pair_cost": (instance.pairs.mode % 5) * tasks.units[instance.pairs.task]}
+    return list_rule(
+        instance,
+        base=tasks.units,
+        lookahead=True,
+        end_price=1.0 + tasks.units % 2,
+        due=np.asarray(tasks.release) + 5.0,
+        late_price=tasks.units,
+        **costs,
+    )
+
+
+@pytest.mark.parametrize("by_set", [True, False])
+def test_costs_that_are_made_again_at_each_arrival_are_those_of_all_tasks(by_set: bool) -> None:
+    for seed in range(20):
+        instance = cluster(seed)
+        whole = run_rule(instance, own_costs(instance, by_set))
+        part = run_as_known(TaskArrivals.of(instance), lambda known: own_costs(known, by_set))
+        for name in ("mode", "start", "end"):
+            assert (getattr(whole.state, name) == getattr(part.state, name)).all(), seed

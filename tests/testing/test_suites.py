@@ -24,9 +24,16 @@ from optbench.testing.cases import INFEASIBLE, sequence
 from tests.reference.brute_force import brute_force
 
 CASE = {case.name: case for case in CASES}
-# Brute force tries every tick and knows neither preemption nor cooling; the others are checked on
-# schedules written by hand.
-BY_HAND = {"in_seconds", "interrupted", "cooled_place", "device_outage", "open_horizon"}
+# Brute force tries every tick and knows neither preemption nor cooling nor busy links; these are
+# checked on schedules written by hand.
+BY_HAND = {
+    "in_seconds",
+    "interrupted",
+    "cooled_place",
+    "busy_link",
+    "device_outage",
+    "open_horizon",
+}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +78,11 @@ def test_the_preemptive_case_reaches_its_optimum() -> None:
 def test_a_place_is_too_hot_with_two_at_a_time() -> None:
     assert value("cooled_place", (0, 0, 0.0, 3.0), (1, 0, 3.0, 6.0)) == 6.0
     assert value("cooled_place", (0, 0, 0.0, 3.0), (1, 0, 2.0, 5.0)) is None
+
+
+def test_data_take_as_long_as_the_link_is_busy_when_they_leave() -> None:
+    assert value("busy_link", (0, 0, 0.0, 2.0), (1, 1, 5.0, 6.0)) == 6.0
+    assert value("busy_link", (0, 0, 0.0, 2.0), (1, 1, 4.0, 5.0)) is None
 
 
 def test_work_stands_still_while_its_device_is_away() -> None:

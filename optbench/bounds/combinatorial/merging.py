@@ -9,7 +9,7 @@ A schedule of the instance is one of the merged instance, at the same times: dur
 are unchanged; a class is never busier than its pools together; no transfer takes longer or more
 energy than before; resting devices, tariffs and the power at every capped place are the same. So it
 is feasible there and costs no more, and a bound of the merged instance is one of this. Limits on
-temperatures are left out, as in every bound. Validity
+temperatures are left out and links are free, as in every bound: factors are at least 1. Validity
 does not need the equal use of pools; it only keeps the loss small.
 """
 
@@ -92,6 +92,7 @@ def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
             tariffs=tariffs,
             stream=stream,
             cooling=None,
+            congestion=None,
         ),
         number,
         np.searchsorted(np.unique(classes), classes),

@@ -1,11 +1,13 @@
-"""The ``cooling`` of an instance in JSON."""
+"""The ``cooling`` and the ``congestion`` of an instance in JSON."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from optbench.model.congestion import Congestion
 from optbench.model.cooling import Cooling
 from optbench.model.files import json_columns as col
+from optbench.model.instance import Instance
 
 COOLING_COLUMNS: col.Readers = {
     "place": col.ints,
@@ -19,8 +21,21 @@ def cooling_from(value: Any) -> Cooling | None:
     return Cooling(**col.columns(value, "cooling", COOLING_COLUMNS))
 
 
-def physics_to_dict(cooling: Cooling | None) -> dict[str, Any]:
+def congestion_from(value: Any, num_pools: int) -> Congestion | None:
+    if value is None:
+        return None
+    data = col.columns(value, "congestion", {"times": col.ints}, others=("factor",))
+    factor = col.matrix(data["factor"], "congestion.factor", num_pools, len(data["times"]))
+    return Congestion(data["times"], factor)
+
+
+def physics_to_dict(instance: Instance) -> dict[str, Any]:
     """The parts that are there, by their keys."""
-    if cooling is None:
-        return {}
-    return {"cooling": {key: getattr(cooling, key).tolist() for key in COOLING_COLUMNS}}
+    found: dict[str, Any] = {}
+    cooling, congestion = instance.cooling, instance.congestion
+    if cooling is not None:
+        found["cooling"] = {key: getattr(cooling, key).tolist() for key in COOLING_COLUMNS}
+    if congestion is not None:
+        times, factor = congestion.times.tolist(), congestion.factor.tolist()
+        found["congestion"] = {"times": [int(time) for time in times], "factor": factor}
+    return found

@@ -18,6 +18,7 @@ BEYOND = {
     "transfers": "data transfers",
     "power_cap": "power caps",
     "cooling": "cooled places",
+    "congestion": "busy links",
     "limits": "limits on metrics",
     "preemption": "preemption",
     "fixed_horizon": "a fixed horizon",

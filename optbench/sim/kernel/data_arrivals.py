@@ -6,7 +6,7 @@ import math
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Ints
-from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, SENDS, Plant
+from optbench.sim.kernel.plant import BUSY, HAS_INGRESS, POOLS, SENDS, Plant
 from optbench.sim.kernel.spans import arrival, lag
 from optbench.sim.kernel.state import NONE, NOW, READY, State
 
@@ -50,7 +50,8 @@ def arrivals_at(
 ) -> None:
     """Write the arrivals at every ``step``-th of some pools.
 
-    Consecutive pools mostly have equal links to a sender: their latency is computed once.
+    Consecutive pools mostly have equal links to a sender: unless links are busy, their latency is
+    computed once.
     """
     pools, there, release = plant.size[POOLS], state.there, plant.release[task]
     part = state.last_part[task]
@@ -68,14 +69,16 @@ def arrivals_at(
     for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
         source, data_gb = plant.pred[e], plant.pred_gb[e]
         sent, sender = state.end[source], plant.primary[state.mode[source]]
+        since = min(sent, state.total[NOW])  # as in ``spans.arrival``
         latency_s, s_per_gb, wait = -1.0, -1.0, 0.0
         for k in range(first, last, step):
             pool, arrives = pool_at[k], sent
             if data_gb > 0.0 and sender >= 0 and pool != sender and pool < pools:
                 link = sender * pools + pool
-                if plant.latency_s[link] != latency_s or plant.s_per_gb[link] != s_per_gb:
+                other = plant.latency_s[link] != latency_s or plant.s_per_gb[link] != s_per_gb
+                if other or plant.size[BUSY] > 0:
                     latency_s, s_per_gb = plant.latency_s[link], plant.s_per_gb[link]
-                    wait = lag(plant, sender, pool, data_gb)
+                    wait = lag(plant, sender, pool, data_gb, since)
                 arrives += wait
             if arrives > there[pool]:
                 there[pool] = arrives

@@ -64,18 +64,21 @@ from optbench.sim.kernel.mode_choice import (
     possible_mode,
     rule_at,
 )
-from optbench.sim.kernel.plant import COOLED, POOLS, SENDS, TASKS, Plant, plant_at
+from optbench.sim.kernel.plant import COOLED, POOLS, SENDS, SET_KINDS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import put, take
 from optbench.sim.kernel.remaining import ticks_left
 from optbench.sim.kernel.set_choice import is_by_set, mark_kinds, planned_by_set, possible_by_set
 from optbench.sim.kernel.spans import arrival
 from optbench.sim.kernel.state import (
+    CHANGES,
     NONE,
     NOW,
     NUM_FRESH,
     NUM_READY,
     NUM_TOUCHED,
     READY,
+    SERVED,
+    SERVED_LENGTH,
     State,
     state_at,
 )  # fmt: skip
@@ -240,8 +243,12 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
     holds the skipped ones.
     """
     look_ahead, patience, now = rule.option[LOOKAHEAD] != 0, rule.weight[PATIENCE], state.total[NOW]
-    soon = math.inf
+    soon, repeats = math.inf, False
     if look_ahead:
+        if waits_on(plant, state, queue):
+            return True
+        repeats = may_repeat(plant, rule, queue)
+        state.next_begin[0] = math.inf
         expect(plant, state)
     load = PRESSED if is_pressed(plant, state, rule) else CALM
     passed = 0
@@ -265,6 +272,7 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
             mode, soon = NONE, min(soon, coming_at(plant, state, task))
         if mode >= 0:
             start(plant, state, task, mode)
+            repeats = repeats and passed == 0
             if state.end[task] + rule.after[task] > rule.weight[CUTOFF]:
                 return False
             if patience > 0.0:
@@ -274,9 +282,38 @@ def serve(plant: Plant, state: State, rule: Rule, queue: int) -> bool:
         passed += 1
         if rule.option[STRICT]:
             break
+    stopped = passed > 0 and (passed == rule.option[DEPTH] or rule.option[STRICT] != 0)
+    repeats = repeats and (stopped or state.root[queue] == NONE)
     for f in range(passed):
         put(plant, state, queue, state.fresh[f], state.key[state.fresh[f]])
+    if look_ahead:
+        state.tally[SERVED] = state.tally[CHANGES] if repeats else NONE
+        state.tally[SERVED_LENGTH] = state.length[queue]
     return True
+
+
+@njit(cache=True)
+def may_repeat(plant: Plant, rule: Rule, queue: int) -> bool:
+    """Whether plans of this queue depend on time only as ``waits_on`` needs it."""
+    whole = queue == plant.size[POOLS] and plant.size[SET_KINDS] > 0
+    return bool(whole and rule.weight[PATIENCE] == 0.0 and rule.weight[LOAD] == math.inf)
+
+
+@njit(cache=True)
+def waits_on(plant: Plant, state: State, queue: int) -> bool:
+    """Whether serving the queue again would start nothing and plan the same.
+
+    That holds before the first planned begin, if nothing was started, stopped or queued since all
+    its tasks were planned one after the other: later begins of modes that were not chosen score no
+    lower, and ends come when the plan expects them.
+    """
+    tally = state.tally
+    return bool(
+        queue == plant.size[POOLS]
+        and tally[SERVED] == tally[CHANGES]
+        and tally[SERVED_LENGTH] == state.length[queue]
+        and state.total[NOW] < state.next_begin[0]
+    )
 
 
 @njit(cache=True)
@@ -334,5 +371,6 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
     if ready and begins <= now and has_room_for(plant, state, task, best):
         plan_start(plant, state, best, begins + length)
         return best
+    state.next_begin[0] = min(state.next_begin[0], begins)
     plan_wait(plant, state, best, begins + length)
     return NONE

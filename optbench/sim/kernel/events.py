@@ -65,13 +65,14 @@ from optbench.sim.kernel.state import (
     RELEASED,
     REST_W,
     RUNNING,
+    SERVED,
     TROUBLE,
     WAITING,
     State,
 )  # fmt: skip
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def has_room(plant: Plant, state: State, mode: int) -> bool:
     """Whether free devices and caps allow a mode to begin now."""
     for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
@@ -83,7 +84,7 @@ def has_room(plant: Plant, state: State, mode: int) -> bool:
     return kept
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def has_room_for(plant: Plant, state: State, task: int, mode: int) -> bool:
     """``has_room``, and every cooled place stays within its limit until the task has ended."""
     kept = has_room(plant, state, mode)
@@ -111,7 +112,7 @@ def begin(plant: Plant, state: State) -> None:
     pools, total = plant.size[POOLS], state.total
     for entry in range(EVENT_ROOM):
         state.tally[entry] = 0
-    state.tally[ENTERED] = NONE
+    state.tally[ENTERED], state.tally[SERVED] = NONE, NONE
     for entry in range(EVENT_COUNT + 1):
         total[entry] = 0.0
     for task in range(plant.size[TASKS]):

@@ -22,7 +22,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from optbench.compiling.compiled import njit
+from optbench.model.instance import Floats
 from optbench.sim.kernel.plant import COOLED, Plant
 from optbench.sim.kernel.remaining import ticks_left
 from optbench.sim.kernel.state import NOW, State
@@ -44,35 +47,40 @@ def temperature_c(plant: Plant, state: State, place: int) -> float:
     return float(state.warm_c[place] - (steady - state.warm_c[place]) * math.expm1(-passed))
 
 
+def temperatures_c(plant: Plant, state: State) -> Floats:
+    """Return the temperature of every cooled place now, for Python."""
+    above = plant.cool_rest_c + state.heat_c - state.warm_c
+    passed = (state.total[NOW] - state.warm_at) * plant.cool_rate
+    return np.asarray(state.warm_c - above * np.expm1(-passed), dtype=float)
+
+
 @njit(cache=True)
 def change_heat(plant: Plant, state: State, mode: int, sign: int) -> None:
     """Count a mode that starts (1) or stops (-1) now."""
-    places = plant.size[COOLED]
-    for place in range(places):
-        rise = plant.cool_rise_c[mode * places + place]
-        if rise > 0.0:
-            state.warm_c[place] = temperature_c(plant, state, place)
-            state.warm_at[place] = state.total[NOW]
-            state.heat_c[place] += sign * rise
+    for k in range(plant.cool_ptr[mode], plant.cool_ptr[mode + 1]):
+        place = plant.cool_row[k]
+        state.warm_c[place] = temperature_c(plant, state, place)
+        state.warm_at[place] = state.total[NOW]
+        state.heat_c[place] += sign * plant.cool_rise_c[k]
 
 
 @njit(cache=True)
 def stay_warm(plant: Plant, state: State, mode: int, end: float) -> None:
     """Note until when a mode heats its places."""
-    places = plant.size[COOLED]
-    for place in range(places):
-        if plant.cool_rise_c[mode * places + place] > 0.0:
-            state.warm_until[place] = max(state.warm_until[place], end)
+    for k in range(plant.cool_ptr[mode], plant.cool_ptr[mode + 1]):
+        place = plant.cool_row[k]
+        state.warm_until[place] = max(state.warm_until[place], end)
 
 
 @njit(cache=True)
 def stays_cool(plant: Plant, state: State, task: int, mode: int) -> bool:
     """Whether every place stays within its limit if a task starts in a mode now."""
-    places, now, length = plant.size[COOLED], state.total[NOW], -1.0
-    for place in range(places):
-        rise, limit = plant.cool_rise_c[mode * places + place], plant.cool_limit_c[place]
-        steady = plant.cool_rest_c[place] + (state.heat_c[place] + rise)
-        if rise > 0.0 and steady > limit:
+    now, length = state.total[NOW], -1.0
+    for k in range(plant.cool_ptr[mode], plant.cool_ptr[mode + 1]):
+        place = plant.cool_row[k]
+        limit = plant.cool_limit_c[place]
+        steady = plant.cool_rest_c[place] + (state.heat_c[place] + plant.cool_rise_c[k])
+        if steady > limit:
             if length < 0.0:
                 length = ticks_left(plant, state, task, mode)
             left = max(state.warm_until[place] - now, length)

@@ -15,16 +15,15 @@ from optbench.errors import ModelError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.checks import tasks_with_data
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import grid_up, narrowed
-from optbench.sim.kernel.cooled_places import cooled_places
+from optbench.sim.kernel.cooled_places import cooled_places, starts_at_rest
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.set_columns import set_columns
 from optbench.sim.kernel.tie_ranks import tie_ranks
 
 # Entries of ``size`` and ``scalar``.
 TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS, COOLED = range(10)
-KINDS, SET_KINDS = 10, 11
+KINDS, SET_KINDS, BUSY = 10, 11, 12
 TICK_S, HORIZON = range(2)
 
 
@@ -42,8 +41,8 @@ class Fault(NamedTuple):
 
 class Plant(NamedTuple):
     """The constant data of a simulation; ``ingress_ticks`` is the ingress latency from each ingress
-    to each pool. ``cool_rise_c`` is what a mode adds to the steady temperature of a cooled place,
-    by mode and place.
+    to each pool. ``cool_rise_c`` is what a mode adds to the
+    temperature at which a cooled place settles, from ``cool_ptr`` of the mode on.
 
     Sets of alike modes and the lists of their pools are those of ``model.classes``; ``entry_slot``
     is where in the rows of expected devices a mode finds when enough devices are free, ``has_sets``
@@ -119,7 +118,11 @@ class Plant(NamedTuple):
     cool_limit_c: Floats
     cool_start_c: Floats
     cool_rate: Floats
+    cool_ptr: Ints
+    cool_row: Ints
     cool_rise_c: Floats
+    busy_time: Floats
+    busy_factor: Floats
 
 
 plant_at = table_at(Plant)
@@ -141,20 +144,11 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     rates, cooled = _rates(instance), cooled_places(instance)
     device_ptr = np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64)
     sets = set_columns(instance, device_ptr)
-    kinds = (len(modes.kind_ptr) - 1, int(sets["has_sets"].sum()))
-    size = (
-        n,
-        instance.num_pools,
-        instance.num_modes,
-        len(room_w),
-        len(rates["period"]),
-        len(broken),
-    )
+    sizes = (n, instance.num_pools, instance.num_modes, len(room_w), len(rates["period"]))
+    flags = (sends, instance.preemptive, has_ingress, len(cooled["cool_rate"]))
+    kinds = (len(modes.kind_ptr) - 1, int(sets["has_sets"].sum()), len(rates["busy_time"]))
     return Plant(
-        size=np.array(
-            [*size, sends, instance.preemptive, has_ingress, len(cooled["cool_rate"]), *kinds],
-            dtype=np.int64,
-        ),
+        size=np.array([*sizes, len(broken), *flags, *kinds], dtype=np.int64),
         scalar=np.array([instance.tick_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
@@ -180,12 +174,18 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         cap_room_w=room_w,
         cap_net_w=net_w,
         device_ptr=device_ptr,
-        **(_mode_columns(instance) | rates | cooled | sets | _fault_columns(broken)),
+        **(
+            _mode_columns(instance, starts_at_rest(instance, cooled))
+            | rates
+            | cooled
+            | sets
+            | _fault_columns(broken)
+        ),
         **_ingress_columns(instance),
     )
 
 
-def _mode_columns(instance: Instance) -> dict[str, Any]:
+def _mode_columns(instance: Instance, usable: Any) -> dict[str, Any]:
     """Return the columns of the modes, and of their needs."""
     modes = instance.modes
     return {
@@ -196,7 +196,7 @@ def _mode_columns(instance: Instance) -> dict[str, Any]:
         "primary": _ints(modes.primary),
         "devices": _ints(modes.devices),
         # A mode that overheats its place by itself has no room: it is never started.
-        "mode_memory_gb": np.where(can_run_alone(instance), instance.mode_memory_gb, -1.0),
+        "mode_memory_gb": np.where(usable, instance.mode_memory_gb, -1.0),
         "mode_rest_w": _floats(instance.mode_rest_w),
         "req_ptr": _ints(modes.req_ptr),
         "req_pool": _ints(modes.req_pool),
@@ -220,12 +220,17 @@ def _order_of_release(release: Floats, tie: Ints) -> Ints:
 
 
 def _rates(instance: Instance) -> dict[str, Floats]:
-    """Return price and carbon over time: periods, rates, and their integrals up to each period."""
-    tariffs = instance.tariffs
+    """Return price and carbon over time: periods, rates, and their integrals up to each period; and
+    the factors of busy links.
+    """
+    tariffs, busy = instance.tariffs, instance.congestion
+    links = {
+        "busy_time": np.zeros(0) if busy is None else _floats(busy.times),
+        "busy_factor": np.zeros(0) if busy is None else _floats(busy.factor.ravel()),
+    }
     if tariffs is None:
-        return dict.fromkeys(
-            ("period", "price", "price_before", "carbon", "carbon_before"), np.zeros(0)
-        )
+        names = ("period", "price", "price_before", "carbon", "carbon_before")
+        return dict.fromkeys(names, np.zeros(0)) | links
     periods = np.asarray(tariffs.times, dtype=float)
     price, carbon = tariffs.price_usd_per_kwh, tariffs.carbon_g_per_kwh
     return {
@@ -234,6 +239,7 @@ def _rates(instance: Instance) -> dict[str, Floats]:
         "price_before": _before(periods, price),
         "carbon": _floats(carbon.ravel()),
         "carbon_before": _before(periods, carbon),
+        **links,
     }
 
 

@@ -25,7 +25,7 @@ from optbench.sim.kernel.mode_choice import (
 from optbench.sim.kernel.plant import CAPS, KINDS, POOLS, SET_KINDS, Plant
 from optbench.sim.kernel.remaining import ticks_left
 from optbench.sim.kernel.spans import arrival, fits, whole_ticks
-from optbench.sim.kernel.state import NONE, NOW, State
+from optbench.sim.kernel.state import NONE, NOW, SERVED, State
 
 # The earliest begin of a list before it is computed: no time is negative.
 UNKNOWN = -1.0
@@ -33,7 +33,8 @@ UNKNOWN = -1.0
 
 @njit(cache=True)
 def mark_kinds(plant: Plant, state: State, rule: Rule) -> None:
-    """Mark the kinds that this rule can choose for by sets."""
+    """Mark the kinds that this rule can choose for by sets, and drop the plan of another rule."""
+    state.tally[SERVED] = NONE
     if plant.size[SET_KINDS] == 0:
         return
     grows = rule.weight[END_WEIGHT] >= 0.0 and rule.weight[LATE_WEIGHT] >= 0.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from optbench.compiling.compiled import njit
-from optbench.sim.kernel.plant import HAS_INGRESS, POOLS, TICK_S, Plant
-from optbench.sim.kernel.state import NONE, State
+from optbench.sim.kernel.plant import BUSY, HAS_INGRESS, POOLS, TICK_S, Plant
+from optbench.sim.kernel.state import NONE, NOW, State
 from optbench.units import GUARD_TICKS, GUARD_ULPS, LARGEST_ULP
 
 # Floats from here on are whole, and adding this number to a smaller one rounds that to a whole
@@ -44,15 +44,29 @@ def duration(plant: Plant, task: int, mode: int) -> float:
 
 
 @njit(cache=True)
-def lag(plant: Plant, sender: int, receiver: int, data_gb: float) -> float:
-    """``Instance.lag``: inf without a link."""
+def lag(plant: Plant, sender: int, receiver: int, data_gb: float, since: float) -> float:
+    """``Instance.lag`` of a transfer that begins at ``since``: inf without a link."""
     if sender == receiver or sender < 0 or receiver < 0 or data_gb <= 0:
         return 0.0
     link = sender * plant.size[POOLS] + receiver
-    seconds = plant.latency_s[link] + data_gb * plant.s_per_gb[link]
+    sending = data_gb * plant.s_per_gb[link]
+    if plant.size[BUSY] > 0:
+        sending *= busy_factor(plant, sender, receiver, since)
+    seconds = plant.latency_s[link] + sending
     if not math.isfinite(seconds):
         return math.inf
     return whole_ticks(seconds / plant.scalar[TICK_S])
+
+
+@njit(cache=True)
+def busy_factor(plant: Plant, sender: int, receiver: int, since: float) -> float:
+    """Return how much slower the link between two pools is than a free one at a time."""
+    periods, period = plant.size[BUSY], 0
+    while period + 1 < periods and plant.busy_time[period + 1] <= since:
+        period += 1
+    return max(
+        plant.busy_factor[sender * periods + period], plant.busy_factor[receiver * periods + period]
+    )
 
 
 @njit(cache=True)
@@ -75,11 +89,10 @@ def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
         )
     for e in range(plant.pred_ptr[task], plant.pred_ptr[task + 1]):
         source = plant.pred[e]
-        there = max(
-            there,
-            state.end[source]
-            + lag(plant, plant.primary[state.mode[source]], pool, plant.pred_gb[e]),
-        )
+        sender, ended = plant.primary[state.mode[source]], state.end[source]
+        # Of a task that still runs, links are taken as they are now: nobody knows them later.
+        since = min(ended, state.total[NOW])
+        there = max(there, ended + lag(plant, sender, pool, plant.pred_gb[e], since))
     return there
 
 

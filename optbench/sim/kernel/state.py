@@ -29,9 +29,11 @@ WAITING, READY, RUNNING, DONE = range(4)
     NUM_RESERVED,
     CHANGES,
     ENTERED,
-) = range(13)
+    SERVED,
+    SERVED_LENGTH,
+) = range(15)
 # Entries of ``tally`` that stay: the room for events and for parts of interrupted tasks.
-EVENT_ROOM, PART_ROOM = 13, 14
+EVENT_ROOM, PART_ROOM = 15, 16
 # Entries of ``total``.
 (
     NOW,
@@ -67,7 +69,8 @@ class State(NamedTuple):
 
     For plans, ``busy_until`` and ``free_at`` hold the rows of ``kernel.expected_devices``,
     ``reserved`` the pools whose rows differ; ``tally[CHANGES]`` counts starts, interruptions and
-    faults, ``tally[ENTERED]`` those in ``busy_until``. ``data_at`` is when the data of a ready task
+    faults, ``tally[ENTERED]`` those in ``busy_until``, and ``tally[SERVED]`` those before the
+    last pass whose plan holds up to ``next_begin``. ``data_at`` is when the data of a ready task
     are at all pools of its kind, where that has been computed; ``there``, ``list_*`` and ``set_*``
     are those of the task at hand, ``by_set`` marks kinds whose modes are chosen by sets.
 
@@ -115,6 +118,7 @@ class State(NamedTuple):
     list_first: Ints
     set_least: Floats
     set_length: Floats
+    next_begin: Floats
     heat_c: Floats
     warm_c: Floats
     warm_at: Floats
@@ -125,9 +129,7 @@ state_at = table_at(State)
 
 
 def new_state(plant: Plant, interruptions: int = 0) -> State:
-    """Allocate a state of this plant with room for its faults and ``interruptions`` other
-    interruptions; ``begin`` fills it.
-    """
+    """Allocate room for a plant, its faults and ``interruptions`` others; ``begin`` fills it."""
     n, p, lists = int(plant.size[TASKS]), int(plant.size[POOLS]), len(plant.list_width)
     # A fault stops at most one task per device that vanishes. Where work is not kept, there are no
     # parts to record.
@@ -140,7 +142,7 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
     def ints(length: int) -> Ints:
         return np.zeros(length, dtype=np.int64)
 
-    tally = ints(15)
+    tally = ints(17)
     tally[[EVENT_ROOM, PART_ROOM]] = events, parts
     return State(
         tally=tally,
@@ -182,6 +184,7 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
         list_first=ints(lists),
         set_least=np.zeros(len(plant.set_list)),
         set_length=np.zeros(len(plant.set_list)),
+        next_begin=np.zeros(1),
         **{name: np.zeros(len(plant.cool_rate)) for name in HEAT},
     )
 

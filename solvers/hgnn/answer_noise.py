@@ -18,17 +18,19 @@ from .seen_arrays import SeenArrays
 SPREADS = {"whole": 0.3, "device": 0.3, "task": 0.5, "set_factor": 0.1}
 
 
-def draw_noise(seen: SeenArrays, mean: Answers, rng: np.random.Generator) -> Answers:
-    """Return noise for every answer."""
+def draw_noise(
+    seen: SeenArrays, mean: Answers, rng: np.random.Generator, scale: float = 1.0
+) -> Answers:
+    """Return noise for every answer, of ``scale`` times SPREADS."""
     rows = np.column_stack((seen.task, np.ones(len(mean.task))))
     rows = rows / np.maximum(1e-6, np.sqrt((rows**2).mean(axis=0)))
     along = rows @ rng.normal(size=(rows.shape[1], mean.task.shape[1])) / np.sqrt(rows.shape[1])
     return Answers(
-        SPREADS["whole"] * rng.normal(size=mean.whole.shape),
-        SPREADS["device"] * rng.normal(size=mean.device.shape),
-        SPREADS["task"] * along,
+        scale * SPREADS["whole"] * rng.normal(size=mean.whole.shape),
+        scale * SPREADS["device"] * rng.normal(size=mean.device.shape),
+        scale * SPREADS["task"] * along,
         np.zeros(mean.task_factor.shape),
-        SPREADS["set_factor"] * rng.normal(size=mean.set_factor.shape),
+        scale * SPREADS["set_factor"] * rng.normal(size=mean.set_factor.shape),
     )
 
 

@@ -35,13 +35,17 @@ def arrays_of(answer: Answer) -> Answers:
 
 
 def drawn_samples(
-    prepared: PreparedInstance, mean: Answers, samples: int, rng: np.random.Generator
+    prepared: PreparedInstance,
+    mean: Answers,
+    samples: int,
+    rng: np.random.Generator,
+    scale: float = 1.0,
 ) -> tuple[list[tuple[float, Answers]], Floats]:
     """Return noise in antithetic pairs and the objectives; the best answers are kept."""
     drawn: list[tuple[float, Answers]] = []
     values = []
     for _ in range(samples // 2):
-        noise = draw_noise(prepared.situation.seen, mean, rng)
+        noise = draw_noise(prepared.situation.seen, mean, rng, scale)
         for sign in (1.0, -1.0):
             answers = shifted(mean, noise, sign)
             value = prepared.value(answers)
@@ -55,17 +59,21 @@ def drawn_samples(
 
 
 def gradient_loss(
-    prepared: PreparedInstance, answer: Answer, samples: int, rng: np.random.Generator
+    prepared: PreparedInstance,
+    answer: Answer,
+    samples: int,
+    rng: np.random.Generator,
+    scale: float = 1.0,
 ) -> Tensor:
-    """Return the loss of a policy gradient step on one instance."""
+    """Return the loss of a policy gradient step on one instance, with noise of this scale."""
     mean = arrays_of(answer)
-    drawn, values = drawn_samples(prepared, mean, samples, rng)
+    drawn, values = drawn_samples(prepared, mean, samples, rng, scale)
     advantage = (values.mean() - values) / (values.std() + 1e-12 * abs(values.mean()) + 1e-30)
     advantage = np.clip(advantage, -MOST_ADVANTAGE, MOST_ADVANTAGE)
     loss = torch.zeros(())
     for name, spread in SPREADS.items():
         moves = (a * sign * getattr(e, name) for a, (sign, e) in zip(advantage, drawn, strict=True))
-        direction = torch.from_numpy(sum(moves) / (samples * spread**2)).float()
+        direction = torch.from_numpy(sum(moves) / (samples * (scale * spread) ** 2) * scale).float()
         share = TASK_SHARE / max(1, len(mean.task)) if name == "task" else 1.0
         loss = loss - share * (direction * getattr(answer, name)).sum()
     return loss + 1e-4 * (answer.task.pow(2).mean() + answer.device.pow(2).mean())

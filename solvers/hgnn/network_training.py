@@ -27,8 +27,8 @@ from .network_checkpoint import NetworkCheckpoint, read_network
 from .prepared_instances import PreparedInstance, Targets, targets_of
 
 # Weights of linear read-outs learn so much faster; gradients are clipped to this norm; the running
-# mean forgets with this rate per step; the rate of learning falls to this share.
-FASTER, CLIPPED, MEMORY, LAST_RATE = 8.0, 1.0, 0.98, 0.05
+# mean forgets with this rate per step; the rate of learning and the noise fall to these shares.
+FASTER, CLIPPED, MEMORY, LAST_RATE, LAST_NOISE = 8.0, 1.0, 0.98, 0.05, 0.4
 STAGES = ("imitation", "labels", "gradient")
 
 
@@ -110,9 +110,12 @@ class NetworkTraining:
                 if target is None:
                     continue
                 loss = imitation_loss(answer, target)
+            elif stage == "labels":
+                loss = label_loss(pupil.prepared, answer, self.settings.samples, self.rng)
             else:
-                lesson = label_loss if stage == "labels" else gradient_loss
-                loss = lesson(pupil.prepared, answer, self.settings.samples, self.rng)
+                scale = max(LAST_NOISE, 1.0 - self.share)
+                samples = self.settings.samples
+                loss = gradient_loss(pupil.prepared, answer, samples, self.rng, scale)
             (loss / len(chosen)).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), CLIPPED)
         self.optimiser.step()

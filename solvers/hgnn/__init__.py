@@ -31,7 +31,7 @@ from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
 
 from .answer_noise import draw_noise, shifted
-from .answers import Answers
+from .answers import Answers, plain_answers
 from .forward_pass import ForwardPass
 from .instance_kinds import has_arrivals
 from .learning_settings import HgnnTraining
@@ -44,6 +44,8 @@ from .substitutes import permuted_weights, random_weights
 
 SHIPPED = Path(__file__).with_name("clusters.safetensors")
 WEIGHTS = ("trained", "random", "permuted", "table", "none")
+# The noise of samples falls to this share of its first deviation.
+LAST_SCALE = 0.3
 # (task, class) pairs beyond which the dense attention would need gigabytes.
 MOST_PAIRS = 20_000_000
 
@@ -53,7 +55,7 @@ class Hgnn(Policy, Trainable):
     """Due dates, prices and clocks from a hierarchical graph network, played by a compiled list rule.
 
     ``samples`` schedules are made, the first from the network's answers, the others with noise on
-    them; the best is returned. ``checkpoint`` is a file of ``optbench train hgnn``. ``weights`` puts
+    the best answers so far; the best is returned. ``checkpoint`` is a file of ``optbench train hgnn``. ``weights`` puts
     something else in the place of the trained network, for comparison: ``random`` or ``permuted``
     weights, a ``table`` of mean answers by device, or ``none``, the rule at its plain values.
     """
@@ -94,18 +96,33 @@ class Hgnn(Policy, Trainable):
         schedule = run_rule(instance, rule_of(instance, found, mean)).schedule
         if schedule is None or not run.report(schedule).feasible:
             settle(instance, run, schedule)
+        self._sample(instance, run, found, mean, rng)
+        return run.best
+
+    def _sample(
+        self,
+        instance: Instance,
+        run: Run,
+        found: Situation,
+        mean: Answers | None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Draw answers around the best so far, in antithetic pairs and ever closer."""
+        seen = found.seen
+        best = mean or plain_answers(len(seen.task), len(seen.device), len(seen.sets))
         for sample in range(1, self.samples):
             if run.time_left() <= 0:
                 run.report_termination("time_limit")
-                break
-            # Antithetic pairs: the noise of every second sample is that of the one before, turned.
+                return
             if sample % 2:
-                noise = draw_noise(found.seen, mean, rng)
-            answers = shifted(mean, noise, 1.0 if sample % 2 else -1.0)
-            made = run_rule(instance, rule_of(instance, found, answers)).schedule
+                scale = LAST_SCALE ** (sample / self.samples)
+                centre, noise = best, draw_noise(seen, best, rng, scale)
+            answers = shifted(centre, noise, 1.0 if sample % 2 else -1.0)
+            made, before = run_rule(instance, rule_of(instance, found, answers)).schedule, run.best
             if made is not None:
                 run.report(made)
-        return run.best
+            if run.best is not before:
+                best = answers
 
     def play(
         self,

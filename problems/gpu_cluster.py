@@ -16,8 +16,11 @@ any size. Deadlines are due dates of the last tasks of a job, multiples of the t
 takes on an empty cluster of the fastest devices, transfers aside; tardiness is weighted with the
 job's priority, and its factor does not depend on the cluster, because it is paid per late task.
 
-Without ``load`` all jobs are there at time 0. With it they arrive as a Poisson process: the least
-device-seconds of all work, over all devices, are this share of the span of the arrivals.
+Without ``load`` all jobs are there at time 0. With it they arrive as a Poisson process. By default
+the least device-seconds of all work, over all devices, are this share of the span of the arrivals;
+as no type of device is the best for all work, a mixed cluster falls behind long before 1. With
+``load_of=capacity`` the load is the share of the work that the cluster can do at most
+(``_cluster_load``), which no policy sustains from 1 on.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from typing import Literal
 import numpy as np
 
 from optbench.arguments import require
-from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Tasks
+from optbench.model.instance import Edges, Floats, Instance, Limits, Tasks
 from optbench.model.objective import Objective
 from optbench.model.timegrid import grid_down, grid_up
 from optbench.model.validate import validate
@@ -48,6 +51,7 @@ from ._cluster_jobs import (
     last_tasks,
 )
 from ._cluster_kinds import mode_table_of
+from ._cluster_load import LoadOf, TaskColumns, seconds_of_work, shortest_times_s
 
 NAME = "gpu_cluster"
 TYPES = ("H100-SXM", "A100-PCIe", "L4", "V100-PCIe", "K40c", "C2070", "H200", "L40S", "A30", "T4")
@@ -65,9 +69,9 @@ class GpuCluster(Problem):
     ``types`` is the number of GPU types; ``profiles`` names them instead. Nodes have ``gpus`` GPUs
     and half as many in turn, and two CPU sockets with ``cpus``. GPUs have ``clocks`` levels, CPUs
     at most two. ``gang`` is the largest number of GPUs that a task of training or matrix kernels
-    may use. ``load`` makes jobs arrive over time, and ``burst`` is the rate in bursts over that
-    between them. ``scale`` says how long tasks take. With ``sleeps`` devices that are not busy
-    sleep.
+    may use. ``load`` makes jobs arrive over time, measured as ``load_of`` says, and ``burst`` is
+    the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
+    devices that are not busy sleep.
     """
 
     nodes: int = 16
@@ -86,6 +90,7 @@ class GpuCluster(Problem):
     makespan_share: float = 0.5
     sleeps: bool = False
     load: float | None = None
+    load_of: LoadOf = "least"
     burst: float = 1.0
     tick_s: float = 0.01
 
@@ -107,6 +112,8 @@ class GpuCluster(Problem):
         self._require(holds, "makespan_share", "at least 0")
         positive = self.load is None or 0 < self.load < math.inf
         self._require(positive, "load", "none, or positive")
+        known = self.load_of in ("least", "capacity")
+        self._require(known, "load_of", "least or capacity")
         self._require(1 <= self.burst < math.inf, "burst", "at least 1")
         bursts = self.burst == 1 or self.load is not None
         self._require(bursts, "burst", "1 without load, because all jobs are there at time 0")
@@ -137,12 +144,12 @@ class GpuCluster(Problem):
         modes = mode_table_of(cluster, kinds, self.clocks, self.gang)
         kind = np.array([kinds.index(each) for each in work.kind], dtype=np.int64)
         pools = cluster.pools()
-        memory = np.array(work.memory_gb)
-        shortest_s, device_s = _least(modes, pools.memory_gb, kind, np.array(work.units), memory)
+        columns = TaskColumns(kind, np.array(work.units), np.array(work.memory_gb))
+        shortest_s = shortest_times_s(modes, pools, columns)
         release_s = np.zeros(work.num_tasks)
         if self.load is not None:
-            span_s = float(device_s.sum()) / int(pools.count.sum()) / self.load
-            arrival_s = draw_arrivals(rng, len(work.job_user), span_s, self.burst)
+            work_s = seconds_of_work(self.load_of, modes, pools, cluster.shape_idx, columns)
+            arrival_s = draw_arrivals(rng, len(work.job_user), work_s / self.load, self.burst)
             release_s = arrival_s[work.job]
         weights = {"energy_j": 1.0}
         if self.makespan_share > 0:
@@ -158,12 +165,12 @@ class GpuCluster(Problem):
                 horizon=None,
                 tasks=Tasks(
                     kind,
-                    np.array(work.units),
+                    columns.units,
                     np.asarray(grid_up(release_s / self.tick_s), dtype=np.int64),
                     np.asarray(grid_down(deadline / self.tick_s), dtype=float),
                     np.zeros(work.num_tasks, dtype=bool),
                     np.array(work.job_weight)[work.job],
-                    memory,
+                    columns.memory_gb,
                     work.names(),
                 ),
                 edges=Edges(
@@ -198,23 +205,3 @@ class GpuCluster(Problem):
         slack = np.where(tight, SLACK["tight"], SLACK["flexible"])
         out[last] = release_s[last] + (slack * end_s)[job[last]]
         return out
-
-
-def _least(
-    modes: Modes, pool_memory_gb: Floats, kind: Ints, units: Floats, memory_gb: Floats
-) -> tuple[Floats, Floats]:
-    """Shortest seconds and least device-seconds of each task over the modes that fit it.
-
-    They are computed by kind and class of memory: a table of all pairs of tasks and modes would
-    have millions of rows.
-    """
-    sizes = np.unique(pool_memory_gb)
-    group = np.searchsorted(sizes, memory_gb)
-    time_s, memory = modes.time_per_unit_s, pool_memory_gb[modes.req_pool]
-    least = np.full((2, len(modes.kind_names), len(sizes)), np.inf)
-    for g, size in enumerate(sizes.tolist()):
-        fits = memory >= size
-        for row, cost in enumerate((time_s, time_s * modes.req_count)):
-            np.minimum.at(least[row, :, g], modes.kind[fits], cost[fits])
-    shortest, devices = units * least[:, kind, group]
-    return shortest, devices

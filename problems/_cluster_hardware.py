@@ -52,6 +52,12 @@ class Hardware:
     def num_gpus(self) -> int:
         return int(self.node_gpus.sum())
 
+    @property
+    def room_gb(self) -> float:
+        """Memory of the largest GPU."""
+        of_gpus = self.shapes[:-1] if self.has_cpus else self.shapes
+        return max(shape.memory_gb for shape in of_gpus)
+
     def is_cpu(self, shape_idx: int) -> bool:
         return self.has_cpus and shape_idx == len(self.shapes) - 1
 

@@ -26,8 +26,9 @@ as no type of device is the best for all work, a mixed cluster falls behind long
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -50,8 +51,11 @@ from ._cluster_jobs import (
     job_heads,
     last_tasks,
 )
-from ._cluster_kinds import mode_table_of
+from ._cluster_kinds import CATEGORIES, mode_table_of
 from ._cluster_load import LoadOf, TaskColumns, seconds_of_work, shortest_times_s
+
+if TYPE_CHECKING:
+    from optbench.model.formats.imported import Import
 
 NAME = "gpu_cluster"
 TYPES = ("H100-SXM", "A100-PCIe", "L4", "V100-PCIe", "K40c", "C2070", "H200", "L40S", "A30", "T4")
@@ -71,7 +75,10 @@ class GpuCluster(Problem):
     at most two. ``gang`` is the largest number of GPUs that a task of training or matrix kernels
     may use. ``load`` makes jobs arrive over time, measured as ``load_of`` says, and ``burst`` is
     the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
-    devices that are not busy sleep.
+    devices that are not busy sleep. ``jobs`` is a file of recorded work instead: a WfFormat
+    workflow, a Gavel trace or a list of Alibaba's pods, at most ``tasks`` of it. Its run times are
+    taken to be those of ``work`` (a category) on one ``reference`` device; ``load`` then scales its
+    arrivals in time.
     """
 
     nodes: int = 16
@@ -93,6 +100,9 @@ class GpuCluster(Problem):
     load_of: LoadOf = "least"
     burst: float = 1.0
     tick_s: float = 0.01
+    jobs: str | None = None
+    reference: str | None = None
+    work: Literal["training", "inference", "matrix", "analytics"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("nodes", "tasks", "gpus", "nodes_per_rack", "gang", "users"):
@@ -117,40 +127,91 @@ class GpuCluster(Problem):
         self._require(1 <= self.burst < math.inf, "burst", "at least 1")
         bursts = self.burst == 1 or self.load is not None
         self._require(bursts, "burst", "1 without load, because all jobs are there at time 0")
+        category = self.work is None or self.work in CATEGORIES
+        self._require(category, "work", f"none, or one of {', '.join(CATEGORIES)}")
+        self._require_free_of_records()
         finite = math.isfinite(self.tick_s) and self.tick_s > 0
         self._require(finite, "tick_s", "a positive number of seconds")
 
     def _require(self, holds: bool, field: str, allowed: str) -> None:
         require(holds, NAME, field, getattr(self, field), allowed)
 
+    def _require_free_of_records(self) -> None:
+        """What shapes made work has its default with a record, and the other way round."""
+        if self.jobs is None:
+            self._require(self.reference is None, "reference", "none without jobs")
+            self._require(self.work is None, "work", "none without jobs")
+            return
+        for name, default in (("shape", "mixed"), ("scale", "seconds"), ("burst", 1.0)):
+            allowed = f"{default} with jobs, which are as they are"
+            self._require(getattr(self, name) == default, name, allowed)
+
     def instance(self, seed: int = 0) -> Instance:
+        if self.jobs is not None:
+            return self.imported(seed).instance  # type: ignore[union-attr]  # there is a record
+        cluster, work_rng, arrival_rng = self._cluster(), *_generators(seed)
+        graphs = GRAPHS if self.shape == "mixed" else (self.shape,)
+        options = WorkOptions(self.tasks, self.users, graphs, self.scale, cluster.room_gb)
+        work = draw_workload(work_rng, options)
+
+        def arrivals(span_s: float | None) -> Floats:
+            jobs = len(work.job_user)
+            return (
+                np.zeros(jobs)
+                if span_s is None
+                else draw_arrivals(arrival_rng, jobs, span_s, self.burst)
+            )
+
+        return self._made(cluster, work, arrivals, seed)
+
+    def imported(self, seed: int = 0) -> Import | None:
+        if self.jobs is None:
+            return None
+        from optbench.model.formats.imported import Import, ImportFindings
+
+        from ._cluster_records import RecordOptions, read_jobs, record_figures
+        from ._geo_traces import local_file
+
+        cluster, findings = self._cluster(), ImportFindings()
+        options = RecordOptions(self.tasks, self.users, self.reference, self.work, cluster.room_gb)
+        found = read_jobs(local_file(self.jobs), options, _generators(seed)[0], findings)
+        last_s = float(found.arrival_s[-1])
+        several = self.load is None or last_s > 0
+        self._require(several, "load", "none with a record whose jobs arrive at the same time")
+        if self.load is not None:
+            findings.add("assumed", f"arrivals are scaled in time to a load of {self.load:g}")
+
+        def arrivals(span_s: float | None) -> Floats:
+            return found.arrival_s if span_s is None else found.arrival_s * (span_s / last_s)
+
+        instance = self._made(cluster, found.work, arrivals, seed)
+        return Import(instance, None, findings.report(found.format, record_figures(found)))
+
+    def _cluster(self) -> Hardware:
         shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])
-        cluster = hardware(
+        return hardware(
             shapes, self.nodes, self.gpus, self.nodes_per_rack, cpus=self.cpus, sleeps=self.sleeps
         )
-        # Arrivals have a generator of their own, so that load and burst do not change the work.
-        work_rng, arrival_rng = (np.random.default_rng((seed, stream)) for stream in (0, 1))
-        room_gb = max(shape.memory_gb for shape in shapes[: self.nodes])
-        graphs = GRAPHS if self.shape == "mixed" else (self.shape,)
-        work = draw_workload(
-            work_rng, WorkOptions(self.tasks, self.users, graphs, self.scale, room_gb)
-        )
-        return self._made(cluster, work, arrival_rng, seed)
 
     def _made(
-        self, cluster: Hardware, work: Workload, rng: np.random.Generator, seed: int
+        self,
+        cluster: Hardware,
+        work: Workload,
+        arrivals: Callable[[float | None], Floats],
+        seed: int,
     ) -> Instance:
+        """The instance; ``arrivals`` gives the arrival of each job over a span, or without load."""
         kinds = sorted(set(work.kind))
         modes = mode_table_of(cluster, kinds, self.clocks, self.gang)
         kind = np.array([kinds.index(each) for each in work.kind], dtype=np.int64)
         pools = cluster.pools()
         columns = TaskColumns(kind, np.array(work.units), np.array(work.memory_gb))
         shortest_s = shortest_times_s(modes, pools, columns)
-        release_s = np.zeros(work.num_tasks)
+        span_s = None
         if self.load is not None:
             work_s = seconds_of_work(self.load_of, modes, pools, cluster.shape_idx, columns)
-            arrival_s = draw_arrivals(rng, len(work.job_user), work_s / self.load, self.burst)
-            release_s = arrival_s[work.job]
+            span_s = work_s / self.load
+        release_s = arrivals(span_s)[work.job]
         weights = {"energy_j": 1.0}
         if self.makespan_share > 0:
             idle_w = float((pools.idle_w * pools.count).sum())
@@ -205,3 +266,9 @@ class GpuCluster(Problem):
         slack = np.where(tight, SLACK["tight"], SLACK["flexible"])
         out[last] = release_s[last] + (slack * end_s)[job[last]]
         return out
+
+
+def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """One for the work and one for the arrivals, so that load and burst do not change the work."""
+    work, arrivals = (np.random.default_rng((seed, stream)) for stream in (0, 1))
+    return work, arrivals

@@ -80,7 +80,8 @@ def modes_on(types: tuple[str, ...], clocks: int, *kinds: ClusterKind) -> Modes:
     """Modes of these kinds on a node of each type, without sockets."""
     shapes = tuple(profile(name) for name in types)
     cluster = hardware(shapes, len(types), 8, 8, cpus=False, sleeps=False)
-    return mode_table_of(cluster, kinds, clocks, 1)
+    modes: Modes = mode_table_of(cluster, kinds, clocks, 1)
+    return modes
 
 
 def test_modes_are_pools_by_clocks() -> None:

@@ -88,12 +88,16 @@ def _extreme_lags(instance: Instance, longest: bool) -> Floats:
     group, pools = task_groups(instance)
     ends = group[edges.source[heavy]] * len(pools) + group[edges.target[heavy]]
     keys, which = np.unique(ends, return_inverse=True)
+    # Many groups can run on the same pools; their links are looked at once.
+    same = [each.tobytes() for each in pools]
+    known: dict[tuple[bytes, bytes], tuple[Ints, Ints]] = {}
     for key, edges_here in zip(
         keys.tolist(), np.split(heavy[np.argsort(which, kind="stable")], _cuts(which)), strict=True
     ):
-        senders, receivers = different_links(
-            instance, pools[key // len(pools)], pools[key % len(pools)]
-        )
+        a, b = divmod(key, len(pools))
+        if (same[a], same[b]) not in known:
+            known[same[a], same[b]] = different_links(instance, pools[a], pools[b])
+        senders, receivers = known[same[a], same[b]]
         lag = instance.lag(senders[:, None], receivers[:, None], edges.data_gb[edges_here][None, :])
         if longest:
             lag = np.where(np.isfinite(lag), lag, 0.0)

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from optbench.arguments import require
-from optbench.model.instance import Edges, Floats, Instance, Limits, Tasks
+from optbench.model.instance import Edges, Floats, Instance, Limits, Pools, Tasks
 from optbench.model.objective import Objective
 from optbench.model.timegrid import grid_down, grid_up
 from optbench.model.validate import validate
@@ -52,6 +52,7 @@ from ._cluster_jobs import (
     last_tasks,
 )
 from ._cluster_kinds import CATEGORIES, mode_table_of
+from ._cluster_limits import with_power_caps
 from ._cluster_load import LoadOf, TaskColumns, seconds_of_work, shortest_times_s
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class GpuCluster(Problem):
     at most two. ``gang`` is the largest number of GPUs that a task of training or matrix kernels
     may use. ``load`` makes jobs arrive over time, measured as ``load_of`` says, and ``burst`` is
     the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
-    devices that are not busy sleep. ``jobs`` is a file of recorded work instead: a WfFormat
+    devices that are not busy sleep. ``power_cap`` (``node_cap``) is a share of the cluster's (each
+    node's) power while every device works. ``jobs`` is a file of recorded work instead: a WfFormat
     workflow, a Gavel trace or a list of Alibaba's pods, at most ``tasks`` of it. Its run times are
     taken to be those of ``work`` (a category) on one ``reference`` device; ``load`` then scales its
     arrivals in time.
@@ -96,6 +98,8 @@ class GpuCluster(Problem):
     deadlines: Literal["mixed", "flexible", "tight", "none"] = "mixed"
     makespan_share: float = 0.5
     sleeps: bool = False
+    power_cap: float | None = None
+    node_cap: float | None = None
     load: float | None = None
     load_of: LoadOf = "least"
     burst: float = 1.0
@@ -120,6 +124,10 @@ class GpuCluster(Problem):
         self._require(self.deadlines in deadlines, "deadlines", f"one of {', '.join(deadlines)}")
         holds = 0 <= self.makespan_share < math.inf
         self._require(holds, "makespan_share", "at least 0")
+        for name in ("power_cap", "node_cap"):
+            share = getattr(self, name)
+            within = share is None or 0 < share <= 1
+            self._require(within, name, "none, or above 0 and at most 1")
         positive = self.load is None or 0 < self.load < math.inf
         self._require(positive, "load", "none, or positive")
         known = self.load_of in ("least", "capacity")
@@ -212,42 +220,46 @@ class GpuCluster(Problem):
             work_s = seconds_of_work(self.load_of, modes, pools, cluster.shape_idx, columns)
             span_s = work_s / self.load
         release_s = arrivals(span_s)[work.job]
+        deadline_s = self._deadlines(work, shortest_s, release_s)
+        instance = Instance(
+            name=f"{NAME}-{self.nodes}x{work.num_tasks}-{seed}",
+            tick_s=self.tick_s,
+            horizon=None,
+            tasks=Tasks(
+                kind,
+                columns.units,
+                np.asarray(grid_up(release_s / self.tick_s), dtype=np.int64),
+                np.asarray(grid_down(deadline_s / self.tick_s), dtype=float),
+                np.zeros(work.num_tasks, dtype=bool),
+                np.array(work.job_weight)[work.job],
+                columns.memory_gb,
+                work.names(),
+            ),
+            edges=Edges(
+                np.array(work.source, dtype=np.int64),
+                np.array(work.target, dtype=np.int64),
+                np.array(work.data_gb, dtype=float),
+            ),
+            places=cluster.places(),
+            pools=pools,
+            modes=modes,
+            links=cluster.links(),
+            limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
+            objective=self._objective(pools),
+            problem=NAME,
+        )
+        if self.power_cap is not None or self.node_cap is not None:
+            instance = with_power_caps(instance, self.power_cap, self.node_cap, self.nodes)
+        return validate(instance)
+
+    def _objective(self, pools: Pools) -> Objective:
         weights = {"energy_j": 1.0}
         if self.makespan_share > 0:
             idle_w = float((pools.idle_w * pools.count).sum())
             weights["makespan_s"] = self.makespan_share * idle_w
         if self.deadlines != "none":
             weights["tardiness_s"] = TARDINESS_WEIGHT
-        deadline = self._deadlines(work, shortest_s, release_s)
-        return validate(
-            Instance(
-                name=f"{NAME}-{self.nodes}x{work.num_tasks}-{seed}",
-                tick_s=self.tick_s,
-                horizon=None,
-                tasks=Tasks(
-                    kind,
-                    columns.units,
-                    np.asarray(grid_up(release_s / self.tick_s), dtype=np.int64),
-                    np.asarray(grid_down(deadline / self.tick_s), dtype=float),
-                    np.zeros(work.num_tasks, dtype=bool),
-                    np.array(work.job_weight)[work.job],
-                    columns.memory_gb,
-                    work.names(),
-                ),
-                edges=Edges(
-                    np.array(work.source, dtype=np.int64),
-                    np.array(work.target, dtype=np.int64),
-                    np.array(work.data_gb, dtype=float),
-                ),
-                places=cluster.places(),
-                pools=pools,
-                modes=modes,
-                links=cluster.links(),
-                limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
-                objective=Objective.weighted(weights),
-                problem=NAME,
-            )
-        )
+        return Objective.weighted(weights)
 
     def _deadlines(self, work: Workload, shortest_s: Floats, release_s: Floats) -> Floats:
         """Due dates of the tasks without successors; inf for the others."""

@@ -317,6 +317,34 @@ def test_bursts_have_their_rate_and_leave_the_mean() -> None:
     assert int((calm % 10.0 < 2.0).sum()) == pytest.approx(8_000, abs=320)
 
 
+# --- power ---
+
+
+def test_caps_are_shares_of_the_power_at_full_work() -> None:
+    spec = "gpu_cluster:nodes=2,tasks=30,types=2,gpus=2,clocks=2,cpus=no"
+    instance = make(f"{spec},power_cap=0.8,node_cap=1")
+    power_w = [instance.modes.power_w[instance.modes.req_pool == p].max() for p in (0, 1)]
+    # Two H100 on node 0, one A100 on node 1; places are the cluster, a rack, two nodes. Caps are
+    # whole watts; those of the share 1 are rounded up.
+    full = [2 * power_w[0], power_w[1]]
+    assert instance.limits.cap_place.tolist() == [0, 2, 3]
+    assert instance.limits.cap_w.tolist() == [
+        np.floor(0.8 * sum(full)), np.ceil(full[0]), np.ceil(full[1]),
+    ]  # fmt: skip
+    assert "power_cap" in instance.features
+
+
+def test_a_cap_that_leaves_a_task_no_mode_is_refused_with_the_least_that_does() -> None:
+    spec = "gpu_cluster:nodes=1,tasks=10,types=1,gpus=1,clocks=1,cpus=no,node_cap"
+    # One H100: a cap fits exactly the tasks whose power is below its share of the highest one.
+    with pytest.raises(ParameterError, match=r"node_cap is 0\.2, which leaves") as error:
+        make(f"{spec}=0.2")
+    enough = float(str(error.value).rsplit(" ", 1)[1])
+    assert make(f"{spec}={min(1.0, enough + 0.002):g}").limits.cap_w[0] > 0
+    with pytest.raises(ParameterError, match="leaves"):
+        make(f"{spec}={enough - 0.01:g}")
+
+
 # --- size ---
 
 
@@ -339,6 +367,8 @@ def test_large_clusters_are_built_without_a_table_of_pairs() -> None:
         ("clocks=9", "clocks is 9; it must be from 1 to 8"),
         ("gang=9", "gang is 9; it must be at most gpus, 8"),
         ("makespan_share=-1", r"makespan_share is -1\.0; it must be at least 0"),
+        ("power_cap=0", r"power_cap is 0\.0; it must be none, or above 0 and at most 1"),
+        ("node_cap=2", r"node_cap is 2\.0; it must be none, or above 0 and at most 1"),
         ("load=0", r"load is 0\.0; it must be none, or positive"),
         ("load=1,burst=0.5", r"burst is 0\.5; it must be at least 1"),
         ("burst=2", r"burst is 2\.0; it must be 1 without load"),

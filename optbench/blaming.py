@@ -315,6 +315,7 @@ def can_be_parted(instance: Instance) -> bool:
         and instance.tariffs is None
         and instance.stream is None
         and instance.horizon is None
+        and instance.cooling is None
     )
 
 

@@ -64,6 +64,7 @@ def remaining_instance(instance: Instance, plant: Plant, state: State) -> Remain
         modes=_append_running_modes(instance.modes, state.mode[busy]),
         edges=Edges(here[edges.source[kept]], here[edges.target[kept]], edges.data_gb[kept]),
         limits=Limits(instance.limits.cap_place, instance.limits.cap_w),
+        cooling=None,
         tariffs=_tariffs(instance.tariffs, now),
         horizon=None if instance.horizon is None else max(1, instance.horizon - int(now)),
         stream=None if instance.stream is None else without_latencies(instance.stream, task),

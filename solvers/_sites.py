@@ -18,7 +18,7 @@ from optbench.sim.rules import Trace
 from optbench.sim.sites.sites import ModeGrid, grid_of, play_sites, why_unsupported
 
 # Outages stop work that continues later; a job that is not stopped runs to its end.
-SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap"} | {
+SITES = CARRIED_OUT - {"precedence", "transfers", "multi_resource", "power_cap", "cooling"} | {
     "preemption",
     "outages",
 }

@@ -76,6 +76,7 @@ class CpSat(Solver):
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
         "outages",
+        "cooling",
         "open_end",
         "per_unit",
     }

@@ -68,6 +68,7 @@ class Highs(Solver):
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
         "outages",
+        "cooling",
         "open_end",
         "per_unit",
     }

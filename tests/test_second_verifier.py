@@ -21,6 +21,7 @@ from tests.reference.two_verifiers import disagreements, instance_of
 from tests.second_verifier.decoder import decode, perturbed, schedule_of
 from tests.second_verifier.families import TWO_KINDS, Family, families, instance, stream
 from tests.second_verifier.generator import SCALES, Scale, random_instance
+from tests.second_verifier.physics import physical_instance
 from tests.second_verifier.problem import Json, down, up
 from tests.second_verifier.verifier import judge
 
@@ -83,6 +84,18 @@ def test_verdicts_and_metrics_agree(scale: Scale, part: int) -> None:
     assert wrong == []
 
 
+@BY_SCALE
+def test_verdicts_and_metrics_agree_where_physics_counts(scale: Scale) -> None:
+    wrong: list[str] = []
+    for seed in range(3000, 3040):
+        data, rng = physical_instance(seed, scale), random.Random(seed)
+        made, schedule = instance_of(data), decode(data, rng)
+        tried = [] if schedule is None else [perturbed(data, schedule, rng) for _ in range(4)]
+        for each in [schedule, *tried] if schedule is not None else []:
+            wrong += [f"{data['name']}: {line}" for line in disagreements(made, data, each)[1]]
+    assert wrong == []
+
+
 def test_the_slice_meets_every_verdict() -> None:
     met: set[str] = set()
     for scale in SCALES:
@@ -100,6 +113,11 @@ def test_the_slice_meets_every_verdict() -> None:
                     name.partition(":")[0]
                     for name in judge(data, perturbed(data, schedule, rng)).violated
                 }
+            data = physical_instance(seed, scale)
+            schedule = decode(data, rng)
+            for _ in range(0 if schedule is None else 2):
+                assert schedule is not None
+                met |= judge(data, perturbed(data, schedule, rng)).violated
     assert set(CONSTRAINTS) - met <= {"form", "finite"}
 
 

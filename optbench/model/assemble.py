@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from optbench.errors import ModelError
+from optbench.model.cooling import Cooling
 from optbench.model.declarations import FamilyKey, Kind, KindKey, Mode, Pool
 from optbench.model.instance import (
     Edges,
@@ -77,8 +79,17 @@ def instance_of(m: Model) -> Instance:
             objective=m.objective.in_seconds() if m.tick_s == "auto" else m.objective,
             tariffs=_tariffs(m, pools, tick_s),
             preemptive=m.preemptive,
+            cooling=_cooling(m),
         )
     )
+
+
+def _cooling(m: Model) -> Cooling | None:
+    if not m.cooled:
+        return None
+    names = [field.name for field in fields(Cooling)]
+    columns = {name: np.asarray([getattr(row, name) for row in m.cooled]) for name in names}
+    return Cooling(**columns)
 
 
 def _metric_limits(m: Model) -> dict[str, float]:

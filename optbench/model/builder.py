@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from optbench.arguments import known_keywords_of_methods
-from optbench.errors import ModelError, nearest
+from optbench.errors import ModelError
 from optbench.model import assemble
 from optbench.model.declarations import (
     NO_CLOCK,
@@ -21,17 +21,16 @@ from optbench.model.declarations import (
     Place,
     Pool,
     PoolData,
-    TariffData,
     Task,
 )
+from optbench.model.declared_limits import DeclaredLimits
 from optbench.model.instance import Instance
-from optbench.model.objective import METRICS, Objective
 from optbench.power.profiles import Profile, profile, warn_of_overdraw
 from optbench.rendering import RenderedInstance
 
 
 @known_keywords_of_methods("m", ModelError)
-class Model(RenderedInstance, kind="model"):
+class Model(DeclaredLimits, RenderedInstance, kind="model"):
     """A scheduling problem under declaration.
 
     >>> m = Model("two jobs")
@@ -59,11 +58,11 @@ class Model(RenderedInstance, kind="model"):
         """
         if time not in ("ticks", "seconds"):
             raise ModelError(f"model {name!r}: time is {time!r}; it must be 'ticks' or 'seconds'")
+        super().__init__()
         self.name, self.horizon_s, self.preemptive = name, horizon_s, preemptive
         self.tick_s: float | Literal["auto"] = (
             "auto" if tick_s == "auto" or time == "seconds" else float(tick_s)
         )
-        self.place_names, self.place_parent = ["cluster"], [-1]
         self.pools: list[PoolData] = []
         self.links: list[LinkData] = []
         self.linked: dict[int, int] = {}  # by sender, its receivers as bits
@@ -71,10 +70,6 @@ class Model(RenderedInstance, kind="model"):
         self.columns: dict[str, list[Any]] = {column: [] for column in assemble.TASK_COLUMNS}
         self.task_names: dict[int, str] = {}
         self.edges: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
-        self.caps: list[tuple[int, float]] = []
-        self.metric_max: dict[str, float] = {}
-        self.tariffs: list[TariffData] = []
-        self.objective: Objective | None = None
 
     # --- hardware ---
 
@@ -334,50 +329,6 @@ class Model(RenderedInstance, kind="model"):
                     f"{label}: {column} has shape {rows.shape}; it must be one value or {n}"
                 )
             self.columns[column].extend(np.broadcast_to(rows, n).tolist())
-
-    # --- limits and objectives ---
-
-    def limit(
-        self, *, power_w: float | None = None, at: Place | None = None, **metric_max: float
-    ) -> None:
-        """Declare a power cap of a place (default: the cluster) or limits (``energy_j=1e6``)."""
-        if power_w is not None:
-            self.caps.append((at.idx if at is not None else 0, float(power_w)))
-        elif at is not None:
-            raise ModelError(
-                "limit: `at` can only be combined with power_w; limits on metrics hold for the "
-                "whole schedule"
-            )
-        for name, value in metric_max.items():
-            if name not in METRICS:
-                raise ModelError(
-                    f"limit: unknown metric {name!r}; {nearest(name, (*METRICS, 'power_w'))}"
-                )
-            self.metric_max[name] = min(float(value), self.metric_max.get(name, np.inf))
-
-    def tariff(
-        self,
-        *,
-        price_usd_per_kwh: float | Sequence[float] = 0.0,
-        carbon_g_per_kwh: float | Sequence[float] = 0.0,
-        times_s: Sequence[float] | None = None,
-        every_s: float = 3600.0,
-        at: Place | None = None,
-    ) -> None:
-        """Declare price and carbon of a place: constant, or by ``every_s`` or ``times_s``."""
-        place = at.idx if at is not None else 0
-        if any(tariff.place == place for tariff in self.tariffs):
-            raise ModelError(f"tariff: {self.place_names[place]!r} has one already")
-        series = assemble.tariff_series(price_usd_per_kwh, carbon_g_per_kwh, times_s, every_s)
-        self.tariffs.append(TariffData(place, *series))
-
-    def minimize(self, **weights: float) -> None:
-        """Minimise a weighted sum of metrics: ``m.minimize(energy_j=1.0, makespan_s=50.0)``."""
-        self.objective = Objective.weighted(weights)
-
-    def minimize_in_order(self, *metrics: str | Mapping[str, float]) -> None:
-        """Declare a lexicographic objective: each metric is held for those after it."""
-        self.objective = Objective.in_order(*metrics)
 
     def build(self) -> Instance:
         """Make the validated instance; a ModelError names what is invalid."""

@@ -55,10 +55,13 @@ def resting_power_w(instance: Instance, place: int) -> float:
     return rounded(exact_resting_w(instance, place))
 
 
-def net_power_w(instance: Instance, place: int) -> Floats:
-    """net_qk of every mode; negative where a mode draws less than its devices while idle."""
+def net_power_w(instance: Instance, place: int, power_w: Floats | None = None) -> Floats:
+    """net_qk of every mode; negative where a mode draws less than its devices while idle.
+
+    ``power_w`` replaces the highest powers of the modes, which caps count."""
     modes, under = instance.modes, instance.under[place]
-    own = np.where((modes.primary >= 0) & under[np.maximum(modes.primary, 0)], modes.power_w, 0.0)
+    drawn = modes.power_w if power_w is None else power_w
+    own = np.where((modes.primary >= 0) & under[np.maximum(modes.primary, 0)], drawn, 0.0)
     freed = np.where(under, instance.pools.rest_w, 0.0)[modes.req_pool] * modes.req_count
     return np.asarray(own - _sums(modes.req_ptr, freed), dtype=np.float64)
 

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from optbench.model.cooling import Cooling
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.metrics import first_and_last, peak_power, requirements
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import TaskProgress
+from optbench.model.temperature import hottest, tolerance_c
 from optbench.model.timegrid import exceeds
 
 CONSTRAINTS = {
@@ -40,6 +42,7 @@ CONSTRAINTS = {
     "capacity": "a pool never has more busy devices than it has",
     "self_overlap": "segments of one task do not overlap",
     "power_cap": "power at a place stays within its cap",
+    "temperature": "a cooled place stays within its highest temperature",
     "limit": "an upper limit on a metric holds (named limit:<metric>)",
     "finite": "every metric is a finite number",
 }
@@ -102,6 +105,8 @@ def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Vi
         checks.check_edges()
     checks.check_capacity()
     checks.check_power_caps()
+    if instance.cooling is not None:
+        checks.check_temperature(instance.cooling)
     return checks.found
 
 
@@ -313,6 +318,17 @@ class _Checks:
                 drawn = f"{peak.watts:.12g} W at {self.clock(peak.at)}"
                 message = f"{names[place]} draws {drawn}, the cap is {cap:.12g} W"
                 self.found.append(Violation("power_cap", message, peak.watts - cap))
+
+    def check_temperature(self, cooling: Cooling) -> None:
+        reached, names = hottest(self.instance, self.s), self.instance.places.names
+        limit, celsius = cooling.limit_c, np.array([each.celsius for each in reached])
+
+        def describe(row: int) -> str:
+            warm = f"{celsius[row]:.12g} °C at {self.clock(reached[row].at)}"
+            return f"{names[cooling.place[row]]} reaches {warm}, its limit is {limit[row]:.12g} °C"
+
+        bad = ~(celsius <= limit + tolerance_c(cooling))
+        self.add("temperature", bad, celsius - limit, describe)
 
 
 def clock_of(instance: Instance) -> Callable[[Any], str]:

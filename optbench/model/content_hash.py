@@ -3,11 +3,13 @@
 Numbers are float64 (also integers, so that 3 and 3.0 agree; −0.0 is 0.0). Columns are in the
 alphabetical order of their names, mappings in the order of their keys. Rows without a meaningful
 order (edges, places of limits, a mode's pools after the primary one) are sorted. Names of tasks,
-pools, kinds, places and ingresses are left out.
+pools, kinds, places and ingresses are left out. Parts and columns that came later are content only
+where they are there, so that instances without them keep their hashes.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
@@ -19,8 +21,21 @@ SETS_OF_ROWS = {
     "edges": ("data_gb", "target", "source"),
     "limits": ("cap_w", "cap_place"),
     "outages": ("announced", "devices", "pool", "time"),
+    "cooling": ("start_c", "limit_c", "time_constant_s", "c_per_w", "ambient_c", "place"),
 }
 NAMES = frozenset({"names", "kind_names", "ingress_names"})
+PARTS = ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs", "stream")
+LATER_PARTS = ("cooling",)
+
+
+def physics_digest(instance: Any) -> str:
+    """The digest of an instance without its names and its objective."""
+    digest = hashlib.sha256(repr((float(instance.tick_s), bool(instance.preemptive))).encode())
+    add_to_digest(digest, "horizon", instance.horizon)
+    later = [name for name in LATER_PARTS if getattr(instance, name) is not None]
+    for name in (*PARTS, *later):
+        add_to_digest(digest, name, getattr(instance, name))
+    return digest.hexdigest()
 
 
 def add_to_digest(digest: Any, name: str, value: Any) -> None:

@@ -88,6 +88,18 @@ class TariffData:
 
 
 @dataclass(frozen=True)
+class CoolingData:
+    """How a place heats up, and how warm it may become."""
+
+    place: int
+    ambient_c: float
+    c_per_w: float
+    time_constant_s: float
+    limit_c: float
+    start_c: float
+
+
+@dataclass(frozen=True)
 class FamilyKey:
     """A profile's kind with GPU counts, pools (None: all) and size of its problems."""
 

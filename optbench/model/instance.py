@@ -14,7 +14,6 @@ not busy draws its pool's resting power.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optbench.errors import ParameterError, UnsupportedError, with_article
-from optbench.model.content_hash import add_to_digest
+from optbench.model.content_hash import physics_digest
+from optbench.model.cooling import Cooling
 from optbench.model.objective import Objective
 from optbench.model.streams import Stream
 from optbench.model.timegrid import HORIZON_TICKS, grid_up, to_ints
@@ -190,6 +190,7 @@ class Instance(RenderedInstance, kind="instance"):
     preemptive: bool = False
     problem: str | None = None
     stream: Stream | None = None
+    cooling: Cooling | None = None
 
     @property
     def num_tasks(self) -> int:
@@ -319,21 +320,7 @@ class Instance(RenderedInstance, kind="instance"):
     @cached_property
     def physics_hash(self) -> str:
         """Content hash of everything but the names and the objective."""
-        digest = hashlib.sha256(repr((float(self.tick_s), bool(self.preemptive))).encode())
-        add_to_digest(digest, "horizon", self.horizon)
-        for name in (
-            "tasks",
-            "edges",
-            "places",
-            "pools",
-            "modes",
-            "links",
-            "limits",
-            "tariffs",
-            "stream",
-        ):
-            add_to_digest(digest, name, getattr(self, name))
-        return digest.hexdigest()
+        return physics_digest(self)
 
     def with_objective(self, objective: Objective) -> Instance:
         return replace(self, objective=objective)

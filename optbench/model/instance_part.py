@@ -46,6 +46,7 @@ def part_of(instance: Instance, task: Ints, count: Ints, now: int) -> Instance:
         links=Links(links.latency_s[square], links.s_per_gb[square], links.j_per_gb[square]),
         edges=Edges(here[edges.source[inside]], here[edges.target[inside]], edges.data_gb[inside]),
         limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
+        cooling=None,
     )
 
 

@@ -30,6 +30,8 @@ HORIZON_TICKS = 2**52
 # Sums of energy, power, cost and weighted time are compared with this share of the sum of their
 # terms, none of them negative.
 RELATIVE_TOLERANCE = 2.0**-40
+# Temperatures are exponentials, integrated piece by piece: a million pieces lose 2^-32 of them.
+TEMPERATURE_TOLERANCE = 2.0**-30
 # Whole ticks are summed in two halves of at most 2^28 each: sums of 5 · 10^8 of them fit into
 # int64.
 HALF_BITS = 24

@@ -13,6 +13,7 @@ from optbench.errors import ModelError, nearest
 from optbench.model.instance import Bools, Instance
 from optbench.model.objective import METRICS, RATIOS
 from optbench.model.streams import check_stream
+from optbench.model.temperature import check_cooling
 from optbench.model.timegrid import HORIZON_TICKS
 from optbench.model.windows import task_groups
 
@@ -36,6 +37,8 @@ def validate(instance: Instance) -> Instance:
     _check_tariffs(instance)
     if instance.stream is not None:
         check_stream(instance, instance.stream)
+    if instance.cooling is not None:
+        check_cooling(instance, instance.cooling)
     return instance
 
 

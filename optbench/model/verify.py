@@ -24,6 +24,7 @@ from optbench.model.checks import CONSTRAINTS, Violation, check, check_form
 from optbench.model.instance import Instance
 from optbench.model.metrics import metrics_of
 from optbench.model.objective import MAKESPANS
+from optbench.model.physical_metrics import physical_metrics
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import progress
 from optbench.model.timegrid import exceeds, grid_down
@@ -66,7 +67,7 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     violations = check(instance, schedule, made)
     # Values that are too large for a float are reported below.
     with np.errstate(over="ignore", invalid="ignore"):
-        values = metrics_of(instance, schedule, made)
+        values = metrics_of(instance, schedule, made) | physical_metrics(instance, schedule, made)
     violations.extend(_broken_limits(instance, values))
     if instance.is_open and values["units_done"] <= 0:
         violations.append(

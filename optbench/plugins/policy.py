@@ -17,9 +17,9 @@ from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.rules import Trace, run_rule
 
-# Features that the kernel handles for every policy. It respects caps and waits for data. Deadlines,
-# limits and a fixed horizon are left to the policy; the verifier refuses a schedule that breaks
-# one.
+# Features that the kernel handles for every policy. It respects caps, keeps places cool and waits
+# for data. Deadlines, limits and a fixed horizon are left to the policy; the verifier refuses a
+# schedule that breaks one.
 CARRIED_OUT = frozenset(
     {
         "precedence",
@@ -30,6 +30,7 @@ CARRIED_OUT = frozenset(
         "multi_resource",
         "pooled",
         "power_cap",
+        "cooling",
         "limits",
         "tariffs",
         "fixed_horizon",

@@ -14,6 +14,7 @@ from optbench.errors import OptbenchError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
+from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import narrowed
 from optbench.model.windows import task_groups
 from optbench.sim.kernel.dispatch import BY_PAIR, BY_TASK, CALM, PRESSED, Rule, run
@@ -127,10 +128,10 @@ def has_choice(instance: Instance) -> bool:
 
 
 def within_caps(instance: Instance) -> Bools:
-    """Return the modes that every power cap allows while nothing else runs, so that no task waits
-    for ever.
+    """Return the modes that every power cap and every cooled place allows while nothing else runs,
+    so that no task waits for ever.
     """
-    limits, out = instance.limits, np.ones(instance.num_modes, dtype=bool)
+    limits, out = instance.limits, can_run_alone(instance)
     for place, cap_w in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
         out &= net_power_w(instance, place) <= narrowed(cap_w) - resting_power_w(instance, place)
     return out
@@ -140,11 +141,12 @@ def queue_of_tasks(instance: Instance) -> Ints:
     """Return the queue of each task: that of its pool if it has only one, else that of the whole
     plant (the last).
 
-    Where a mode takes several pools or a cap joins them, freeing one pool can unblock a task of
-    another: then there is one queue for all.
+    Where a mode takes several pools, or a cap or the cooling of a place joins them, freeing one
+    pool can unblock a task of another: then there is one queue for all.
     """
     whole = instance.num_pools
-    if len(instance.limits.cap_w) or (np.diff(instance.modes.req_ptr) != 1).any():
+    joined = len(instance.limits.cap_w) > 0 or instance.cooling is not None
+    if joined or (np.diff(instance.modes.req_ptr) != 1).any():
         return np.full(instance.num_tasks, whole, dtype=np.int64)
     group, pools = task_groups(instance)
     of_group = np.array(

@@ -112,7 +112,8 @@ def search_of(instance: Instance, known: Windows, seed: int) -> kernel.RuleSearc
     centre = np.zeros(len(features))
     centre[0] = -1.0
     energy = instance.pairs.energy_j
-    single = not len(instance.limits.cap_w) and bool((np.diff(instance.modes.req_ptr) == 1).all())
+    joined = len(instance.limits.cap_w) > 0 or instance.cooling is not None
+    single = not joined and bool((np.diff(instance.modes.req_ptr) == 1).all())
     return kernel.RuleSearch(
         word=np.array([np.random.default_rng(seed).integers(2**62)], dtype=np.int64),
         tally=tally,

@@ -19,29 +19,12 @@ from optbench.model.content_hash import NAMES, add_to_digest
 from optbench.model.files.instance_json import instance_from_dict, instance_to_dict
 from optbench.model.instance import Instance, Places
 from optbench.model.objective import Objective
-from optbench.model.streams import Outages, Stream, with_stream
+from optbench.model.streams import with_stream
+from tests.model.full_instance import full_instance
 from tests.reference.random_instances import tiny_with_ways
 from tests.sample_files.inputs import cluster
 
 Path = tuple[str, ...]
-
-
-def full_instance() -> Instance:
-    """Something in every part, ways in, outages and an opening too; the hash does not ask whether
-    it all goes together.
-    """
-    base = cluster()
-    outages = Outages(
-        np.array([3, 3, 9]),
-        np.array([0, 1, 0]),
-        np.array([1, 1, -1]),
-        np.array([True, False, True]),
-    )
-    latency_s = np.array([[0.1, np.inf], [0.0, 2.0]])
-    stream = Stream(
-        np.array([0, 1, 0]), latency_s, np.array([-1, 1, 0]), outages, 4, ("north", "south")
-    )
-    return replace(base, stream=stream)
 
 
 FULL = full_instance()
@@ -122,6 +105,7 @@ def test_the_full_instance_has_something_everywhere() -> None:
         "limits",
         "tariffs",
         "stream",
+        "cooling",
         "horizon",
         "tick_s",
     } <= parts
@@ -137,7 +121,12 @@ def test_the_full_instance_has_something_everywhere() -> None:
 def test_every_number_of_every_column_is_in_the_hash(path: Path) -> None:
     # Columns of one part must be of one length where rows are sorted, which is a matter of
     # validation, not of the hash.
-    ragged = "req" in path[-1] or path[-2:-1] in [("edges",), ("limits",), ("outages",)]
+    ragged = "req" in path[-1] or path[-2:-1] in [
+        ("edges",),
+        ("limits",),
+        ("outages",),
+        ("cooling",),
+    ]
     seen = {FULL.hash}
     for count, column in enumerate(variants(at(FULL, path)), 2):
         if ragged and isinstance(column, np.ndarray) and len(column) != len(at(FULL, path)):
@@ -150,7 +139,7 @@ def test_every_number_of_every_column_is_in_the_hash(path: Path) -> None:
         assert len(seen) == count, column
 
 
-@pytest.mark.parametrize("part", ["tariffs", "stream"])
+@pytest.mark.parametrize("part", ["tariffs", "stream", "cooling"])
 def test_a_part_that_is_missing_is_content(part: str) -> None:
     assert put(FULL, (part,), None).hash != FULL.hash
 

@@ -14,6 +14,7 @@ import pytest
 
 from optbench.model.builder import Model
 from optbench.model.checks import missing_devices
+from optbench.model.cooling import Cooling
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS
 from optbench.model.schedule import Schedule
@@ -118,6 +119,12 @@ def hotter(problem: Instance, s: Schedule) -> Broken:
     return moved(2, 13)(problem, s)
 
 
+def cooled(problem: Instance, s: Schedule) -> Broken:
+    """The node settles within a few ms at 20 °C + 0.5 °C/W: at 200 W to 120 °C, by t3 to 145 °C."""
+    row = (floats(value) for value in (20.0, 0.5, 0.001, 140.0, 20.0))
+    return replace(problem, cooling=Cooling(ints(1), *row)), s
+
+
 def from_afar(problem: Instance, s: Schedule) -> Broken:
     """t1, released at 1, takes 1 s to pool a and starts at 1."""
     latency_s = np.array([[0.0, 0.0], [1.0, 0.0]])
@@ -162,6 +169,7 @@ BREAKS: dict[str, Edit] = {
     "capacity": lambda problem, s: moved(2, 8)(*moved(0, 2)(*moved(3, 4)(problem, s))),
     "self_overlap": overlapping_segments,
     "power_cap": hotter,
+    "temperature": cooled,
     # 300 + 300 + 300 + 1000 J are drawn.
     "limit": tighter_limit("energy_j", 1899.0),
     "finite": too_large_a_sum,
@@ -212,6 +220,8 @@ SAID: dict[str, tuple[str, float]] = {
     "self_overlap": ("task t0 runs twice at 5", 1.0),
     # 150 W + 250 W.
     "power_cap": ("cluster draws 400 W at 13, the cap is 350 W", 50.0),
+    # t3 draws 250 W from 12 to 16.
+    "temperature": ("node reaches 145 °C at 16, its limit is 140 °C", 5.0),
     "limit": ("energy_j is 1900, the limit 1899", 1.0),
     "finite": ("flow_time_s is inf: its terms are too large to add up", 0.0),
 }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from itertools import pairwise
 
+from tests.second_verifier.heat import too_hot
 from tests.second_verifier.problem import HORIZON, Json, Problem, Segment, by_task
 
 TOLERANCE = Fraction(1, 2**40)
@@ -53,6 +54,8 @@ def violations(problem: Problem, segments: list[Segment]) -> set[str]:
             for _, power, terms in powers(problem, segments, place)
         ):
             found.add("power_cap")
+    if too_hot(problem, segments):
+        found.add("temperature")
     return found
 
 

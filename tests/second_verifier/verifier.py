@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from tests.second_verifier.measures import plain_metrics
+from tests.second_verifier.physical_measures import physical_metrics
 from tests.second_verifier.problem import Json, Problem, down
 from tests.second_verifier.rules import exceeds, has_good_form, violations
 from tests.second_verifier.stream_measures import stream_metrics
@@ -38,6 +39,7 @@ def judge_for(problem: Problem, schedule: Json) -> Verdict:
     segments = problem.segments(schedule)
     found = violations(problem, segments)
     metrics: dict[str, Fraction | None] = {**plain_metrics(problem, segments)}
+    metrics |= physical_metrics(problem, segments)
     if problem.stream is not None:
         energy_j = metrics["energy_j"]
         assert energy_j is not None

@@ -36,7 +36,7 @@ CASES: dict[str, dict[str, Any]] = {
     "clocks": {"clocks": True},
 }
 SAMPLE = 150
-NOT_FORMULATED = {"preemption", "outages", "open_end", "per_unit"}
+NOT_FORMULATED = {"preemption", "outages", "cooling", "open_end", "per_unit"}
 
 
 def schedules(inst: Instance, seed: int, top: int = 8) -> list[Schedule]:

@@ -10,7 +10,8 @@ pool, and an outage takes its devices from the class.
 A schedule of the instance is one of the merged instance, at the same times: durations and energies
 are unchanged; a class is never busier than its pools together; no transfer takes longer or more
 energy than before; resting devices, tariffs and the power at every capped place are the same. So it
-is feasible there and costs no more, and a bound of the merged instance is one of this. Validity
+is feasible there and costs no more, and a bound of the merged instance is one of this. Limits on
+temperatures are left out, as in every bound. Validity
 does not need the equal use of pools; it only keeps the loss small.
 """
 
@@ -138,7 +139,15 @@ def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
     links = _merged_links(instance.links, classes)
     stream = None if instance.stream is None else _merged_stream(instance.stream, classes)
     return MergedInstance(
-        replace(instance, pools=table, modes=modes, links=links, tariffs=tariffs, stream=stream),
+        replace(
+            instance,
+            pools=table,
+            modes=modes,
+            links=links,
+            tariffs=tariffs,
+            stream=stream,
+            cooling=None,
+        ),
         number,
         np.searchsorted(np.unique(classes), classes),
     )

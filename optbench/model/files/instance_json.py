@@ -23,6 +23,7 @@ import numpy as np
 from optbench.errors import FileFormatError, ModelError, naming, nearest
 from optbench.model.files import json_columns as col
 from optbench.model.files.json_fields import read_text, shown
+from optbench.model.files.physics_json import cooling_from, physics_to_dict
 from optbench.model.files.stream_json import stream_from, stream_to_dict
 from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import current_instance
@@ -51,7 +52,7 @@ MAX_PAIRS = 50_000_000
 FLOATS_OR_INF = partial(col.floats, null=np.inf)
 KEYS = ("name", "tick_s", "horizon", "preemptive", "objective")
 PARTS = ("tasks", "edges", "places", "pools", "modes", "limits")
-OPTIONAL = ("problem", "links", "tariffs", "stream")
+OPTIONAL = ("problem", "links", "tariffs", "stream", "cooling")
 TASK_COLUMNS: col.Readers = {
     "kind": col.ints,
     "units": col.floats,
@@ -126,6 +127,7 @@ def instance_from_dict(data: Any) -> Instance:
         preemptive=col.flag(data["preemptive"], "preemptive"),
         problem=None if data["problem"] is None else col.text(data["problem"], "problem"),
         stream=stream_from(data["stream"], len(tasks.kind), len(pools.names)),
+        cooling=cooling_from(data["cooling"]),
     )
 
 
@@ -292,6 +294,7 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
         },
         "tariffs": None if instance.tariffs is None else tariffs_to_dict(instance.tariffs),
         **({} if instance.stream is None else {"stream": stream_to_dict(instance.stream)}),
+        **physics_to_dict(instance.cooling),
     }
 
 

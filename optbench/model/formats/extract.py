@@ -17,6 +17,7 @@ BEYOND = {
     "deadlines": "hard deadlines",
     "transfers": "data transfers",
     "power_cap": "power caps",
+    "cooling": "cooled places",
     "limits": "limits on metrics",
     "preemption": "preemption",
     "fixed_horizon": "a fixed horizon",

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
-from optbench.sim.kernel.events import advance, begin, enter, has_room, start, touch, wake
+from optbench.sim.kernel.events import advance, begin, enter, has_room_for, start, touch, wake
 from optbench.sim.kernel.expected_devices import any_free, coming_at, expect, reserve
 from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, TICK_S, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
@@ -338,7 +338,9 @@ def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> in
     first, last = choices(plant, rule, task)
     for mode in range(first, last):
         if not (
-            rule.allowed[mode] & load and has_room(plant, state, mode) and fits(plant, task, mode)
+            rule.allowed[mode] & load
+            and has_room_for(plant, state, task, mode)
+            and fits(plant, task, mode)
         ):
             continue
         if (
@@ -388,4 +390,4 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
         return NONE
     for r in range(plant.req_ptr[best], plant.req_ptr[best + 1]):
         reserve(plant, state, plant.req_pool[r], plant.req_count[r], best_begin + best_length)
-    return best if ready and best_begin <= now and has_room(plant, state, best) else NONE
+    return best if ready and best_begin <= now and has_room_for(plant, state, task, best) else NONE

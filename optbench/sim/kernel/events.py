@@ -24,8 +24,10 @@ from optbench.sim.kernel.accounts import (
     share_of,
     start_accounts,
 )  # fmt: skip
+from optbench.sim.kernel.heat import begin_heat, change_heat, stay_warm, stays_cool
 from optbench.sim.kernel.plant import (
     CAPS,
+    COOLED,
     FAULTS,
     HORIZON,
     POOLS,
@@ -37,7 +39,7 @@ from optbench.sim.kernel.plant import (
 )  # fmt: skip
 from optbench.sim.kernel.queues import is_awaited, pop_event, push_event, put
 from optbench.sim.kernel.remaining import ticks_left
-from optbench.sim.kernel.spans import arrival, fits, whole_ticks
+from optbench.sim.kernel.spans import arrival, fits, uses, whole_ticks
 from optbench.sim.kernel.state import (
     BROKEN,
     DONE,
@@ -79,11 +81,18 @@ def has_room(plant: Plant, state: State, mode: int) -> bool:
 
 
 @njit(cache=True)
+def has_room_for(plant: Plant, state: State, task: int, mode: int) -> bool:
+    """``has_room``, and every cooled place stays within its limit until the task has ended."""
+    kept = has_room(plant, state, mode)
+    return kept and (plant.size[COOLED] == 0 or stays_cool(plant, state, task, mode))
+
+
+@njit(cache=True)
 def can_start(plant: Plant, state: State, task: int, mode: int) -> bool:
     """Whether this decision is possible now."""
     if (
         state.status[task] != READY
-        or not has_room(plant, state, mode)
+        or not has_room_for(plant, state, task, mode)
         or not fits(plant, task, mode)
     ):
         return False
@@ -112,6 +121,7 @@ def begin(plant: Plant, state: State) -> None:
         state.root[queue], state.length[queue], state.is_touched[queue] = NONE, 0, 0
     for cap in range(plant.size[CAPS]):
         state.draw_w[cap] = 0.0
+    begin_heat(plant, state)
 
 
 @njit(cache=True)
@@ -280,6 +290,7 @@ def start(plant: Plant, state: State, task: int, mode: int) -> None:
     state.tally[NUM_RUNNING] += 1
     state.tally[NUM_READY] -= 1
     occupy(plant, state, mode, 1)
+    stay_warm(plant, state, mode, end)
     start_accounts(plant, state, task, mode, end)
     push_event(plant, state, end, task)
 
@@ -295,6 +306,7 @@ def occupy(plant: Plant, state: State, mode: int, sign: int) -> None:
     caps = plant.size[CAPS]
     for c in range(caps):
         state.draw_w[c] += sign * plant.cap_net_w[mode * caps + c]
+    change_heat(plant, state, mode, sign)
     state.total[REST_W] -= sign * plant.mode_rest_w[mode]
     if sign < 0:
         touch(state, plant.size[POOLS])
@@ -385,12 +397,3 @@ def break_down(plant: Plant, state: State, fault: int) -> None:
                     victim = task
         if victim == NONE or not interrupt(plant, state, victim):
             return
-
-
-@njit(cache=True)
-def uses(plant: Plant, mode: int, pool: int) -> bool:
-    """Whether a mode occupies devices of a pool."""
-    found = False
-    for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
-        found = found or plant.req_pool[r] == pool
-    return found

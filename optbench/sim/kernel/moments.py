@@ -21,7 +21,7 @@ from optbench.sim.kernel.events import (
     begin,
     can_start,
     close_accounts,
-    has_room,
+    has_room_for,
     next_time,
     pass_time,
     start,
@@ -165,7 +165,7 @@ def list_options(plant: Plant, state: State, decisions: DecisionTable) -> int:
         task = decisions.ready[i]
         kind, last, there = plant.kind[task], NONE - 1, 0.0
         for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
-            if not (has_room(plant, state, mode) and fits(plant, task, mode)):
+            if not (has_room_for(plant, state, task, mode) and fits(plant, task, mode)):
                 continue
             if plant.size[SENDS] and plant.primary[mode] != last:
                 last = plant.primary[mode]
@@ -192,7 +192,7 @@ def any_mode(plant: Plant, state: State, task: int) -> bool:
     """Whether a ready task can start in some mode."""
     kind = plant.kind[task]
     for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
-        room = has_room(plant, state, mode) and fits(plant, task, mode)
+        room = has_room_for(plant, state, task, mode) and fits(plant, task, mode)
         if room and (
             not plant.size[SENDS]
             or arrival(plant, state, task, plant.primary[mode]) <= state.total[NOW]

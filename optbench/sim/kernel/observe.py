@@ -17,7 +17,7 @@ from typing import NamedTuple
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.accounts import period_of
-from optbench.sim.kernel.events import has_room, next_time
+from optbench.sim.kernel.events import has_room_for, next_time
 from optbench.sim.kernel.moments import LISTED, DecisionTable, any_mode
 from optbench.sim.kernel.plant import CAPS, PERIODS, POOLS, SENDS, TASKS, TICK_S, Plant
 from optbench.sim.kernel.pointers import table_at
@@ -173,7 +173,7 @@ def write_option_features(
             if plant.size[SENDS] and primary != last:
                 last = primary
                 there = arrival(plant, state, task, primary)
-            legal = there <= now and has_room(plant, state, mode)
+            legal = there <= now and has_room_for(plant, state, task, mode)
             any_legal = any_legal or legal
             length = ticks_left(plant, state, task, mode)
             energy_j = state.remaining[task] * plant.energy_j[mode]

@@ -16,11 +16,13 @@ from optbench.errors import ModelError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.checks import tasks_with_data
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import grid_up, narrowed
+from optbench.sim.kernel.cooled_places import cooled_places
 from optbench.sim.kernel.pointers import table_at
 
 # Entries of ``size`` and ``scalar``.
-TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS = range(9)
+TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS, COOLED = range(10)
 TICK_S, HORIZON = range(2)
 # Rounds in which the hash of a task takes in those of its neighbours.
 ROUNDS = 2
@@ -42,7 +44,8 @@ class Fault(NamedTuple):
 
 class Plant(NamedTuple):
     """The constant data of a simulation; ``ingress_ticks`` is the ingress latency from each ingress
-    to each pool.
+    to each pool. ``cool_rise_c`` is what a mode adds to the steady temperature of a cooled place,
+    by mode and place.
 
     ``keeps_pool`` marks tasks that send or receive data: once begun they stay on their pool.
     """
@@ -94,6 +97,11 @@ class Plant(NamedTuple):
     device_ptr: Ints
     ingress: Ints
     ingress_ticks: Floats
+    cool_rest_c: Floats
+    cool_limit_c: Floats
+    cool_start_c: Floats
+    cool_rate: Floats
+    cool_rise_c: Floats
 
 
 plant_at = table_at(Plant)
@@ -112,7 +120,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     broken = _checked(instance, (*faults, *_outages(instance)))
     horizon = np.inf if instance.horizon is None else float(instance.horizon)
     room_w, net_w = _caps(instance)
-    rates = _rates(instance)
+    rates, cooled = _rates(instance), cooled_places(instance)
     size = (
         n,
         instance.num_pools,
@@ -122,7 +130,10 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         len(broken),
     )
     return Plant(
-        size=np.array([*size, sends, instance.preemptive, has_ingress], dtype=np.int64),
+        size=np.array(
+            [*size, sends, instance.preemptive, has_ingress, len(cooled["cool_rate"])],
+            dtype=np.int64,
+        ),
         scalar=np.array([instance.tick_s, horizon]),
         kind=_ints(tasks.kind),
         units=_floats(tasks.units),
@@ -147,15 +158,12 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         j_per_gb=_floats(links.j_per_gb.ravel()),
         cap_room_w=room_w,
         cap_net_w=net_w,
-        fault_time=np.array([fault.time for fault in broken], dtype=float),
-        fault_pool=np.array([fault.pool for fault in broken], dtype=np.int64),
-        fault_devices=np.array([fault.devices for fault in broken], dtype=np.int64),
         device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
         ingress=_ints(instance.stream.ingress)
         if instance.stream is not None and has_ingress
         else np.zeros(0, dtype=np.int64),
         ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
-        **(_mode_columns(instance) | rates),
+        **(_mode_columns(instance) | rates | cooled | _fault_columns(broken)),
     )
 
 
@@ -169,11 +177,20 @@ def _mode_columns(instance: Instance) -> dict[str, Any]:
         "clock": _floats(modes.clock),
         "primary": _ints(modes.primary),
         "devices": _ints(modes.devices),
-        "mode_memory_gb": _floats(instance.mode_memory_gb),
+        # A mode that overheats its place by itself has no room: it is never started.
+        "mode_memory_gb": np.where(can_run_alone(instance), instance.mode_memory_gb, -1.0),
         "mode_rest_w": _floats(instance.mode_rest_w),
         "req_ptr": _ints(modes.req_ptr),
         "req_pool": _ints(modes.req_pool),
         "req_count": _ints(modes.req_count),
+    }
+
+
+def _fault_columns(faults: Sequence[Fault]) -> dict[str, Any]:
+    return {
+        "fault_time": np.array([fault.time for fault in faults], dtype=float),
+        "fault_pool": np.array([fault.pool for fault in faults], dtype=np.int64),
+        "fault_devices": np.array([fault.devices for fault in faults], dtype=np.int64),
     }
 
 

@@ -87,3 +87,12 @@ def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
 def fits(plant: Plant, task: int, mode: int) -> bool:
     """``Instance.fits``, for a mode of the task's own kind."""
     return plant.memory_gb[task] <= plant.mode_memory_gb[mode]
+
+
+@njit(cache=True)
+def uses(plant: Plant, mode: int, pool: int) -> bool:
+    """Whether a mode occupies devices of a pool."""
+    found = False
+    for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
+        found = found or plant.req_pool[r] == pool
+    return found

@@ -48,6 +48,8 @@ EVENT_ROOM, PART_ROOM = 10, 11
 # Values of ``tally[TROUBLE]``.
 PARTS_FULL, EVENTS_FULL = 1, 2
 NONE = -1
+# Columns of a state by cooled place (``kernel.heat``).
+HEAT = ("heat_c", "warm_c", "warm_at", "warm_until")
 
 
 class State(NamedTuple):
@@ -94,6 +96,10 @@ class State(NamedTuple):
     part_end: Floats
     part_before: Ints
     free_at: Floats
+    heat_c: Floats
+    warm_c: Floats
+    warm_at: Floats
+    warm_until: Floats
 
 
 state_at = table_at(State)
@@ -147,6 +153,7 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
         part_end=np.zeros(parts),
         part_before=ints(parts),
         free_at=np.zeros(int(plant.device_ptr[-1])),
+        **{name: np.zeros(len(plant.cool_rate)) for name in HEAT},
     )
 
 

@@ -31,6 +31,8 @@ FORMULATIONS: dict[str, type[TimeIndexed] | type[Disjunctive]] = {
     "time_indexed": TimeIndexed,
     "disjunctive": Disjunctive,
 }
+# Features that would change which schedules are feasible, and that no view has rows for.
+NOT_EXPRESSED = frozenset({"cooling"})
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,12 @@ def formulate(
     Building it raises ``BuildStoppedError`` once ``should_stop()`` is true. ``cuts`` adds the
     implied rows of the disjunctive form.
     """
+    missing = sorted(NOT_EXPRESSED & instance.features)
+    if missing:
+        raise UnsupportedError(
+            f"no MILP view expresses {', '.join(missing)} of {instance.name!r}; use an online "
+            "policy, or an instance without"
+        )
     if form not in FORMS:
         raise ParameterError(f"form is {form!r}; it must be one of {', '.join(FORMS)}")
     if form == "auto":

@@ -1,0 +1,51 @@
+"""What random instances may say beyond work and energy, drawn apart from the rest: an instance of a
+seed is the same with and without it.
+"""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+from tests.second_verifier.generator import Scale, random_instance
+from tests.second_verifier.problem import Json, Problem
+
+
+def physical_instance(
+    seed: int, scale: Scale, tasks: tuple[int, int] = (1, 4), **fixed: bool
+) -> Json:
+    """The random instance of a seed with cooled places."""
+    made, rng = random_instance(seed, scale, tasks, **fixed), random.Random(f"physics {seed}")
+    cooling = draw_cooling(rng, made, scale)
+    if cooling is not None:
+        made["cooling"] = cooling
+    return made
+
+
+def draw_cooling(rng: random.Random, made: Json, scale: Scale) -> Json | None:
+    """Places whose limits are near what one or two running modes reach."""
+    problem, rows = Problem(made), []
+    places = range(len(problem.below))
+    for place in rng.sample(list(places), rng.randint(1, len(places))):
+        below = problem.below[place]
+        rest = sum(
+            (problem.rest_w[pool] * problem.pools["count"][pool] for pool in below), Fraction(0)
+        )
+        modes = [k for k, pool in enumerate(problem.primary) if pool in below]
+        extra = sum((mean_power(problem, k) for k in rng.choices(modes, k=2)), 0.0) if modes else 0
+        base, ambient = float(rest), rng.choice((0.0, 20.0, rng.uniform(-5.0, 30.0)))
+        c_per_w = rng.uniform(5.0, 40.0) / (base + extra) if base + extra > 0 else 1.0
+        settled = ambient + c_per_w * base
+        limit = max(ambient, settled) + c_per_w * extra * rng.choice((0.3, 0.5, 1.0)) + 1e-3
+        start = rng.choice((ambient, min(limit, settled), limit))
+        tau_s = rng.choice((0.3, 1.0, 4.0)) * scale.factor * problem.tick_s
+        rows.append((place, ambient, c_per_w, tau_s, limit, start))
+    if not rows:
+        return None
+    keys = ("place", "ambient_c", "c_per_w", "time_constant_s", "limit_c", "start_c")
+    return {key: list(column) for key, column in zip(keys, zip(*rows))}
+
+
+def mean_power(problem: Problem, mode: int) -> float:
+    seconds = float(problem.modes["time_per_unit_s"][mode])
+    return float(problem.modes["energy_per_unit_j"][mode]) / seconds if seconds > 0 else 0.0

@@ -1,7 +1,13 @@
-"""Power caps of gpu_cluster, as shares of the power while every device works in its hungriest mode.
+"""Power caps and cooling of gpu_cluster, as shares of the full power of a place, which its devices
+draw while each of them works in its hungriest mode.
 
-A cap that leaves some task without a mode is refused with the least share that does not: with
-rest_q the power of place q while nothing runs, a mode of pool p fits while
+Cooling that carries off a share s of the full power F of a node for ever keeps it at its limit:
+
+    c_per_w = (limit - ambient) / (s F)        start = ambient + c_per_w · power at rest
+
+More power is possible for some time, with this time constant. A share that leaves some task without
+a mode is refused with the least one that does not. With rest_q the power of place q while nothing
+runs, a mode of pool p fits while
 
     rest_q + power − rest_p · devices ≤ cap_q         for every capped place q at or above p
 """
@@ -14,7 +20,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.errors import ParameterError
+from optbench.model.cooling import Cooling
 from optbench.model.instance import Bools, Floats, Instance, Ints, Limits
+
+# Air at the inlet of a node: the upper end of what ASHRAE TC 9.9 recommends (18 to 27 °C).
+AMBIENT_C = 27.0
+# The temperature that a node is kept below, and the time constant of its heat sinks (modelled:
+# boards of data centres slow down between 80 and 95 °C, and reach their temperature in minutes).
+LIMIT_C, TIME_CONSTANT_S = 85.0, 60.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +70,25 @@ def with_power_caps(
     return replace(instance, limits=Limits(places, caps_w)) if len(places) else instance
 
 
+def with_cooling(instance: Instance, share: float, num_nodes: int) -> Instance:
+    """Cool each node so that it can do this share of its full power for ever."""
+    power = PlacePower.of(instance)
+    nodes = np.arange(num_nodes) + len(instance.places.names) - num_nodes
+    steady_w = share * power.full_w[nodes]
+    _refuse_without_modes(instance, power, nodes, steady_w, "cooling", share)
+    c_per_w = (LIMIT_C - AMBIENT_C) / steady_w
+    every = np.ones(num_nodes)
+    cooling = Cooling(
+        place=nodes,
+        ambient_c=AMBIENT_C * every,
+        c_per_w=c_per_w,
+        time_constant_s=TIME_CONSTANT_S * every,
+        limit_c=LIMIT_C * every,
+        start_c=AMBIENT_C + c_per_w * power.rest_w[nodes],
+    )
+    return replace(instance, cooling=cooling)
+
+
 def _refuse_without_modes(
     instance: Instance, power: PlacePower, places: Ints, caps_w: Floats, name: str, share: float
 ) -> None:
@@ -69,6 +101,13 @@ def _refuse_without_modes(
         fits &= ~here | (need_w <= cap_w)
         least = np.where(here, np.maximum(least, (need_w + 1) / power.full_w[place]), least)
     rows = tasks_without_mode(instance, fits)
+    resting = power.rest_w[places] > caps_w
+    if resting.any():
+        enough = math.ceil(1e3 * float((power.rest_w / power.full_w)[places].max())) / 1e3
+        raise ParameterError(
+            f"problem 'gpu_cluster': {name} is {share!r}, less than what devices draw at rest; it "
+            f"must be at least {enough:g}, or let devices sleep"
+        )
     if len(rows):
         each = [least[modes.kind == instance.tasks.kind[i]].min() for i in rows.tolist()]
         enough = min(1.0, math.ceil(1e3 * max(each)) / 1e3)

@@ -52,7 +52,7 @@ from ._cluster_jobs import (
     last_tasks,
 )
 from ._cluster_kinds import CATEGORIES, mode_table_of
-from ._cluster_limits import with_power_caps
+from ._cluster_limits import with_cooling, with_power_caps
 from ._cluster_load import LoadOf, TaskColumns, seconds_of_work, shortest_times_s
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class GpuCluster(Problem):
     may use. ``load`` makes jobs arrive over time, measured as ``load_of`` says, and ``burst`` is
     the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
     devices that are not busy sleep. ``power_cap`` (``node_cap``) is a share of the cluster's (each
-    node's) power while every device works. ``jobs`` is a file of recorded work instead: a WfFormat
+    node's) power while every device works; ``cooling`` is the share of it that keeps a node at its
+    highest temperature. ``jobs`` is a file of recorded work instead: a WfFormat
     workflow, a Gavel trace or a list of Alibaba's pods, at most ``tasks`` of it. Its run times are
     taken to be those of ``work`` (a category) on one ``reference`` device; ``load`` then scales its
     arrivals in time.
@@ -100,6 +101,7 @@ class GpuCluster(Problem):
     sleeps: bool = False
     power_cap: float | None = None
     node_cap: float | None = None
+    cooling: float | None = None
     load: float | None = None
     load_of: LoadOf = "least"
     burst: float = 1.0
@@ -124,7 +126,7 @@ class GpuCluster(Problem):
         self._require(self.deadlines in deadlines, "deadlines", f"one of {', '.join(deadlines)}")
         holds = 0 <= self.makespan_share < math.inf
         self._require(holds, "makespan_share", "at least 0")
-        for name in ("power_cap", "node_cap"):
+        for name in ("power_cap", "node_cap", "cooling"):
             share = getattr(self, name)
             within = share is None or 0 < share <= 1
             self._require(within, name, "none, or above 0 and at most 1")
@@ -250,6 +252,8 @@ class GpuCluster(Problem):
         )
         if self.power_cap is not None or self.node_cap is not None:
             instance = with_power_caps(instance, self.power_cap, self.node_cap, self.nodes)
+        if self.cooling is not None:
+            instance = with_cooling(instance, self.cooling, self.nodes)
         return validate(instance)
 
     def _objective(self, pools: Pools) -> Objective:

@@ -345,6 +345,28 @@ def test_a_cap_that_leaves_a_task_no_mode_is_refused_with_the_least_that_does() 
         make(f"{spec}={enough - 0.01:g}")
 
 
+def test_cooling_holds_its_share_of_the_full_power_for_ever() -> None:
+    instance = make("gpu_cluster:nodes=2,tasks=30,types=2,gpus=2,clocks=2,cpus=no,cooling=0.5")
+    cooling, modes = instance.cooling, instance.modes
+    assert cooling is not None and "cooling" in instance.features
+    assert [instance.places.names[q] for q in cooling.place.tolist()] == ["node-0", "node-1"]
+    # Two H100 (55 W at rest) on node 0, one A100 (45 W) on node 1, half of their full power.
+    steady_w = [
+        count * 0.5 * float(modes.power_w[modes.req_pool == p].max())
+        for p, count in ((0, 2), (1, 1))
+    ]
+    settles = cooling.ambient_c + cooling.c_per_w * np.array(steady_w)
+    assert settles == pytest.approx([85.0, 85.0])
+    assert cooling.start_c == pytest.approx(27.0 + cooling.c_per_w * [110.0, 45.0])
+
+
+def test_cooling_that_devices_at_rest_exceed_is_refused() -> None:
+    with pytest.raises(
+        ParameterError, match=r"cooling is 0\.1, less than what devices draw at rest"
+    ):
+        make(f"{SMALL},cooling=0.1")
+
+
 # --- size ---
 
 

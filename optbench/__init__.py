@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from optbench.power.profiles import Profile as Profile
     from optbench.power.profiles import profile as profile
     from optbench.process_simulation import ProcessSimulation as ProcessSimulation
+    from optbench.sim.fault_scenarios import draw_faults as draw_faults
     from optbench.sim.kernel.plant import Fault as Fault
     from optbench.sim.moments import Moment as Moment
     from optbench.simulation import Simulation as Simulation
@@ -138,6 +139,7 @@ _HOME = {
     "bound": "optbench.api",
     "convert": "optbench.plugins.shape_files",
     "detect": "optbench.model.formats.format_registry",
+    "draw_faults": "optbench.sim.fault_scenarios",
     "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",
     "load": "optbench.plugins.shape_files",

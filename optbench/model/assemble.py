@@ -31,6 +31,8 @@ from optbench.model.validate import validate
 if TYPE_CHECKING:
     from optbench.model.builder import Model
 
+# The user of a task that names none.
+NO_USER = -1
 # Columns of declared tasks, with the value that stands for "not given".
 TASK_COLUMNS: dict[str, Any] = {
     "units": 1.0,
@@ -40,6 +42,7 @@ TASK_COLUMNS: dict[str, Any] = {
     "hard": -1,
     "weight": 1.0,
     "memory_gb": 0.0,
+    "user": NO_USER,
 }
 
 
@@ -171,7 +174,19 @@ def _tasks(m: Model, column: dict[str, Any], tick_s: float) -> Tasks:
         column["weight"],
         column["memory_gb"],
         names,
+        *_users(m, column["user"]),
     )
+
+
+def _users(m: Model, column: Any) -> tuple[Any, tuple[str, ...] | None]:
+    """The user of each task and the users' names; None where no task names one."""
+    if not m.users:
+        return None, None
+    nobody = np.flatnonzero(column == NO_USER)
+    if len(nobody):
+        who = m.task_names.get(int(nobody[0]), int(nobody[0]))
+        raise ModelError(f"task {who!r} has no user, but others do; give user= to every task")
+    return column.astype(np.int64), tuple(m.users)
 
 
 def _not_numbers(m: Model) -> Iterator[tuple[str, int, Any]]:
@@ -209,7 +224,16 @@ def _pools(m: Model) -> Pools:
         column("sleep_w", float),
         column("sleeps", bool),
         column("memory_gb", float),
+        _failures(m),
     )
+
+
+def _failures(m: Model) -> Any:
+    """Failures per second of one device of each pool; None where no pool declares any."""
+    rates = [pool.failures_per_s for pool in m.pools]
+    if all(rate is None for rate in rates):
+        return None
+    return np.array([0.0 if rate is None else rate for rate in rates])
 
 
 def _modes(m: Model) -> Modes:

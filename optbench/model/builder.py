@@ -27,6 +27,7 @@ from optbench.model.declared_limits import DeclaredLimits
 from optbench.model.instance import Instance
 from optbench.power.profiles import Profile, profile, warn_of_overdraw
 from optbench.rendering import RenderedInstance
+from optbench.units import DAY_S
 
 
 @known_keywords_of_methods("m", ModelError)
@@ -69,6 +70,7 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         self.kinds: dict[KindKey, int] = {}
         self.columns: dict[str, list[Any]] = {column: [] for column in assemble.TASK_COLUMNS}
         self.task_names: dict[int, str] = {}
+        self.users: dict[str, int] = {}
         self.edges: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
 
     # --- hardware ---
@@ -93,10 +95,12 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         sleeps: bool = False,
         memory_gb: float | None = None,
         clocks: Sequence[float] | None = None,
+        failures_per_day: float | None = None,
     ) -> Pool:
         """Declare identical devices; arguments override the profile's power, memory and clocks.
 
         Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
+        ``failures_per_day`` is how often one device fails.
         """
         shape = _profile(profile)
         count = _count(count, f"pool {name!r}: count")
@@ -123,6 +127,7 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
                 value(memory_gb, "memory_gb", np.inf),
                 shape,
                 tuple(clocks if clocks is not None else shape.clocks if shape else ()),
+                None if failures_per_day is None else float(failures_per_day) / DAY_S,
             )
         )
         return Pool(len(self.pools) - 1, name)
@@ -225,20 +230,22 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         hard: bool | None = None,
         weight: float = 1.0,
         memory_gb: float = 0.0,
+        user: str | int | None = None,
     ) -> Task:
         """Declare a task: explicit ``modes``, or a ``kind`` of the pools' profiles with GPU counts.
 
         ``size_gflop`` is the work of its problems that can run in parallel; without it they fill
         every device (see the DVFS law). ``data_gb`` is the data that each predecessor sends; its
         keys are predecessors too. A deadline is hard unless the objective includes tardiness;
-        ``hard=`` overrides this.
+        ``hard=`` overrides this. ``user`` says whose task it is, by any name.
         """
         idx = len(self.columns["units"])
         label = f"task {name!r}" if name is not None else f"task {idx}"
         if name is not None:
             self.task_names[idx] = name
         kind_idx = self._kind(label, kind, modes, gpus, pools, size_gflop)
-        self._add(1, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
+        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        self._add(1, label, units, kind_idx, *given)
         volumes = dict(data_gb or {})
         before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(
             volumes
@@ -261,6 +268,7 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         hard: bool | None = None,
         weight: Any = 1.0,
         memory_gb: Any = 0.0,
+        user: Any = None,
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Declare tasks by arrays of equal length, or one value for all; returns indices."""
         units = np.atleast_1d(np.asarray(units, dtype=float))
@@ -273,7 +281,8 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
             kind_idx = np.asarray(
                 [self._kind(label, str(k), modes, gpus, pools, size_gflop) for k in names]
             )[which]
-        self._add(n, label, units, kind_idx, release_s, deadline_s, hard, weight, memory_gb)
+        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        self._add(n, label, units, kind_idx, *given)
         return np.arange(begin, begin + n)
 
     def precede(self, source: Any, target: Any, data_gb: Any = 0.0) -> None:
@@ -315,6 +324,14 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
             return kind.idx
         key = assemble.kind_key(label, kind, modes, gpus, pools, size_gflop)
         return self.kinds.setdefault(key, len(self.kinds))
+
+    def _users(self, given: Any) -> Any:
+        """The number of a user, or of each of many, by their names."""
+        if given is None:
+            return None
+        if np.ndim(given) == 0:
+            return self.users.setdefault(str(given), len(self.users))
+        return [self.users.setdefault(str(each), len(self.users)) for each in given]
 
     def _add(self, n: int, label: str, *values: Any) -> None:
         """Append one or n rows to every task column."""

@@ -23,9 +23,10 @@ SETS_OF_ROWS = {
     "outages": ("announced", "devices", "pool", "time"),
     "cooling": ("start_c", "limit_c", "time_constant_s", "c_per_w", "ambient_c", "place"),
 }
-NAMES = frozenset({"names", "kind_names", "ingress_names"})
+NAMES = frozenset({"names", "kind_names", "ingress_names", "user_names"})
 PARTS = ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs", "stream")
 LATER_PARTS = ("cooling",)
+LATER_COLUMNS = frozenset({"user", "failures_per_s"})
 
 
 def physics_digest(instance: Any) -> str:
@@ -46,8 +47,9 @@ def add_to_digest(digest: Any, name: str, value: Any) -> None:
         part = _with_sorted_rows(name, value)
         digest.update(f"{name}: part;".encode())
         for column in sorted(field.name for field in fields(part)):
-            if column not in NAMES:
-                add_to_digest(digest, column, getattr(part, column))
+            values = getattr(part, column)
+            if column not in NAMES and not (column in LATER_COLUMNS and values is None):
+                add_to_digest(digest, column, values)
     elif isinstance(value, Mapping):
         digest.update(f"{name}: {len(value)} entries;".encode())
         for key in sorted(value):

@@ -64,6 +64,7 @@ class PoolData:
     memory_gb: float
     profile: Profile | None
     clocks: tuple[float, ...]
+    failures_per_s: float | None
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """One row per task. Deadlines are whole, inf where there is none."""
+    """One row per task. Deadlines are whole, inf where there is none; ``user`` says whose it is."""
 
     kind: Ints
     units: Floats
@@ -47,6 +47,8 @@ class Tasks:
     weight: Floats
     memory_gb: Floats
     names: tuple[str, ...] | None = None
+    user: Ints | None = None
+    user_names: tuple[str, ...] | None = None
 
     def name(self, task: Any) -> str:
         return self.names[int(task)] if self.names is not None else f"t{task}"
@@ -71,7 +73,9 @@ class Places:
 
 @dataclass(frozen=True, eq=False)
 class Pools:
-    """``count`` devices at a place; ``gated`` ones sleep when they are not busy, others idle."""
+    """``count`` devices at a place; ``gated`` ones sleep when they are not busy, others idle.
+    ``failures_per_s`` is how often one device fails.
+    """
 
     names: tuple[str, ...]
     place: Ints
@@ -80,6 +84,7 @@ class Pools:
     sleep_w: Floats
     gated: Bools
     memory_gb: Floats
+    failures_per_s: Floats | None = None
 
     @property
     def rest_w(self) -> Floats:

@@ -31,6 +31,8 @@ def part_of(instance: Instance, task: Ints, count: Ints, now: int) -> Instance:
             deadline_hard=tasks.deadline_hard[task],
             weight=tasks.weight[task],
             memory_gb=tasks.memory_gb[task],
+            user=None if tasks.user is None else tasks.user[task],
+            user_names=tasks.user_names,
         ),
         pools=replace(
             pools,
@@ -41,6 +43,7 @@ def part_of(instance: Instance, task: Ints, count: Ints, now: int) -> Instance:
             sleep_w=pools.sleep_w[pool],
             gated=pools.gated[pool],
             memory_gb=pools.memory_gb[pool],
+            failures_per_s=None if pools.failures_per_s is None else pools.failures_per_s[pool],
         ),
         modes=modes_within(instance.modes, count),
         links=Links(links.latency_s[square], links.s_per_gb[square], links.j_per_gb[square]),

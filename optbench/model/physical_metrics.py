@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from optbench.model.instance import Instance
+from optbench.model.metrics import requirements
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import TaskProgress
 from optbench.model.temperature import hottest
+from optbench.model.timegrid import rounded_sum
 
 
 def physical_metrics(
     instance: Instance, schedule: Schedule, made: TaskProgress
 ) -> dict[str, float]:
-    """The highest temperature of any cooled place."""
+    """The highest temperature of any cooled place, how evenly users are served, and how many
+    failures the busy devices have on average.
+    """
     found: dict[str, float] = {}
     if instance.cooling is not None:
         found["peak_temperature_c"] = max(each.celsius for each in hottest(instance, schedule))
+    if instance.tasks.user is not None:
+        found["fairness"] = fairness(instance, made)
+    if instance.pools.failures_per_s is not None:
+        row, pool, count = requirements(instance, schedule.mode)
+        ticks = np.maximum(schedule.end - schedule.start, 0)[row]
+        failures = instance.pools.failures_per_s[pool] * count * ticks
+        found["expected_failures"] = rounded_sum(failures) * instance.tick_s
     return found
+
+
+def fairness(instance: Instance, made: TaskProgress) -> float:
+    """Jain's index of the users' mean slowdowns x,
+
+        (Σ_u x_u)² / (U Σ_u x_u²),
+
+    1 where all are alike, 1 / U where one alone waits. The slowdown of a task is its time from
+    release to finish over its shortest length (a tick at least).
+    """
+    tasks, pairs = instance.tasks, instance.pairs
+    assert tasks.user is not None
+    shortest = np.full(instance.num_tasks, np.inf)
+    np.minimum.at(shortest, pairs.task, pairs.duration)
+    slowdown = (made.finish(instance) - tasks.release) / np.maximum(shortest, 1.0)
+    # What comes after the end of an open instance was not there to be served.
+    here = tasks.release < instance.end_of_time if instance.is_open else slowdown == slowdown
+    total = np.bincount(tasks.user[here], weights=slowdown[here])
+    number = np.bincount(tasks.user[here])
+    mean = total[number > 0] / number[number > 0]
+    squares = rounded_sum(mean * mean) * len(mean)
+    return rounded_sum(mean) ** 2 / squares if squares > 0 else 1.0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import ModelError, nearest
-from optbench.model.instance import Bools, Instance
+from optbench.model.instance import Bools, Instance, Tasks
 from optbench.model.objective import METRICS, RATIOS
 from optbench.model.streams import check_stream
 from optbench.model.temperature import check_cooling
@@ -130,6 +130,8 @@ def _check_pools(instance: Instance) -> None:
     rows.index("place", len(instance.places.names), "a known place")
     rows.non_negative("idle_w", "sleep_w")
     rows.non_negative("memory_gb", infinite=True)
+    if pools.failures_per_s is not None:
+        rows.non_negative("failures_per_s")
 
 
 def _unique(names: tuple[str, ...], what: str) -> None:
@@ -190,6 +192,7 @@ def _check_tasks(instance: Instance) -> None:
             length = f"{len(tasks.names)} rows; it must have {instance.num_tasks}"
             raise ModelError(f"tasks.names has {length}")
         _unique(tasks.names, "task")
+    _check_users(tasks, rows)
     rows.index("kind", len(modes.kind_names), "a known kind")
     positive = np.isfinite(tasks.units) & (tasks.units > 0)
     rows.require("units", positive, "positive and finite")
@@ -216,6 +219,18 @@ def _check_tasks(instance: Instance) -> None:
         largest = f"the largest it could use has {room[tasks.kind[tight]]:g} GB"
         need = f"{tasks.memory_gb[tight]:g} GB per device"
         raise ModelError(f"{rows.name(tight)} needs {need}; {largest}")
+
+
+def _check_users(tasks: Tasks, rows: _Rows) -> None:
+    names = tasks.user_names
+    if tasks.user is None:
+        if names is not None:
+            raise ModelError("tasks.user_names has names, but no task has a user; give tasks.user")
+        return
+    if names is not None:
+        _unique(names, "user")
+        rows.index("user", len(names), f"one of the {len(names)} users, from 0")
+    rows.require("user", tasks.user >= 0, "a whole number from 0")
 
 
 def _check_edges(instance: Instance) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.model.timegrid import grid_down
+from optbench.model.timegrid import grid_down, grid_up
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +35,10 @@ class Windows:
 
 def windows(instance: Instance) -> Windows:
     """Heads and tails by longest paths with fastest modes and cheapest transfers."""
-    pairs, n = instance.pairs, instance.num_tasks
-    duration = pairs.duration.astype(float)
-    shortest, longest = np.full(n, np.inf), np.zeros(n)
-    np.minimum.at(shortest, pairs.task, duration)
-    np.maximum.at(longest, pairs.task, duration)
+    n, kinds = instance.num_tasks, _fitting_modes(instance)
+    shortest, longest = kinds.durations(instance)
     lag = edge_lags(instance)
-    head, tail = earliest_ready(instance).tolist(), [0.0] * n
+    head, tail = kinds.ready(instance, kinds.nearest).tolist(), [0.0] * n
     p, l = shortest.tolist(), lag.tolist()
     source, target = instance.edges.source.tolist(), instance.edges.target.tolist()
     for e in by_source(instance):
@@ -53,13 +50,63 @@ def windows(instance: Instance) -> Windows:
 
 def earliest_ready(instance: Instance) -> Floats:
     """The earliest start of each task on any pool, by release and ingress latency alone."""
-    ready = np.asarray(instance.tasks.release, dtype=float).copy()
-    if instance.stream is not None:
-        pairs = instance.pairs
-        first = np.full(instance.num_tasks, np.inf)
-        np.minimum.at(first, pairs.task, pairs.ready)
-        ready = np.where(np.isfinite(first), first, ready)
-    return ready
+    kinds = _fitting_modes(instance)
+    return kinds.ready(instance, kinds.nearest)
+
+
+@dataclass(frozen=True, eq=False)
+class _FittingModes:
+    """What the modes that fit have in common for tasks of one kind, one class of memory and one
+    ingress, which form a group: the fewest and the most ticks per unit (inf and 0 where no mode
+    fits) and the shortest and longest ingress latency.
+
+    ``instance.pairs`` has a row per task and mode: with a pool per node these are millions.
+    """
+
+    group: Ints
+    fastest: Floats
+    slowest: Floats
+    nearest: Floats
+    farthest: Floats
+
+    def durations(self, instance: Instance) -> tuple[Floats, Floats]:
+        """The shortest and longest duration of each task: more ticks per unit never take less."""
+        units, some = instance.tasks.units, np.isfinite(self.fastest)[self.group]
+        fastest = np.where(some, self.fastest[self.group], 0.0)
+        shortest = np.where(some, grid_up(units * fastest), np.inf)
+        return shortest, grid_up(units * self.slowest[self.group])
+
+    def ready(self, instance: Instance, access: Floats) -> Floats:
+        """The release of each task plus an ingress latency, where there is one."""
+        way = access[self.group]
+        return np.asarray(instance.tasks.release + np.where(np.isfinite(way), way, 0.0))
+
+
+def _fitting_modes(instance: Instance) -> _FittingModes:
+    tasks, modes, stream = instance.tasks, instance.modes, instance.stream
+    memory = np.unique(instance.mode_memory_gb)
+    columns = [tasks.kind, np.searchsorted(memory, tasks.memory_gb)]
+    if stream is not None:
+        columns.append(stream.ingress)
+    key = np.zeros(instance.num_tasks, dtype=np.int64)
+    for column in columns:
+        key = key * (int(column.max(initial=0)) + 1) + column
+    _, first, group = np.unique(key, return_index=True, return_inverse=True)
+    size = np.diff(modes.kind_ptr)[tasks.kind[first]]
+    row = np.repeat(np.arange(len(first)), size)
+    mode = np.arange(len(row)) + np.repeat(
+        modes.kind_ptr[:-1][tasks.kind[first]] - (np.cumsum(size) - size), size
+    )
+    way = np.asarray(instance.access(first[row], modes.primary[mode]), dtype=float)
+    keep = (tasks.memory_gb[first[row]] <= instance.mode_memory_gb[mode]) & np.isfinite(way)
+    row, way, ticks = row[keep], way[keep], instance.ticks_per_unit[mode[keep]]
+    fastest, nearest = np.full((2, len(first)), np.inf)
+    slowest, farthest = np.zeros(len(first)), np.full(len(first), -np.inf)
+    np.minimum.at(fastest, row, ticks)
+    np.maximum.at(slowest, row, ticks)
+    np.minimum.at(nearest, row, way)
+    np.maximum.at(farthest, row, way)
+    return _FittingModes(group.reshape(-1), fastest, slowest, nearest, farthest)
 
 
 def by_source(instance: Instance) -> list[int]:
@@ -85,24 +132,30 @@ def _extreme_lags(instance: Instance, longest: bool) -> Floats:
     heavy = np.flatnonzero(edges.data_gb > 0)
     if len(heavy) == 0:
         return out
-    group, pools = task_groups(instance)
+    group, pools = _numbered_pools(instance)
     ends = group[edges.source[heavy]] * len(pools) + group[edges.target[heavy]]
     keys, which = np.unique(ends, return_inverse=True)
-    # Many groups can run on the same pools; their links are looked at once.
-    same = [each.tobytes() for each in pools]
-    known: dict[tuple[bytes, bytes], tuple[Ints, Ints]] = {}
     for key, edges_here in zip(
         keys.tolist(), np.split(heavy[np.argsort(which, kind="stable")], _cuts(which)), strict=True
     ):
-        a, b = divmod(key, len(pools))
-        if (same[a], same[b]) not in known:
-            known[same[a], same[b]] = different_links(instance, pools[a], pools[b])
-        senders, receivers = known[same[a], same[b]]
+        sending, receiving = pools[key // len(pools)], pools[key % len(pools)]
+        if not longest and len(np.intersect1d(sending, receiving)):
+            continue  # Data stay where they are.
+        senders, receivers = different_links(instance, sending, receiving)
         lag = instance.lag(senders[:, None], receivers[:, None], edges.data_gb[edges_here][None, :])
         if longest:
             lag = np.where(np.isfinite(lag), lag, 0.0)
         out[edges_here] = lag.max(axis=0) if longest else lag.min(axis=0)
     return out
+
+
+def _numbered_pools(instance: Instance) -> tuple[Ints, list[Ints]]:
+    """The different lists of primary pools that tasks can use, and the number of each task's."""
+    group, pools = task_groups(instance)
+    number: dict[bytes, int] = {}
+    of_group = [number.setdefault(each.tobytes(), len(number)) for each in pools]
+    known = dict(zip(of_group, pools, strict=True))
+    return np.asarray(of_group, dtype=np.int64)[group], list(known.values())
 
 
 def different_links(instance: Instance, senders: Ints, receivers: Ints) -> tuple[Ints, Ints]:
@@ -182,11 +235,9 @@ def time_horizon(instance: Instance) -> float:
     """A time by which some optimal schedule has ended.
 
     It allows all tasks one after another, after the last arrival and the last change of tariffs."""
-    bounds = windows(instance)
+    bounds, kinds = windows(instance), _fitting_modes(instance)
     lags = longest_lags(instance)
-    last = float(
-        instance.pairs.ready.max(initial=float(np.asarray(instance.tasks.release).max(initial=0)))
-    )
+    last = float(kinds.ready(instance, kinds.farthest).max(initial=0.0))
     if "tariffs" in instance.features and instance.tariffs is not None:
         last = max(last, float(instance.tariffs.times[-1]))
     serial = last + float(bounds.longest.sum()) + float(lags.sum())

@@ -14,9 +14,11 @@ from sys import modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optbench.bounds.combinatorial.merging import alike_pools as alike_pools
     from optbench.bounds.milestones import Milestones as Milestones
     from optbench.bounds.milestones import find_milestones as find_milestones
+    from optbench.model.classes import ClassView as ClassView
+    from optbench.model.classes import alike_pools as alike_pools
+    from optbench.model.classes import class_view as class_view
     from optbench.model.objective_prices import end_cost as end_cost
     from optbench.model.objective_prices import joule_price as joule_price
     from optbench.model.windows import Windows as Windows
@@ -40,12 +42,14 @@ if TYPE_CHECKING:
     from optbench.sim.rules import has_choice as has_choice
     from optbench.sim.rules import list_rule as list_rule
     from optbench.sim.rules import run_rule as run_rule
+    from optbench.sim.rules import set_cost_rows as set_cost_rows
     from optbench.sim.rules import within_caps as within_caps
 
 # Public names, and the modules that define them.
 _HOME = {
     "CALM": "optbench.sim.kernel.dispatch",
     "CARRIED_OUT": "optbench.plugins.policy",
+    "ClassView": "optbench.model.classes",
     "Decision": "optbench.sim.moments",
     "Fault": "optbench.sim.kernel.plant",
     "Milestones": "optbench.bounds.milestones",
@@ -57,8 +61,9 @@ _HOME = {
     "RulePolicy": "optbench.plugins.policy",
     "Trace": "optbench.sim.rules",
     "Windows": "optbench.model.windows",
-    "alike_pools": "optbench.bounds.combinatorial.merging",
+    "alike_pools": "optbench.model.classes",
     "by_source": "optbench.model.windows",
+    "class_view": "optbench.model.classes",
     "edge_lags": "optbench.model.windows",
     "end_cost": "optbench.model.objective_prices",
     "find_milestones": "optbench.bounds.milestones",
@@ -68,6 +73,7 @@ _HOME = {
     "list_rule": "optbench.sim.rules",
     "longest_lags": "optbench.model.windows",
     "run_rule": "optbench.sim.rules",
+    "set_cost_rows": "optbench.sim.rules",
     "settle": "optbench.plugins.policy",
     "windows": "optbench.model.windows",
     "within_caps": "optbench.sim.rules",

@@ -83,7 +83,12 @@ class TaskArrivals:
             names = names[rows] if isinstance(rows, slice) else tuple(names[k] for k in rows)
         return replace(
             instance,
-            tasks=Tasks(**columns, names=names),
+            tasks=Tasks(
+                **columns,
+                names=names,
+                user=None if tasks.user is None else tasks.user[rows],
+                user_names=tasks.user_names,
+            ),
             edges=self._edges(count),
             stream=None if instance.stream is None else _stream(instance.stream, rows, now),
             problem=None,

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from optbench.arguments import known_keywords
-from optbench.errors import OptbenchError
+from optbench.errors import OptbenchError, ParameterError
 from optbench.model.caps import net_power_w, resting_power_w
+from optbench.model.classes import class_view
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import narrowed
 from optbench.model.windows import task_groups
-from optbench.sim.kernel.dispatch import BY_PAIR, BY_TASK, CALM, PRESSED, Rule, run
+from optbench.sim.kernel.dispatch import BY_PAIR, BY_SET, BY_TASK, CALM, PRESSED, Rule, run
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_state, schedule_of
@@ -62,16 +63,24 @@ def list_rule(
     due: Any = None,
     late_price: Any = None,
     pair_cost: Any = None,
+    set_cost: Any = None,
 ) -> Rule:
     """Create a list rule (the formulas are in ``kernel.dispatch``); one number stands for a whole
     array.
 
     ``end_price``, ``due`` and ``late_price`` are per task, ``pair_cost`` has an entry per row of
-    ``instance.pairs``.
+    ``instance.pairs``. ``set_cost`` takes its place where alike modes cost the same: it has a row
+    per task with an entry per set of its kind (``class_view``), one after another, whether the task
+    fits or not.
     """
     n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
-    is_priced = any(part is not None for part in (end_price, due, late_price, pair_cost))
-    pair_ptr, pair_costs = costs_by_kind(instance, pair_cost)
+    prices = (end_price, due, late_price, pair_cost, set_cost)
+    priced = BY_TASK if any(part is not None for part in prices) else 0
+    if set_cost is not None:
+        priced, (pair_ptr, pair_costs) = BY_SET, costs_by_set(instance, set_cost, pair_cost)
+    else:
+        priced = priced if pair_cost is None else BY_PAIR
+        pair_ptr, pair_costs = costs_by_kind(instance, pair_cost)
     return Rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
         after=np.zeros(n),
@@ -86,7 +95,7 @@ def list_rule(
                 strict,
                 lookahead,
                 (np.diff(instance.modes.req_ptr) == 0).any(),
-                (BY_TASK if pair_cost is None else BY_PAIR) if is_priced else 0,
+                priced,
             ],
             dtype=np.int64,
         ),
@@ -94,9 +103,9 @@ def list_rule(
         pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),
         allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64) * within_caps(instance),
         fixed=np.array(np.broadcast_to(fixed, n), dtype=np.int64),
-        end_price=by_task(end_price, 0.0, n if is_priced else 0),
-        due=by_task(due, math.inf, n if is_priced else 0),
-        late_price=by_task(late_price, 0.0, n if is_priced else 0),
+        end_price=by_task(end_price, 0.0, n if priced else 0),
+        due=by_task(due, math.inf, n if priced else 0),
+        late_price=by_task(late_price, 0.0, n if priced else 0),
         pair_ptr=pair_ptr,
         pair_cost=pair_costs,
     )
@@ -118,6 +127,29 @@ def costs_by_kind(instance: Instance, pair_cost: Any) -> tuple[Ints, Floats]:
     costs = np.zeros(int(ptr[-1]))
     costs[ptr[pairs.task] + pairs.mode - modes.kind_ptr[kind[pairs.task]]] = pair_cost
     return ptr, costs
+
+
+def costs_by_set(instance: Instance, set_cost: Any, pair_cost: Any) -> tuple[Ints, Floats]:
+    """Return costs of (task, set of its kind) with a row per task, and where each row begins."""
+    if pair_cost is not None:
+        raise ParameterError(
+            "list_rule: pair_cost and set_cost are both given; add the costs of sets to those of "
+            "pairs, or give one of them"
+        )
+    ptr = set_cost_rows(instance)
+    costs = np.array(set_cost, dtype=np.float64).ravel()
+    if len(costs) != ptr[-1]:
+        raise ParameterError(
+            f"list_rule: set_cost has {len(costs):,} entries; it must have {int(ptr[-1]):,}, one "
+            "per task and set of its kind (optbench.rules.set_cost_rows)"
+        )
+    return ptr, costs
+
+
+def set_cost_rows(instance: Instance) -> Ints:
+    """Return where the row of each task begins in ``set_cost``, and the end of the last one."""
+    sets = np.diff(class_view(instance).kind_ptr)[instance.tasks.kind]
+    return np.concatenate(([0], np.cumsum(sets))).astype(np.int64)
 
 
 def has_choice(instance: Instance) -> bool:

@@ -140,6 +140,15 @@ def power_cap(m: Model) -> None:
     m.minimize(makespan=1.0)
 
 
+def cooled_place(m: Model) -> None:
+    """Alone the place settles within ms at 20 + 0.4 · 100 = 60 °C, together at 100: 3 + 3 s."""
+    gpu = m.pool("gpu", count=2)
+    for _ in range(2):
+        m.task(modes=[m.mode(gpu, time_s=3, energy_j=300)])
+    m.cool(ambient_c=20.0, c_per_w=0.4, time_constant_s=0.001, limit_c=80.0)
+    m.minimize(makespan=1.0)
+
+
 def cheap_hour(m: Model) -> None:
     """1 kWh in one hour: 0.30 in the first hour, 0.10 in the second."""
     m.task(modes=[m.mode(m.pool("gpu"), time_s=3600, energy_j=3.6e6)])
@@ -233,6 +242,7 @@ CASES = (
     Case("transfer", transfer, 5.0),
     Case("flow_time", flow_time, 5.0),
     Case("power_cap", power_cap, 4.0),
+    Case("cooled_place", cooled_place, 6.0),
     Case("cheap_hour", cheap_hour, 0.1, {"tick_s": 3600.0}),
     Case("fixed_horizon", fixed_horizon, 130.0, {"horizon_s": 10}),
     Case("in_seconds", in_seconds, 3.75, {"time": "seconds"}),

@@ -98,7 +98,8 @@ def twice_as_many(instance: Instance, later: np.ndarray) -> Instance:
     again, n = np.flatnonzero(later), instance.num_tasks
     rows = np.concatenate((np.arange(n), again))
     tasks = instance.tasks
-    columns = {f.name: getattr(tasks, f.name) for f in fields(Tasks) if f.name != "names"}
+    columns = {f.name: getattr(tasks, f.name) for f in fields(Tasks)}
+    columns = {name: each for name, each in columns.items() if isinstance(each, np.ndarray)}
     place = np.full(n, -1)
     place[again] = n + np.arange(len(again))
     edges = instance.edges

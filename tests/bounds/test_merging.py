@@ -13,7 +13,8 @@ import pytest
 import optbench as ob
 from optbench.bounds.auto import lower_bounds
 from optbench.bounds.combinatorial import merging
-from optbench.bounds.combinatorial.merging import alike_pools, merge_classes, merge_pools
+from optbench.bounds.combinatorial.merging import merge_classes, merge_pools
+from optbench.model.classes import alike_pools
 from optbench.model.instance import Instance, Links, Modes, Pools
 from optbench.model.schedule import Schedule
 from optbench.model.streams import outages_in_seconds, with_stream

@@ -19,6 +19,7 @@ from optbench.bounds.lp.certificates import CertificateError
 from optbench.bounds.lp.linear_program import LpSolution
 from optbench.bounds.milestones import Milestones, expected_s, find_milestones, image_rows
 from optbench.bounds.proving import prove
+from optbench.model.classes import alike_pools
 from optbench.model.instance import Instance
 from optbench.model.result import Bound
 from optbench.plugins.discovery import load_problem
@@ -88,7 +89,7 @@ def alike_devices() -> Instance:
 
 def test_classes_are_carried_back_to_their_pools() -> None:
     instance = alike_devices()
-    classes = merging.alike_pools(instance)
+    classes = alike_pools(instance)
     assert classes.tolist() == [0, 0, 1, 1, 2]
     merged = merging.merge_classes(instance, classes)
     assert merged.pool.tolist() == [0, 0, 1, 1, 2]

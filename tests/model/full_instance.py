@@ -35,4 +35,10 @@ def full_instance() -> Instance:
         np.array([80.0, 85.0]),
         np.array([20.0, 30.0]),
     )
-    return replace(base, stream=stream, cooling=cooling)
+    return replace(
+        base,
+        stream=stream,
+        cooling=cooling,
+        tasks=replace(base.tasks, user=np.array([0, 2, 0]), user_names=("x", "y", "z")),
+        pools=replace(base.pools, failures_per_s=np.array([1e-6, 2e-6])),
+    )

@@ -159,7 +159,7 @@ def test_published_formats_refuse_it(tmp_path: Path) -> None:
 
 
 def test_bounds_leave_it_out_and_stay_bounds() -> None:
-    """One after another is best here, 60 s; without the limit 30 s."""
+    """Without the limit both tasks end at 30 s; with it one has to wait."""
     bounds = lower_bounds(warm(), "auto", 2.0)
     assert bounds and max(bound.value for bound in bounds) == pytest.approx(30.0)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from fractions import Fraction
 
 from tests.second_verifier.heat import peaks
-from tests.second_verifier.problem import Problem, Segment
+from tests.second_verifier.measures import finishes
+from tests.second_verifier.problem import Problem, Segment, by_task
 
 
 def physical_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fraction | None]:
@@ -14,4 +16,39 @@ def physical_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fra
     warm = [peak for _, peak in peaks(problem, segments)]
     if warm:
         found["peak_temperature_c"] = Fraction(max(warm))
+    if problem.tasks.get("user") is not None:
+        found["fairness"] = fairness(problem, by_task(problem, segments))
+    rates = problem.pools.get("failures_per_s")
+    if rates is not None:
+        found["expected_failures"] = problem.tick * sum(
+            (
+                n * Fraction(rates[pool]) * s.length
+                for s in segments
+                if s.length > 0
+                for pool, n in problem.needs[s.mode].items()
+            ),
+            Fraction(0),
+        )
     return found
+
+
+def fairness(problem: Problem, tasks: list[list[Segment]]) -> Fraction:
+    """Jain's index of the users' mean slowdowns."""
+    release, by_user = problem.tasks["release"], defaultdict(list)
+    for task, finish in enumerate(finishes(problem, tasks)):
+        if not problem.is_open or release[task] < (problem.horizon or 0):
+            slow = Fraction(finish - release[task], max(1, shortest(problem, task)))
+            by_user[problem.tasks["user"][task]].append(slow)
+    mean = [sum(slow, Fraction(0)) / len(slow) for slow in by_user.values()]
+    squares = sum((x * x for x in mean), Fraction(0))
+    return sum(mean, Fraction(0)) ** 2 / (len(mean) * squares) if squares else Fraction(1)
+
+
+def shortest(problem: Problem, task: int) -> int:
+    return min(
+        problem.length(task, mode)
+        for mode, kind in enumerate(problem.modes["kind"])
+        if kind == problem.tasks["kind"][task]
+        and problem.tasks["memory_gb"][task] <= problem.room_gb(mode)
+        and problem.access(task, problem.primary[mode]) is not None
+    )

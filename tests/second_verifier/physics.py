@@ -14,11 +14,18 @@ from tests.second_verifier.problem import Json, Problem
 def physical_instance(
     seed: int, scale: Scale, tasks: tuple[int, int] = (1, 4), **fixed: bool
 ) -> Json:
-    """The random instance of a seed with cooled places."""
+    """The random instance of a seed with cooled places, users and failures."""
     made, rng = random_instance(seed, scale, tasks, **fixed), random.Random(f"physics {seed}")
     cooling = draw_cooling(rng, made, scale)
     if cooling is not None:
         made["cooling"] = cooling
+    if rng.random() < 0.7:
+        users = rng.randint(1, 3)
+        made["tasks"]["user"] = [rng.randrange(users) for _ in made["tasks"]["kind"]]
+        made["tasks"]["user_names"] = rng.choice((None, ["x", "y", "z"]))
+    if rng.random() < 0.7:
+        rates = (0.0, 1e-9, rng.uniform(1e-8, 1e-3))
+        made["pools"]["failures_per_s"] = [rng.choice(rates) for _ in made["pools"]["names"]]
     return made
 
 

@@ -11,7 +11,7 @@ import pytest
 import optbench as ob
 from optbench.model.instance import Instance
 from optbench.sim.kernel.plant import Fault
-from optbench.sim.rules import costs_by_kind, list_rule, run_rule
+from optbench.sim.rules import costs_by_kind, list_rule, run_rule, set_cost_rows
 
 
 def two_speeds(tasks: int = 2) -> Instance:
@@ -54,6 +54,31 @@ def test_a_cost_of_a_pair_is_that_of_its_task_and_mode() -> None:
     assert instance.pairs.mode.tolist() == [0, 1, 0, 1]
     assert chosen(instance, pair_cost=np.array([0.0, 81.0, 0.0, 79.0])) == [0, 1]
     assert chosen(instance, pair_cost=np.array([0.0, 79.0, -1.0, 79.5])) == [1, 0]
+
+
+def test_a_cost_of_a_set_is_that_of_all_its_modes() -> None:
+    """Two fast devices in pools of their own are one set, the slow ones another: a row of two costs
+    per task. The slow mode saves 80 J: it is taken while it costs less than that beyond the fast.
+    """
+    m = ob.Model("two fast pools")
+    fast, slow = [m.pool(f"fast {k}") for k in range(2)], m.pool("slow", count=2)
+    kind = m.kind(modes=[*(m.mode(p, 2, 100.0) for p in fast), m.mode(slow, 10, 20.0)])
+    for _ in range(2):
+        m.task(units=1.0, kind=kind)
+    m.minimize(energy_j=1.0, makespan_s=1.0)
+    instance = m.build()
+    assert set_cost_rows(instance).tolist() == [0, 2, 4]
+    assert chosen(instance, set_cost=[0.0, 81.0, 0.0, 81.0]) == [0, 1]
+    assert chosen(instance, set_cost=[0.0, 79.0, 0.0, 81.0]) == [2, 0]
+    assert chosen(instance, set_cost=[[-2.0, 79.0], [0.0, 79.0]]) == [0, 2]
+
+
+def test_costs_of_sets_are_refused_where_they_do_not_match() -> None:
+    instance = two_speeds()
+    with pytest.raises(ob.ParameterError, match="set_cost has 3 entries; it must have 4"):
+        list_rule(instance, set_cost=np.zeros(3))
+    with pytest.raises(ob.ParameterError, match="pair_cost and set_cost are both given"):
+        list_rule(instance, set_cost=np.zeros(4), pair_cost=np.zeros(4))
 
 
 def test_costs_of_modes_that_do_not_fit_are_left_out() -> None:

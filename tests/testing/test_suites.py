@@ -24,9 +24,9 @@ from optbench.testing.cases import INFEASIBLE, sequence
 from tests.reference.brute_force import brute_force
 
 CASE = {case.name: case for case in CASES}
-# Brute force tries every tick and knows no preemption; the others are checked on schedules written
-# by hand.
-BY_HAND = {"in_seconds", "interrupted", "device_outage", "open_horizon"}
+# Brute force tries every tick and knows neither preemption nor cooling; the others are checked on
+# schedules written by hand.
+BY_HAND = {"in_seconds", "interrupted", "cooled_place", "device_outage", "open_horizon"}
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,11 @@ def test_the_case_in_seconds_reaches_its_optimum() -> None:
 def test_the_preemptive_case_reaches_its_optimum() -> None:
     rows = (0, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (0, 0, 2.0, 5.0)
     assert value("interrupted", *rows) == pytest.approx(6.0, rel=1e-12)
+
+
+def test_a_place_is_too_hot_with_two_at_a_time() -> None:
+    assert value("cooled_place", (0, 0, 0.0, 3.0), (1, 0, 3.0, 6.0)) == 6.0
+    assert value("cooled_place", (0, 0, 0.0, 3.0), (1, 0, 2.0, 5.0)) is None
 
 
 def test_work_stands_still_while_its_device_is_away() -> None:

@@ -1,11 +1,9 @@
 """Thousands of individual devices as a few pools: a relaxation by which they are bounded.
 
-Pools are alike when they have the same memory, resting power and tariffs, lie below the same capped
-places, and are used alike: the same kinds, times, energies, powers and clocks, by modes of as many
-devices. Each class of them becomes one pool with their counts added; modes that are then equal
-become one; between two classes latency, time and energy per GB are each the least of any linked
-pair, within a class data need no transfer; the ingress latency of a class is that of its nearest
-pool, and an outage takes its devices from the class.
+Each class of alike pools (``model.classes``) becomes one pool with their counts added; modes that
+are then equal become one; between two classes latency, time and energy per GB are each the least of
+any linked pair, within a class data need no transfer; the ingress latency of a class is that of its
+nearest pool, and an outage takes its devices from the class.
 
 A schedule of the instance is one of the merged instance, at the same times: durations and energies
 are unchanged; a class is never busier than its pools together; no transfer takes longer or more
@@ -21,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from optbench.model.classes import alike_pools, equal_rows, mode_physics, numbered_by_first
 from optbench.model.instance import Floats, Instance, Ints, Links, Modes, Pools
 from optbench.model.schedule import Schedule
 from optbench.model.streams import Stream
@@ -57,60 +56,6 @@ def merge_pools(instance: Instance) -> MergedInstance:
         again = merge_classes(found.instance, classes)
         found = MergedInstance(again.instance, again.mode[found.mode], again.pool[found.pool])
     return found
-
-
-def alike_pools(instance: Instance) -> Ints:
-    """Return the class of each pool, numbered by their first pools."""
-    pools, modes, tariffs = instance.pools, instance.modes, instance.tariffs
-    capped = instance.under[instance.limits.cap_place]
-    asked = _usage_by_pool(modes, instance.num_pools)
-    number: dict[tuple[object, ...], int] = {}
-    out = []
-    for p in range(instance.num_pools):
-        rates = (
-            b""
-            if tariffs is None
-            else tariffs.price_usd_per_kwh[p].tobytes() + tariffs.carbon_g_per_kwh[p].tobytes()
-        )
-        key = (
-            float(pools.memory_gb[p]),
-            float(pools.rest_w[p]),
-            rates,
-            capped[:, p].tobytes(),
-            asked[p],
-        )
-        out.append(number.setdefault(key, len(number)))
-    return np.asarray(out, dtype=np.int64)
-
-
-def _usage_by_pool(modes: Modes, num_pools: int) -> list[bytes]:
-    """Return how modes use each pool, as bytes to compare: a set of (physics of the mode, devices
-    of this pool).
-    """
-    size = np.diff(modes.req_ptr)
-    devices = np.bincount(
-        np.repeat(np.arange(len(size)), size), weights=modes.req_count, minlength=len(size)
-    )
-    clock = np.where(np.isnan(modes.clock), -1.0, modes.clock)
-    physics = (
-        modes.kind,
-        modes.time_per_unit_s,
-        modes.energy_per_unit_j,
-        modes.power_w,
-        clock,
-        devices,
-    )
-    _, number = np.unique(
-        np.column_stack([np.asarray(part, dtype=float) for part in physics]),
-        axis=0,
-        return_inverse=True,
-    )
-    row = np.repeat(np.arange(len(size)), size)
-    table = np.unique(
-        np.column_stack((modes.req_pool, number.reshape(-1)[row], modes.req_count)), axis=0
-    )
-    cut = np.searchsorted(table[:, 0], np.arange(num_pools + 1))
-    return [table[cut[p] : cut[p + 1], 1:].tobytes() for p in range(num_pools)]
 
 
 def merge_classes(instance: Instance, classes: Ints) -> MergedInstance:
@@ -165,29 +110,21 @@ def _merged_stream(stream: Stream, classes: Ints) -> Stream:
 
 def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:
     """Return modes over classes, each once, and the number of each old mode among them."""
-    seen: dict[tuple[object, ...], int] = {}
-    number: list[int] = []
-    kept: list[int] = []
-    needs: list[dict[int, int]] = []
-    for k, (kind, clock) in enumerate(zip(modes.kind.tolist(), modes.clock.tolist(), strict=True)):
-        need: dict[int, int] = {}
-        for r in range(int(modes.req_ptr[k]), int(modes.req_ptr[k + 1])):
-            pool = int(classes[modes.req_pool[r]])
-            need[pool] = need.get(pool, 0) + int(modes.req_count[r])
-        physics = (
-            modes.time_per_unit_s[k],
-            modes.energy_per_unit_j[k],
-            modes.power_w[k],
-            clock if clock == clock else None,
-        )
-        key = (kind, *physics, next(iter(need), -1), tuple(sorted(need.items())))
-        if key not in seen:
-            seen[key] = len(kept)
-            kept.append(k)
-            needs.append(need)
-        number.append(seen[key])
-    keep = np.asarray(kept, dtype=np.int64)
-    sizes = [len(need) for need in needs]
+    mode, need, devices, order = _needs_by_class(modes, classes)
+    size = np.bincount(mode, minlength=len(modes.clock))
+    ptr = np.concatenate(([0], np.cumsum(size)))
+    some = size > 0
+    primary = np.full(len(size), -1, dtype=np.int64)
+    primary[some] = need[order[ptr[:-1][some]]]
+    key = equal_rows(mode_physics(modes), primary)
+    for k in range(int(size.max(initial=0))):
+        has = np.flatnonzero(size > k)
+        columns = np.zeros((2, len(size)), dtype=np.int64)
+        columns[:, has] = need[ptr[has] + k] + 1, devices[ptr[has] + k]
+        key = equal_rows(key, *columns)
+    number = numbered_by_first(key)
+    keep = np.unique(number, return_index=True)[1]
+    rows = order[np.isin(mode[order], keep)]
     new = Modes(
         modes.kind_names,
         np.searchsorted(modes.kind[keep], np.arange(len(modes.kind_ptr))).astype(np.int64),
@@ -195,11 +132,24 @@ def _merged_modes(modes: Modes, classes: Ints) -> tuple[Modes, Ints]:
         modes.energy_per_unit_j[keep],
         modes.power_w[keep],
         modes.clock[keep],
-        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-        np.asarray([pool for need in needs for pool in need], dtype=np.int64),
-        np.asarray([devices for need in needs for devices in need.values()], dtype=np.int64),
+        np.concatenate(([0], np.cumsum(size[keep]))).astype(np.int64),
+        need[rows],
+        devices[rows],
     )
-    return new, np.asarray(number, dtype=np.int64)
+    return new, number
+
+
+def _needs_by_class(modes: Modes, classes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return modes, classes and devices of what modes need of classes, by mode and class, and the
+    order of these rows by mode and the first pool of a class.
+    """
+    width = int(classes.max(initial=0)) + 1
+    row = np.repeat(np.arange(len(modes.clock)), np.diff(modes.req_ptr))
+    key, first, which = np.unique(
+        row * width + classes[modes.req_pool], return_index=True, return_inverse=True
+    )
+    devices = np.bincount(which.reshape(-1), weights=modes.req_count, minlength=len(key))
+    return key // width, key % width, devices.astype(np.int64), np.argsort(first)
 
 
 def _merged_links(links: Links, classes: Ints) -> Links:

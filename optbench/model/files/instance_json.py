@@ -108,7 +108,7 @@ def instance_from_dict(data: Any) -> Instance:
     if isinstance(data, dict) and col.header(data, FORMAT, VERSION, OLDEST) == 1:
         data = current_instance(data)
     data = col.table(data, "", ("format", "version", *KEYS, *PARTS), OPTIONAL)
-    pools = Pools(**col.columns(data["pools"], "pools", POOL_COLUMNS))
+    pools = pools_from(data["pools"])
     modes, tasks = modes_from(data["modes"]), tasks_from(data["tasks"])
     check_sizes(tasks, modes, pools)
     return Instance(
@@ -171,10 +171,22 @@ def weight_from(value: Any, metric: str, path: str) -> float:
 
 
 def tasks_from(value: Any) -> Tasks:
-    data = col.columns(value, "tasks", TASK_COLUMNS, optional=("names",))
-    if data["names"] is not None:
-        data["names"] = col.column(data["names"], "tasks.names", col.texts, len(data["kind"]))
+    later = {"names": col.texts, "user": col.ints}
+    data = col.columns(value, "tasks", TASK_COLUMNS, optional=(*later, "user_names"))
+    for key, reader in later.items():
+        if data[key] is not None:
+            data[key] = col.column(data[key], f"tasks.{key}", reader, len(data["kind"]))
+    if data["user_names"] is not None:
+        data["user_names"] = col.column(data["user_names"], "tasks.user_names", col.texts)
     return Tasks(**data)
+
+
+def pools_from(value: Any) -> Pools:
+    data = col.columns(value, "pools", POOL_COLUMNS, optional=("failures_per_s",))
+    if (rates := data["failures_per_s"]) is not None:
+        path = "pools.failures_per_s"
+        data["failures_per_s"] = col.column(rates, path, col.floats, len(data["names"]))
+    return Pools(**data)
 
 
 def places_from(value: Any) -> Places:
@@ -281,10 +293,12 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
             **listed_columns(tasks, TASK_COLUMNS),
             "release": times_listed(tasks.release),
             "deadline": times_listed(tasks.deadline),
+            **listed_where_there(tasks, ("user", "user_names")),
         },
         "edges": listed_columns(instance.edges, EDGE_COLUMNS),
         "places": {"names": list(instance.places.names), "parent": listed(instance.places.parent)},
-        "pools": listed_columns(pools, POOL_COLUMNS),
+        "pools": listed_columns(pools, POOL_COLUMNS)
+        | listed_where_there(pools, ("failures_per_s",)),
         "modes": modes_to_dict(instance.modes),
         "links": links_to_dict(instance.links),
         "limits": {
@@ -300,6 +314,10 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
 
 def listed_columns(part: Any, names: Iterable[str]) -> dict[str, list[Any]]:
     return {name: listed(getattr(part, name)) for name in names}
+
+
+def listed_where_there(part: Any, names: Iterable[str]) -> dict[str, list[Any]]:
+    return listed_columns(part, [name for name in names if getattr(part, name) is not None])
 
 
 def listed(values: Any) -> list[Any]:

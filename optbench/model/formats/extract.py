@@ -35,6 +35,10 @@ def check_classical(instance: Instance, target: str) -> None:
         or instance.modes.energy_per_unit_j.any()
     ):
         lost.append("power and energy")
+    if instance.tasks.user is not None:
+        lost.append("users")
+    if instance.pools.failures_per_s is not None:
+        lost.append("failure rates")
     if lost:
         what = f"{', '.join(lost)} of {instance.name!r}"
         raise refusal(target, f"cannot express {what}; write 'optbench' instead")

@@ -11,7 +11,9 @@ allows, with the least
       + Σ_pools devices · length · pool_cost
       + end_price_i · end + late_price_i · max(0, end − due_i) + share left of i · pair_cost_ik
 
-where the last line counts in rules that price tasks one by one (``PRICED``).
+where the last line counts in rules that price tasks one by one (``PRICED``); pair_cost is given for
+each mode of a task or for each set of alike ones. Alike modes are scored together
+(``kernel.set_choice``), with the same choice.
 
 Without ``lookahead`` only modes that can begin now count, so that no device waits for work (a
 non-delay schedule). With it, a busy pool counts too, from the time its devices are expected; a task
@@ -28,17 +30,45 @@ that is still needed then.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 from optbench.compiling.compiled import njit
 from optbench.model.instance import Floats, Ints
 from optbench.sim.kernel.events import advance, begin, enter, has_room_for, start, touch, wake
-from optbench.sim.kernel.expected_devices import any_free, coming_at, expect, reserve
-from optbench.sim.kernel.plant import POOLS, SENDS, TASKS, TICK_S, Plant, plant_at
-from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.expected_devices import (
+    any_free,
+    coming_at,
+    expect,
+    plan_start,
+    plan_wait,
+)  # fmt: skip
+from optbench.sim.kernel.mode_choice import (
+    BY_PAIR,
+    BY_SET,
+    BY_TASK,
+    CALM,
+    CUTOFF,
+    DEPTH,
+    END_WEIGHT,
+    ENERGY_WEIGHT,
+    LATE_WEIGHT,
+    LOAD,
+    LOOKAHEAD,
+    NEEDLESS,
+    PATIENCE,
+    PRESSED,
+    PRICED,
+    READY_WEIGHT,
+    STRICT,
+    Rule,
+    planned_mode,
+    possible_mode,
+    rule_at,
+)
+from optbench.sim.kernel.plant import COOLED, POOLS, SENDS, TASKS, Plant, plant_at
 from optbench.sim.kernel.queues import put, take
 from optbench.sim.kernel.remaining import ticks_left
-from optbench.sim.kernel.spans import arrival, fits, whole_ticks
+from optbench.sim.kernel.set_choice import is_by_set, mark_kinds, planned_by_set, possible_by_set
+from optbench.sim.kernel.spans import arrival
 from optbench.sim.kernel.state import (
     NONE,
     NOW,
@@ -50,39 +80,33 @@ from optbench.sim.kernel.state import (
     state_at,
 )  # fmt: skip
 
-# Entries of ``weight`` and ``option``.
-READY_WEIGHT, END_WEIGHT, LATE_WEIGHT, ENERGY_WEIGHT, LOAD, PATIENCE, CUTOFF = range(7)
-DEPTH, STRICT, LOOKAHEAD, NEEDLESS, PRICED = range(5)
-# Values of ``option[PRICED]``: no prices by task, prices by task, and costs of pairs besides.
-BY_TASK, BY_PAIR = 1, 2
-# Bits of ``allowed``: the mode may be used while the load is low, while it is high.
-CALM, PRESSED = 1, 2
-
-
-class Rule(NamedTuple):
-    """The parameters of a list rule. ``home`` is the queue of each task; ``allowed`` the loads in
-    which each mode may be used; ``fixed`` the only mode of a task, NONE where it may choose.
-    ``end_price``, ``due`` and ``late_price`` are per task, ``pair_cost`` per (task, mode of its
-    kind) from ``pair_ptr`` of the task on; they are empty in rules without such prices.
-    """
-
-    base: Floats
-    after: Floats
-    home: Ints
-    weight: Floats
-    option: Ints
-    mode_cost: Floats
-    pool_cost: Floats
-    allowed: Ints
-    fixed: Ints
-    end_price: Floats
-    due: Floats
-    late_price: Floats
-    pair_ptr: Ints
-    pair_cost: Floats
-
-
-rule_at = table_at(Rule)
+__all__ = [
+    "BY_PAIR",
+    "BY_SET",
+    "BY_TASK",
+    "CALM",
+    "CUTOFF",
+    "DEPTH",
+    "ENERGY_WEIGHT",
+    "END_WEIGHT",
+    "LATE_WEIGHT",
+    "LOAD",
+    "LOOKAHEAD",
+    "NEEDLESS",
+    "PATIENCE",
+    "PRESSED",
+    "PRICED",
+    "READY_WEIGHT",
+    "STRICT",
+    "Rule",
+    "dispatch",
+    "go_on",
+    "make",
+    "resume",
+    "rule_at",
+    "run",
+    "serve",
+]
 
 
 @njit(cache=True)
@@ -96,6 +120,7 @@ def run(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
 def make(plant: Plant, state: State, rule: Rule, until: float) -> bool:
     """``run`` for compiled callers; False when the run was abandoned."""
     begin(plant, state)
+    mark_kinds(plant, state, rule)
     return bool(carry_on(plant, state, rule, until))
 
 
@@ -103,6 +128,7 @@ def make(plant: Plant, state: State, rule: Rule, until: float) -> bool:
 def resume(plant_row: Ints, state_row: Ints, rule_row: Ints, until: float) -> None:
     """Continue where ``run`` stopped, by another rule; queued tasks get that rule's keys."""
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    mark_kinds(plant, state, rule)
     for queue in range(plant.size[POOLS] + 1):
         requeue(plant, state, rule, queue)
     dispatch(plant, state, rule)
@@ -115,6 +141,7 @@ def go_on(plant_row: Ints, state_row: Ints, rule_row: Ints, keys: Floats, until:
     all tasks, of which queued ones get theirs; none where every key stays.
     """
     plant, state, rule = plant_at(plant_row), state_at(state_row), rule_at(rule_row)
+    mark_kinds(plant, state, rule)
     if len(keys):
         for queue in range(plant.size[POOLS] + 1):
             exchange_keys(plant, state, rule, queue, keys)
@@ -284,78 +311,11 @@ def is_pressed(plant: Plant, state: State, rule: Rule) -> bool:
 
 
 @njit(cache=True)
-def score(
-    plant: Plant, state: State, rule: Rule, task: int, mode: int, begins: float, length: float
-) -> float:
-    """What the rule minimises over the modes of a task."""
-    weight, units = rule.weight, state.remaining[task]
-    end = begins + length
-    out = weight[END_WEIGHT] * end + units * rule.mode_cost[mode]
-    if weight[ENERGY_WEIGHT] != 0.0:
-        net_j = (
-            units * plant.energy_j[mode] - plant.mode_rest_w[mode] * length * plant.scalar[TICK_S]
-        )
-        out += weight[ENERGY_WEIGHT] * net_j
-    if weight[LATE_WEIGHT] != 0.0 and end > plant.deadline[task]:
-        out += weight[LATE_WEIGHT] * plant.weight[task] * (end - plant.deadline[task])
-    for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
-        out += plant.req_count[r] * length * rule.pool_cost[plant.req_pool[r]]
-    if rule.option[PRICED]:
-        out += priced(plant, state, rule, task, mode, end)
-    return out
-
-
-@njit(cache=True)
-def priced(plant: Plant, state: State, rule: Rule, task: int, mode: int, end: float) -> float:
-    """Return what this task's own prices add to the score of a mode."""
-    out = rule.end_price[task] * end
-    if end > rule.due[task]:
-        out += rule.late_price[task] * (end - rule.due[task])
-    if rule.option[PRICED] == BY_PAIR:
-        cost = rule.pair_cost[rule.pair_ptr[task] + mode - plant.kind_ptr[plant.kind[task]]]
-        if state.last_part[task] != NONE and plant.units[task] > 0.0:
-            cost *= state.remaining[task] / plant.units[task]
-        out += cost
-    return out
-
-
-@njit(cache=True)
-def choices(plant: Plant, rule: Rule, task: int) -> tuple[int, int]:
-    """Return the range of modes that a task may use, the end excluded."""
-    fixed, kind = rule.fixed[task], plant.kind[task]
-    if fixed >= 0:
-        return fixed, fixed + 1
-    return plant.kind_ptr[kind], plant.kind_ptr[kind + 1]
-
-
-@njit(cache=True)
 def possible(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int:
     """Return the best mode that can begin now, or NONE."""
-    best, least = NONE, math.inf
-    # Calls that pass whole tables cost more than their work: ``ticks_left`` is called only for
-    # interrupted tasks.
-    begun = state.last_part[task] != NONE
-    first, last = choices(plant, rule, task)
-    for mode in range(first, last):
-        if not (
-            rule.allowed[mode] & load
-            and has_room_for(plant, state, task, mode)
-            and fits(plant, task, mode)
-        ):
-            continue
-        if (
-            plant.size[SENDS]
-            and arrival(plant, state, task, plant.primary[mode]) > state.total[NOW]
-        ):
-            continue
-        if begun:
-            length = ticks_left(plant, state, task, mode)
-        else:
-            length = whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
-        value = score(plant, state, rule, task, mode, state.total[NOW], length)
-        if value < least:
-            best, least = mode, value
-    return best
+    if plant.size[COOLED] == 0 and is_by_set(plant, state, rule, task):
+        return possible_by_set(plant, state, rule, task, load)
+    return possible_mode(plant, state, rule, task, load)
 
 
 @njit(cache=True)
@@ -365,29 +325,14 @@ def planned(plant: Plant, state: State, rule: Rule, task: int, load: int) -> int
     """
     now, ready = state.total[NOW], state.status[task] == READY
     soon = now if ready else coming_at(plant, state, task)
-    best, least, best_begin, best_length, last, there = NONE, math.inf, 0.0, 0.0, NONE - 1, now
-    begun = state.last_part[task] != NONE
-    first, behind = choices(plant, rule, task)
-    for mode in range(first, behind):
-        if not (rule.allowed[mode] & load and fits(plant, task, mode)):
-            continue
-        if plant.size[SENDS] and plant.primary[mode] != last:
-            last = plant.primary[mode]
-            there = arrival(plant, state, task, last)
-        begins = max(soon, there)
-        for r in range(plant.req_ptr[mode], plant.req_ptr[mode + 1]):
-            begins = max(
-                begins, state.free_at[plant.device_ptr[plant.req_pool[r]] + plant.req_count[r] - 1]
-            )
-        if begun:
-            length = ticks_left(plant, state, task, mode)
-        else:
-            length = whole_ticks(plant.units[task] * plant.ticks_per_unit[mode])
-        value = score(plant, state, rule, task, mode, begins, length)
-        if value < least:
-            best, least, best_begin, best_length = mode, value, begins, length
-    if best == NONE or (not ready and best_begin > now + rule.weight[PATIENCE] * best_length):
+    if is_by_set(plant, state, rule, task):
+        best, begins, length = planned_by_set(plant, state, rule, task, load, soon)
+    else:
+        best, begins, length = planned_mode(plant, state, rule, task, load, soon)
+    if best == NONE or (not ready and begins > now + rule.weight[PATIENCE] * length):
         return NONE
-    for r in range(plant.req_ptr[best], plant.req_ptr[best + 1]):
-        reserve(plant, state, plant.req_pool[r], plant.req_count[r], best_begin + best_length)
-    return best if ready and best_begin <= now and has_room_for(plant, state, task, best) else NONE
+    if ready and begins <= now and has_room_for(plant, state, task, best):
+        plan_start(plant, state, best, begins + length)
+        return best
+    plan_wait(plant, state, best, begins + length)
+    return NONE

@@ -24,6 +24,7 @@ from optbench.sim.kernel.accounts import (
     share_of,
     start_accounts,
 )  # fmt: skip
+from optbench.sim.kernel.data_arrivals import next_arrival
 from optbench.sim.kernel.heat import begin_heat, change_heat, stay_warm, stays_cool
 from optbench.sim.kernel.plant import (
     CAPS,
@@ -42,7 +43,9 @@ from optbench.sim.kernel.remaining import ticks_left
 from optbench.sim.kernel.spans import arrival, fits, uses, whole_ticks
 from optbench.sim.kernel.state import (
     BROKEN,
+    CHANGES,
     DONE,
+    ENTERED,
     EVENT_COUNT,
     EVENT_ROOM,
     EVENTS,
@@ -108,6 +111,7 @@ def begin(plant: Plant, state: State) -> None:
     pools, total = plant.size[POOLS], state.total
     for entry in range(EVENT_ROOM):
         state.tally[entry] = 0
+    state.tally[ENTERED] = NONE
     for entry in range(EVENT_COUNT + 1):
         total[entry] = 0.0
     for task in range(plant.size[TASKS]):
@@ -144,7 +148,7 @@ def one_less(plant: Plant, state: State, task: int) -> None:
 @njit(cache=True)
 def make_ready(plant: Plant, state: State, task: int) -> None:
     state.status[task] = READY
-    state.end[task] = NONE
+    state.end[task], state.data_at[task] = NONE, math.inf
     state.fresh[state.tally[NUM_FRESH]] = task
     state.tally[NUM_FRESH] += 1
     state.tally[NUM_READY] += 1
@@ -234,15 +238,7 @@ def wake(plant: Plant, state: State, task: int) -> None:
     """Schedule an event for when the data of a ready task next arrives at a pool where it could
     run.
     """
-    now, soon = state.total[NOW], math.inf
-    kind, last = plant.kind[task], NONE
-    for mode in range(plant.kind_ptr[kind], plant.kind_ptr[kind + 1]):
-        pool = plant.primary[mode]
-        if pool != last:
-            last = pool
-            there = arrival(plant, state, task, pool)
-            if now < there < soon:
-                soon = there
+    soon = next_arrival(plant, state, task)
     if soon < math.inf:
         expect_at(plant, state, task, soon)
 
@@ -289,6 +285,7 @@ def start(plant: Plant, state: State, task: int, mode: int) -> None:
     state.start[task], state.end[task] = now, end
     state.tally[NUM_RUNNING] += 1
     state.tally[NUM_READY] -= 1
+    state.tally[CHANGES] += 1
     occupy(plant, state, mode, 1)
     stay_warm(plant, state, mode, end)
     start_accounts(plant, state, task, mode, end)
@@ -342,6 +339,7 @@ def interrupt(plant: Plant, state: State, task: int) -> bool:
         state.tally[TROUBLE] = PARTS_FULL
         return False
     state.tally[NUM_RUNNING] -= 1
+    state.tally[CHANGES] += 1
     occupy(plant, state, mode, -1)
     run_accounts(plant, state, task, mode, began, state.end[task], -1.0)
     if keeps:
@@ -379,6 +377,7 @@ def break_down(plant: Plant, state: State, fault: int) -> None:
     pool, devices = plant.fault_pool[fault], plant.fault_devices[fault]
     state.free[pool] -= devices
     state.gone[pool] += devices
+    state.tally[CHANGES] += 1
     if devices < 0:
         touch(state, pool)
         touch(state, plant.size[POOLS])

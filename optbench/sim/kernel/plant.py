@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optbench.errors import ModelError
 from optbench.model.caps import net_power_w, resting_power_w
@@ -20,14 +19,13 @@ from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import grid_up, narrowed
 from optbench.sim.kernel.cooled_places import cooled_places
 from optbench.sim.kernel.pointers import table_at
+from optbench.sim.kernel.set_columns import set_columns
+from optbench.sim.kernel.tie_ranks import tie_ranks
 
 # Entries of ``size`` and ``scalar``.
 TASKS, POOLS, MODES, CAPS, PERIODS, FAULTS, SENDS, PREEMPTIVE, HAS_INGRESS, COOLED = range(10)
+KINDS, SET_KINDS = 10, 11
 TICK_S, HORIZON = range(2)
-# Rounds in which the hash of a task takes in those of its neighbours.
-ROUNDS = 2
-
-Words = NDArray[np.uint64]
 
 
 class Fault(NamedTuple):
@@ -46,6 +44,11 @@ class Plant(NamedTuple):
     """The constant data of a simulation; ``ingress_ticks`` is the ingress latency from each ingress
     to each pool. ``cool_rise_c`` is what a mode adds to the steady temperature of a cooled place,
     by mode and place.
+
+    Sets of alike modes and the lists of their pools are those of ``model.classes``; ``entry_slot``
+    is where in the rows of expected devices a mode finds when enough devices are free, ``has_sets``
+    marks kinds with many alike modes. ``kind_pool`` are the primary pools of each kind, the number
+    of pools standing for none.
 
     ``keeps_pool`` marks tasks that send or receive data: once begun they stay on their pool.
     """
@@ -97,6 +100,21 @@ class Plant(NamedTuple):
     device_ptr: Ints
     ingress: Ints
     ingress_ticks: Floats
+    has_sets: Ints
+    mode_set: Ints
+    kind_set_ptr: Ints
+    set_ptr: Ints
+    set_mode: Ints
+    set_list: Ints
+    kind_list_ptr: Ints
+    kind_list: Ints
+    list_width: Ints
+    list_ptr: Ints
+    entry_pool: Ints
+    entry_devices: Ints
+    entry_slot: Ints
+    kind_pool_ptr: Ints
+    kind_pool: Ints
     cool_rest_c: Floats
     cool_limit_c: Floats
     cool_start_c: Floats
@@ -121,6 +139,9 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     horizon = np.inf if instance.horizon is None else float(instance.horizon)
     room_w, net_w = _caps(instance)
     rates, cooled = _rates(instance), cooled_places(instance)
+    device_ptr = np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64)
+    sets = set_columns(instance, device_ptr)
+    kinds = (len(modes.kind_ptr) - 1, int(sets["has_sets"].sum()))
     size = (
         n,
         instance.num_pools,
@@ -131,7 +152,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     )
     return Plant(
         size=np.array(
-            [*size, sends, instance.preemptive, has_ingress, len(cooled["cool_rate"])],
+            [*size, sends, instance.preemptive, has_ingress, len(cooled["cool_rate"]), *kinds],
             dtype=np.int64,
         ),
         scalar=np.array([instance.tick_s, horizon]),
@@ -158,12 +179,9 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         j_per_gb=_floats(links.j_per_gb.ravel()),
         cap_room_w=room_w,
         cap_net_w=net_w,
-        device_ptr=np.concatenate(([0], np.cumsum(_devices_planned(instance)))).astype(np.int64),
-        ingress=_ints(instance.stream.ingress)
-        if instance.stream is not None and has_ingress
-        else np.zeros(0, dtype=np.int64),
-        ingress_ticks=_ingress_latencies(instance) if has_ingress else np.zeros(0),
-        **(_mode_columns(instance) | rates | cooled | _fault_columns(broken)),
+        device_ptr=device_ptr,
+        **(_mode_columns(instance) | rates | cooled | sets | _fault_columns(broken)),
+        **_ingress_columns(instance),
     )
 
 
@@ -228,12 +246,15 @@ def _outages(instance: Instance) -> list[Fault]:
     return [Fault(time, pool, devices) for time, pool, devices in rows]
 
 
-def _ingress_latencies(instance: Instance) -> Floats:
-    """Return the ingress latency to each pool, row by row, in ticks; inf where a pool cannot be
-    reached.
+def _ingress_columns(instance: Instance) -> dict[str, Any]:
+    """Return the ingress of each task and the ingress latency to each pool, row by row, in ticks;
+    inf where a pool cannot be reached.
     """
-    assert instance.stream is not None
-    return _floats(grid_up(instance.stream.latency_s.ravel() / instance.tick_s))
+    stream = instance.stream
+    if stream is None or "access" not in instance.features:
+        return {"ingress": np.zeros(0, dtype=np.int64), "ingress_ticks": np.zeros(0)}
+    latency = grid_up(stream.latency_s.ravel() / instance.tick_s)
+    return {"ingress": _ints(stream.ingress), "ingress_ticks": _floats(latency)}
 
 
 def _caps(instance: Instance) -> tuple[Floats, Floats]:
@@ -317,66 +338,3 @@ def _ints(values: object) -> Ints:
 
 def _floats(values: object) -> Floats:
     return np.ascontiguousarray(values, dtype=np.float64)
-
-
-def tie_ranks(instance: Instance) -> Ints:
-    """Return the rank of each task by its data and not by its position: it breaks ties, so that
-    permuted tasks get a permuted schedule.
-
-    Each task gets a hash of its own row; two rounds mix in the hashes of its predecessors and
-    successors. Tasks with equal hashes cannot be distinguished within two steps of the graph and
-    are ranked by position.
-    """
-    tasks, edges = instance.tasks, instance.edges
-    word = np.zeros(instance.num_tasks, dtype=np.uint64)
-    for column in (
-        tasks.kind,
-        tasks.units,
-        tasks.release,
-        tasks.deadline,
-        tasks.deadline_hard,
-        tasks.weight,
-        tasks.memory_gb,
-    ):
-        word = _mix(word + np.ascontiguousarray(column, dtype=np.float64).view(np.uint64))
-    if len(edges.source):
-        data = _mix(np.ascontiguousarray(edges.data_gb, dtype=np.float64).view(np.uint64))
-        ends = [
-            (rows, other, np.argsort(rows, kind="stable"))
-            for rows, other in ((edges.target, edges.source), (edges.source, edges.target))
-        ]
-        for _ in range(ROUNDS):
-            before, after = (
-                _gathered(word[other] ^ data, rows, order, len(word)) for rows, other, order in ends
-            )
-            word = _mix(word + _mix(before) + _mix(_mix(after)))
-    out = np.empty(len(word), dtype=np.int64)
-    out[_order_of(word)] = np.arange(len(word))
-    return out
-
-
-def _order_of(word: Words) -> Ints:
-    """Return the stable order; words nearly always differ, and then any faster sort gives
-    the same.
-    """
-    order = np.argsort(word)
-    ranked = word[order]
-    return np.argsort(word, kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
-
-
-def _gathered(values: Words, rows: Ints, order: Ints, size: int) -> Words:
-    """Return the sum of mixed values per row, which does not depend on the order of neighbours."""
-    out = np.zeros(size, dtype=np.uint64)
-    present, first = np.unique(rows[order], return_index=True)
-    out[present] = np.add.reduceat(_mix(values)[order], first)
-    return out
-
-
-def _mix(word: Words) -> Words:
-    """A bijection of 64-bit words without visible structure (the finaliser of a multiplicative
-    hash).
-    """
-    with np.errstate(over="ignore"):
-        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(word ^ (word >> np.uint64(31)), dtype=np.uint64)

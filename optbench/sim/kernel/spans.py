@@ -14,7 +14,7 @@ from optbench.units import GUARD_TICKS, GUARD_ULPS, LARGEST_ULP
 HALF_BEYOND = 2.0**52
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def whole_ticks(value: float) -> float:
     """``timegrid.grid_up`` of one finite non-negative number."""
     if value >= HALF_BEYOND:
@@ -83,7 +83,7 @@ def arrival(plant: Plant, state: State, task: int, pool: int) -> float:
     return there
 
 
-@njit(cache=True)
+@njit(cache=True, forceinline=True)
 def fits(plant: Plant, task: int, mode: int) -> bool:
     """``Instance.fits``, for a mode of the task's own kind."""
     return plant.memory_gb[task] <= plant.mode_memory_gb[mode]

@@ -26,9 +26,12 @@ WAITING, READY, RUNNING, DONE = range(4)
     NUM_PARTS,
     NUM_READY,
     TROUBLE,
-) = range(10)
+    NUM_RESERVED,
+    CHANGES,
+    ENTERED,
+) = range(13)
 # Entries of ``tally`` that stay: the room for events and for parts of interrupted tasks.
-EVENT_ROOM, PART_ROOM = 10, 11
+EVENT_ROOM, PART_ROOM = 13, 14
 # Entries of ``total``.
 (
     NOW,
@@ -61,6 +64,12 @@ class State(NamedTuple):
     ``last_part[task]`` and ``part_before[part]``; ``remaining`` is the rest of a task's units,
     rounded, for rules and policies: its duration is computed by ``kernel.remaining``. ``end`` of a
     ready task is the time of the event it waits for.
+
+    For plans, ``busy_until`` and ``free_at`` hold the rows of ``kernel.expected_devices``,
+    ``reserved`` the pools whose rows differ; ``tally[CHANGES]`` counts starts, interruptions and
+    faults, ``tally[ENTERED]`` those in ``busy_until``. ``data_at`` is when the data of a ready task
+    are at all pools of its kind, where that has been computed; ``there``, ``list_*`` and ``set_*``
+    are those of the task at hand, ``by_set`` marks kinds whose modes are chosen by sets.
 
     ``total[OVERDUE]`` is the lateness of hard deadlines, ``total[LOST_J]`` the energy of discarded
     work above the rest of its devices; both in the units of their metrics, and outside of every
@@ -96,6 +105,16 @@ class State(NamedTuple):
     part_end: Floats
     part_before: Ints
     free_at: Floats
+    busy_until: Floats
+    reserved: Ints
+    is_reserved: Ints
+    data_at: Floats
+    there: Floats
+    by_set: Ints
+    list_begin: Floats
+    list_first: Ints
+    set_least: Floats
+    set_length: Floats
     heat_c: Floats
     warm_c: Floats
     warm_at: Floats
@@ -109,7 +128,7 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
     """Allocate a state of this plant with room for its faults and ``interruptions`` other
     interruptions; ``begin`` fills it.
     """
-    n, p = int(plant.size[TASKS]), int(plant.size[POOLS])
+    n, p, lists = int(plant.size[TASKS]), int(plant.size[POOLS]), len(plant.list_width)
     # A fault stops at most one task per device that vanishes. Where work is not kept, there are no
     # parts to record.
     stopped = int(np.minimum(np.maximum(plant.fault_devices, 0), n).sum()) + interruptions
@@ -121,7 +140,7 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
     def ints(length: int) -> Ints:
         return np.zeros(length, dtype=np.int64)
 
-    tally = ints(12)
+    tally = ints(15)
     tally[[EVENT_ROOM, PART_ROOM]] = events, parts
     return State(
         tally=tally,
@@ -153,6 +172,16 @@ def new_state(plant: Plant, interruptions: int = 0) -> State:
         part_end=np.zeros(parts),
         part_before=ints(parts),
         free_at=np.zeros(int(plant.device_ptr[-1])),
+        busy_until=np.zeros(int(plant.device_ptr[-1])),
+        reserved=ints(p),
+        is_reserved=ints(p),
+        data_at=np.zeros(n),
+        there=np.zeros(p + 1),
+        by_set=ints(len(plant.kind_ptr) - 1),
+        list_begin=np.zeros(lists),
+        list_first=ints(lists),
+        set_least=np.zeros(len(plant.set_list)),
+        set_length=np.zeros(len(plant.set_list)),
         **{name: np.zeros(len(plant.cool_rate)) for name in HEAT},
     )
 

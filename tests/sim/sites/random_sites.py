@@ -16,8 +16,9 @@ import optbench as ob
 from optbench.model.instance import Instance, Ints
 from optbench.model.streams import Outages, with_stream
 from optbench.model.verify import verify
-from optbench.sim.kernel.plant import Fault, tie_ranks
+from optbench.sim.kernel.plant import Fault
 from optbench.sim.kernel.state import BUSY_J, NONE, partial_schedule
+from optbench.sim.kernel.tie_ranks import tie_ranks
 from optbench.sim.rules import Trace
 from tests.reference.site_simulation import Segment, Sites
 

@@ -78,10 +78,10 @@ class GpuCluster(Problem):
     the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
     devices that are not busy sleep. ``power_cap`` (``node_cap``) is a share of the cluster's (each
     node's) power while every device works; ``cooling`` is the share of it that keeps a node at its
-    highest temperature. ``jobs`` is a file of recorded work instead: a WfFormat
-    workflow, a Gavel trace or a list of Alibaba's pods, at most ``tasks`` of it. Its run times are
-    taken to be those of ``work`` (a category) on one ``reference`` device; ``load`` then scales its
-    arrivals in time.
+    highest temperature. With ``failures`` devices have rates of failing. ``jobs`` is a file of
+    recorded work instead: a WfFormat workflow, a Gavel trace or a list of Alibaba's pods, at most
+    ``tasks`` of it. Its run times are taken to be those of ``work`` (a category) on one
+    ``reference`` device; ``load`` then scales its arrivals in time.
     """
 
     nodes: int = 16
@@ -102,6 +102,7 @@ class GpuCluster(Problem):
     power_cap: float | None = None
     node_cap: float | None = None
     cooling: float | None = None
+    failures: bool = False
     load: float | None = None
     load_of: LoadOf = "least"
     burst: float = 1.0
@@ -200,7 +201,13 @@ class GpuCluster(Problem):
     def _cluster(self) -> Hardware:
         shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])
         return hardware(
-            shapes, self.nodes, self.gpus, self.nodes_per_rack, cpus=self.cpus, sleeps=self.sleeps
+            shapes,
+            self.nodes,
+            self.gpus,
+            self.nodes_per_rack,
+            cpus=self.cpus,
+            sleeps=self.sleeps,
+            fails=self.failures,
         )
 
     def _made(
@@ -236,6 +243,8 @@ class GpuCluster(Problem):
                 np.array(work.job_weight)[work.job],
                 columns.memory_gb,
                 work.names(),
+                np.array(work.job_user, dtype=np.int64)[work.job],
+                tuple(f"u{user}" for user in range(self.users)),
             ),
             edges=Edges(
                 np.array(work.source, dtype=np.int64),

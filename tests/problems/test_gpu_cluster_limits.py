@@ -1,4 +1,4 @@
-"""Power caps and cooling of gpu_cluster, by numbers derived by hand."""
+"""Power caps, cooling, users and failures of gpu_cluster, by numbers derived by hand."""
 
 from __future__ import annotations
 
@@ -54,3 +54,22 @@ def test_cooling_that_devices_at_rest_exceed_is_refused() -> None:
         ParameterError, match=r"cooling is 0\.1, less than what devices draw at rest"
     ):
         make("gpu_cluster:nodes=4,tasks=60,types=2,cooling=0.1")
+
+
+def test_tasks_have_their_users() -> None:
+    tasks = make("gpu_cluster:nodes=4,tasks=100,users=3").tasks
+    assert tasks.user is not None and tasks.user_names == ("u0", "u1", "u2") and tasks.names
+    named = [name.split(".")[0] for name in tasks.names]
+    assert named == [f"u{user}" for user in tasks.user.tolist()]
+
+
+def test_devices_fail_as_often_as_was_published() -> None:
+    spec = "gpu_cluster:nodes=2,tasks=20,profiles=[H100,K40c]"
+    assert make(spec).pools.failures_per_s is None
+    rates = make(f"{spec},failures=yes").pools.failures_per_s
+    assert rates is not None
+    # 246 failures of 16,384 H100 and 2 of 4,096 sockets in 54 days; a K40c fails four times as
+    # often.
+    h100 = 246 / (16_384 * 54 * 86_400)
+    socket = 2.1 / (4_096 * 54 * 86_400)
+    assert rates == pytest.approx([h100, socket, 4 * h100, socket], rel=2e-3)

@@ -20,8 +20,8 @@ RACK_GBIT_S, RACK_MS, RACK_J_PER_GB = 100.0, 0.02, 10.0
 # to one (modelled: a common ratio of leaf-spine networks), so that a node has a quarter of a port.
 BETWEEN_GBIT_S, BETWEEN_MS, BETWEEN_J_PER_GB = 25.0, 0.06, 30.0
 SOCKETS = 2
-# Failures of a GPU per day: 58.7 % of 419 unexpected interruptions of 16,384 H100 in 54 days; two of
-# them were CPUs, of which we count a socket per four GPUs (Llama Team, The Llama 3 Herd of Models,
+# Failures per day: GPUs had 58.7 % of the 419 unexpected interruptions of 16,384 H100 in 54 days;
+# CPUs had two, a socket per four GPUs counted (Llama Team, The Llama 3 Herd of Models,
 # 2024, section 3.3.4). Older types fail more often (modelled).
 GPU_FAILURES_PER_DAY = 0.587 * 419 / 16_384 / 54
 SOCKET_FAILURES_PER_DAY = 2 / 4_096 / 54

@@ -40,6 +40,7 @@ from optbench.model.validate import validate
 from optbench.plugins.protocol import Problem
 from optbench.power.profiles import ALIASES, profile
 
+from ._cluster_congestion import with_congestion
 from ._cluster_hardware import Hardware, hardware
 from ._cluster_jobs import (
     GRAPHS,
@@ -78,7 +79,8 @@ class GpuCluster(Problem):
     the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
     devices that are not busy sleep. ``power_cap`` (``node_cap``) is a share of the cluster's (each
     node's) power while every device works; ``cooling`` is the share of it that keeps a node at its
-    highest temperature. With ``failures`` devices have rates of failing. ``jobs`` is a file of
+    highest temperature. With ``failures`` devices have rates of failing, and with
+    ``congestion`` links of racks are busy at times. ``jobs`` is a file of
     recorded work instead: a WfFormat workflow, a Gavel trace or a list of Alibaba's pods, at most
     ``tasks`` of it. Its run times are taken to be those of ``work`` (a category) on one
     ``reference`` device; ``load`` then scales its arrivals in time.
@@ -103,6 +105,7 @@ class GpuCluster(Problem):
     node_cap: float | None = None
     cooling: float | None = None
     failures: bool = False
+    congestion: bool = False
     load: float | None = None
     load_of: LoadOf = "least"
     burst: float = 1.0
@@ -160,7 +163,7 @@ class GpuCluster(Problem):
     def instance(self, seed: int = 0) -> Instance:
         if self.jobs is not None:
             return self.imported(seed).instance  # type: ignore[union-attr]  # there is a record
-        cluster, work_rng, arrival_rng = self._cluster(), *_generators(seed)
+        cluster, (work_rng, arrival_rng, _) = self._cluster(), _generators(seed)
         graphs = GRAPHS if self.shape == "mixed" else (self.shape,)
         options = WorkOptions(self.tasks, self.users, graphs, self.scale, cluster.room_gb)
         work = draw_workload(work_rng, options)
@@ -263,6 +266,9 @@ class GpuCluster(Problem):
             instance = with_power_caps(instance, self.power_cap, self.node_cap, self.nodes)
         if self.cooling is not None:
             instance = with_cooling(instance, self.cooling, self.nodes)
+        if self.congestion:
+            rack = cluster.pool_node // self.nodes_per_rack
+            instance = with_congestion(instance, _generators(seed)[2], rack, self.scale)
         return validate(instance)
 
     def _objective(self, pools: Pools) -> Objective:
@@ -293,7 +299,7 @@ class GpuCluster(Problem):
         return out
 
 
-def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """One for the work and one for the arrivals, so that load and burst do not change the work."""
-    work, arrivals = (np.random.default_rng((seed, stream)) for stream in (0, 1))
-    return work, arrivals
+def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator, np.random.Generator]:
+    """Generators of the work, of its arrivals and of busy links: none changes another's draws."""
+    work, arrivals, links = (np.random.default_rng((seed, stream)) for stream in (0, 1, 2))
+    return work, arrivals, links

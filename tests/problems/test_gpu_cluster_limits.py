@@ -1,4 +1,4 @@
-"""Power caps, cooling, users and failures of gpu_cluster, by numbers derived by hand."""
+"""Caps, cooling, users, failures and busy links of gpu_cluster, by numbers derived by hand."""
 
 from __future__ import annotations
 
@@ -73,3 +73,21 @@ def test_devices_fail_as_often_as_was_published() -> None:
     h100 = 246 / (16_384 * 54 * 86_400)
     socket = 2 / (4_096 * 54 * 86_400)
     assert rates == pytest.approx([h100, socket, 4 * h100, socket], rel=2e-3)
+
+
+def test_links_of_a_rack_are_busy_together_and_free_at_last() -> None:
+    spec = "gpu_cluster:nodes=4,tasks=40,nodes_per_rack=2,load=0.5"
+    assert make(spec).congestion is None
+    instance = make(f"{spec},congestion=yes")
+    found = instance.congestion
+    assert found is not None and "congestion" in instance.features
+    # Periods of 10 s in ticks of 0.01 s: those of the arrivals, 60 more, and the time after.
+    last = int(instance.tasks.release.max())
+    assert found.times.tolist() == list(range(0, (last // 1000 + 62) * 1000, 1000))
+    factor = found.factor
+    # Four pools in each of two racks.
+    assert (factor[:4] == factor[0]).all() and (factor[4:] == factor[4]).all()
+    assert (factor[0] != factor[4]).any()
+    assert set(factor.ravel().tolist()) == {1.0, 2.0, 4.0} and (factor[:, -1] == 1.0).all()
+    # The work and its arrivals are the same.
+    assert instance.tasks.release.tolist() == make(spec).tasks.release.tolist()

@@ -54,7 +54,7 @@ from ._cluster_jobs import (
 )
 from ._cluster_kinds import CATEGORIES, mode_table_of
 from ._cluster_limits import with_cooling, with_power_caps
-from ._cluster_load import LoadOf, TaskColumns, seconds_of_work, shortest_times_s
+from ._cluster_load import TaskColumns, seconds_of_work, shortest_times_s
 
 if TYPE_CHECKING:
     from optbench.model.formats.imported import Import
@@ -107,7 +107,7 @@ class GpuCluster(Problem):
     failures: bool = False
     congestion: bool = False
     load: float | None = None
-    load_of: LoadOf = "least"
+    load_of: Literal["least", "capacity"] = "least"
     burst: float = 1.0
     tick_s: float = 0.01
     jobs: str | None = None

@@ -136,7 +136,9 @@ class Hgnn(Policy, Trainable):
             readouts = found.streams if self.weights == "trained" else None
             return OnlinePlay(instance, network, readouts, faults).play(until)
         found_now = situation_of(instance)
-        return run_rule(instance, rule_of(instance, found_now, self.answers(instance, found_now)), faults, until)
+        return run_rule(
+            instance, rule_of(instance, found_now, self.answers(instance, found_now)), faults, until
+        )
 
     def found(self) -> NetworkCheckpoint:
         return read_network(SHIPPED if self.checkpoint is None else Path(self.checkpoint))

@@ -129,7 +129,9 @@ class HierarchicalNetwork(nn.Module):
         if settings.convolves("spectral"):
             self.spectral = ChebConv(h, h, 3)
         if settings.convolves("spatial"):
-            self.spatial = GATv2Conv(h, wide, heads, edge_dim=len(LINK_COLUMNS), add_self_loops=False)
+            self.spatial = GATv2Conv(
+                h, wide, heads, edge_dim=len(LINK_COLUMNS), add_self_loops=False
+            )
         if settings.pools_by("coarsening"):
             self.coarse = Coarsening(h)
         if settings.pools_by("differentiable"):

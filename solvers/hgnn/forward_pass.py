@@ -50,7 +50,9 @@ class ForwardPass:
         return Answers(
             np.asarray(whole + self.linear("whole_skip", seen.whole), dtype=float),
             np.asarray(device[:, 0], dtype=float),
-            np.asarray(self.linear("task_out", x) + self.linear("task_skip", seen.task), dtype=float),
+            np.asarray(
+                self.linear("task_out", x) + self.linear("task_skip", seen.task), dtype=float
+            ),
             np.asarray(self.linear("task_factor", x), dtype=float),
             np.asarray(self.linear("set_factor", s), dtype=float),
         )

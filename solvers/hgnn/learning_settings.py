@@ -21,6 +21,7 @@ class HgnnTraining:
     LP's prices; the next ``label`` share imitates the best of ``samples`` answers drawn around those of
     the network; the rest is policy gradient with the mean of ``samples`` as the baseline, over
     ``batch`` instances per step. ``start`` is a checkpoint to go on from (a new cluster).
+    With ``only_streams`` its network stays and the read-outs for arriving work are trained.
     ``convolution``, ``pooling``, ``sampling`` with ``keep``, and ``levels`` switch parts of the
     network off; ``rate`` is the first learning rate.
     """
@@ -35,6 +36,7 @@ class HgnnTraining:
     batch: int = 8
     rate: float = 6e-4
     expert_work: float = 0.2
+    only_streams: bool = False
     check_every: int = 25
     start: str | None = None
     hidden: int = 32
@@ -55,6 +57,8 @@ class HgnnTraining:
         for name in ("imitate", "label"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self._require(self.imitate + self.label <= 1, "label", "at most 1 - imitate")
+        holds = not self.only_streams or self.start is not None
+        self._require(holds, "only_streams", "no without start, a checkpoint")
         self._require(0 < self.keep <= 1, "keep", "above 0 and at most 1")
         self._require(self.hidden % 4 == 0, "hidden", "a multiple of 4, the heads of attention")
 

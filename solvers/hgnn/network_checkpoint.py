@@ -98,7 +98,9 @@ def _read(path: Path, _modified_ns: int) -> NetworkCheckpoint:
     try:
         settings = NetworkSettings(**about["settings"])
     except TypeError as error:
-        raise FileFormatError(f"{path}: its settings are not those of a network ({error})") from None
+        raise FileFormatError(
+            f"{path}: its settings are not those of a network ({error})"
+        ) from None
     check_weights(path, settings, weights)
     streams = {name: weights.pop(STREAMS + name, None) for name in SHAPES}
     found = None

@@ -59,7 +59,9 @@ class NetworkTraining:
             self.start_from(read_network(Path(settings.start)))
         self.pupils, self.checks = (
             [Pupil(p, tensors_of(p.situation.seen, settings.network)) for p in prepared]
-            for prepared in ([PreparedInstance(x) for x in group] for group in (instances, validation))
+            for prepared in (
+                [PreparedInstance(x) for x in group] for group in (instances, validation)
+            )
         )
         self.targets: dict[int, Targets | None] = {}
         self.mean = {k: v.clone() for k, v in self.network.state_dict().items()}
@@ -165,7 +167,9 @@ class NetworkTraining:
         prices: dict[str, list[float]] = {}
         for pupil in self.pupils:
             for name, value in zip(
-                class_names(pupil.prepared.instance), pupil.prepared.best.device.tolist(), strict=True
+                class_names(pupil.prepared.instance),
+                pupil.prepared.best.device.tolist(),
+                strict=True,
             ):
                 prices.setdefault(name, []).append(value)
         means = {name: float(np.mean(values)) for name, values in sorted(prices.items())}

@@ -229,7 +229,9 @@ def _class_table(p: _Parts, state: DeviceState | None) -> Float32:
 
     def mean_log(values: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
-            ratio = np.log(np.maximum(values, 1e-12) / np.maximum(1e-12, values.min(axis=1)[:, None]))
+            ratio = np.log(
+                np.maximum(values, 1e-12) / np.maximum(1e-12, values.min(axis=1)[:, None])
+            )
         return np.where(p.fits, ratio, 0.0).sum(axis=0) / some
 
     ones, zeros = np.ones(view.num_classes), np.zeros(view.num_classes)

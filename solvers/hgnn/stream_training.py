@@ -81,7 +81,13 @@ class StreamTraining:
         self.history.append({"stream_step": float(self.steps), "stream_loss": loss})
         return loss
 
-    def train(self, seconds: float, every: int, stopped: Callable[[], bool]) -> float:
+    def train(
+        self,
+        seconds: float,
+        every: int,
+        stopped: Callable[[], bool],
+        on_point: Callable[[int, int, dict[str, float]], None] | None = None,
+    ) -> float:
         """Train for so many seconds of processor time; return those spent."""
         began = time.process_time()
         spent = 0.0
@@ -89,6 +95,9 @@ class StreamTraining:
             self.step(spent / seconds)
             if self.steps % every == 0:
                 self.check()
+                if on_point is not None:
+                    done = int(1000 * min(1.0, spent / seconds))
+                    on_point(done, 1000, {"loss": self.history[-1]["stream_loss"]})
             spent = time.process_time() - began
         self.check()
         return spent

@@ -44,11 +44,14 @@ def train(run: TrainingRun) -> TrainingResult:
     first = FIRST_SEED + 100 * run.seed
     made = drawn(run, first, settings.instances)
     checks = drawn(run, FIRST_VALIDATION, settings.validation)
-    static, streams = ([x for x in made if has_arrivals(x) is late] for late in (False, True))
+    streams, late = ([x for x in group if has_arrivals(x)] for group in (made, checks))
+    if settings.only_streams:
+        return train_streams(run, settings, first, streams, late)
+    static = [x for x in made if not has_arrivals(x)]
     if not static:
         raise ParameterError(
             "hgnn is trained on at least one problem without arrivals (gpu_cluster without load); "
-            "streams train its read-outs besides"
+            "streams train its read-outs besides, or alone with -p only_streams=yes -p start=FILE"
         )
     training = NetworkTraining(
         static, [x for x in checks if not has_arrivals(x)], settings, run.seed
@@ -57,22 +60,46 @@ def train(run: TrainingRun) -> TrainingResult:
         training.load(run.kept)
     complete = train_network(training, run.kept, run.on_point, run.stop.is_set)
     weights = {name: value.numpy().copy() for name, value in training.best.items()}
-    history, found, spent = list(training.history), None, training.spent_s
+    history, readouts, spent = list(training.history), None, training.spent_s
     if complete and streams:
-        started = None if settings.start is None else read_network(Path(settings.start)).streams
-        network = ForwardPass(weights, settings.network)
-        late = [x for x in checks if has_arrivals(x)]
-        stream = StreamTraining(network, streams, late or streams[:1], PAIRS, run.seed, started)
         share = STREAM_SHARE / (1.0 - STREAM_SHARE)
-        spent += stream.train(60 * settings.cpu_minutes * share, CHECK_EVERY, run.stop.is_set)
-        found, complete = readouts_from(stream.best), not run.stop.is_set()
+        network = ForwardPass(weights, settings.network)
+        stream = StreamTraining(network, streams, late or streams[:1], PAIRS, run.seed)
+        seconds = 60 * settings.cpu_minutes * share
+        spent += stream.train(seconds, CHECK_EVERY, run.stop.is_set, run.on_point)
+        readouts, complete = readouts_from(stream.best), not run.stop.is_set()
         history += stream.history
-    about = provenance(run, first, training, spent, complete)
-    write_network(
-        run.output,
-        NetworkCheckpoint(settings.network, weights, found, training.table(), about),
-    )
+    about = provenance(run, first, spent, complete) | {
+        "gradient_steps": training.step,
+        "validation_loss": training.least,
+    }
+    found = NetworkCheckpoint(settings.network, weights, readouts, training.table(), about)
+    write_network(run.output, found)
     return TrainingResult(history, about, not complete)
+
+
+def train_streams(
+    run: TrainingRun,
+    settings: HgnnTraining,
+    first: int,
+    streams: list[Instance],
+    checks: list[Instance],
+) -> TrainingResult:
+    """Train the read-outs for arriving work of a checkpoint whose network stays."""
+    if not streams:
+        raise ParameterError("training of hgnn: only_streams needs a problem with arrivals (load=)")
+    start = read_network(Path(settings.start or ""))
+    network = ForwardPass(start.weights, start.settings)
+    stream = StreamTraining(network, streams, checks or streams[:1], PAIRS, run.seed, start.streams)
+    spent = stream.train(60 * settings.cpu_minutes, CHECK_EVERY, run.stop.is_set, run.on_point)
+    about = start.provenance | {
+        "streams": provenance(run, first, spent, not run.stop.is_set())
+        | {"steps": stream.steps, "validation_loss": stream.least}
+    }
+    made = readouts_from(stream.best)
+    found = NetworkCheckpoint(start.settings, start.weights, made, start.table, about)
+    write_network(run.output, found)
+    return TrainingResult(stream.history, about, run.stop.is_set())
 
 
 def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
@@ -87,19 +114,15 @@ def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
     return out
 
 
-def provenance(
-    run: TrainingRun, first: int, training: NetworkTraining, spent_s: float, complete: bool
-) -> dict[str, object]:
-    settings: HgnnTraining = run.settings
+def provenance(run: TrainingRun, first: int, spent_s: float, complete: bool) -> dict[str, object]:
+    """Return what the file says of its training."""
     return {
         "solver": "hgnn",
         "trained_on": list(run.names),
         "seed": run.seed,
         "instance_seeds": [first, first + 99],
         "validation_seeds": [FIRST_VALIDATION, FIRST_VALIDATION + 99],
-        "settings": vars(settings),
-        "gradient_steps": training.step,
-        "validation_loss": training.least,
+        "settings": vars(run.settings),
         "training_s": round(spent_s, 1),
         "complete": complete,
         "optbench": __version__,

@@ -1,11 +1,14 @@
-"""``optbench train hgnn``: instances of the problems, the training, and the checkpoint that it writes.
+"""``optbench train`` of a network that fills in a list rule: instances of the problems, the
+training, and the checkpoint that it writes.
 
-Problems whose work is all there at time 0 train the network; those with arrivals train the read-outs
-for streams, for a share of the processor time, once the network is done.
+Problems whose work is all there at time 0 train the network; those with arrivals train the
+read-outs for streams, for a share of the processor time, once the network is done.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,28 +17,30 @@ from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 from optbench.plugins.training import FIRST_SEED, TrainingResult, TrainingRun
 
-from .forward_pass import ForwardPass
 from .instance_kinds import has_arrivals
-from .learning_settings import HgnnTraining
+from .learning_settings import ListRuleTraining
 from .network_checkpoint import NetworkCheckpoint, read_network, write_network
+from .network_design import Weights
 from .network_training import NetworkTraining, train_network
 from .stream_readouts import readouts_from
 from .stream_training import StreamTraining
 
 # Seeds 500 to 599 are for validation.
 FIRST_VALIDATION = 500
-# Share of the processor time that streams take where there are both.
+# The share of the time of both that streams take; ``cpu_minutes`` is that of the network alone.
 STREAM_SHARE = 0.3
+# Directions per step of stream training, and steps between its validations.
 PAIRS, CHECK_EVERY = 4, 10
 
 
 def train(run: TrainingRun) -> TrainingResult:
     """Train on the problems of the run and write its output."""
-    settings: HgnnTraining = run.settings
+    settings: ListRuleTraining = run.settings
+    design = settings.design
     if run.fresh:
         run.kept.unlink(missing_ok=True)
     elif run.output.exists() and not run.kept.exists():
-        finished = read_network(run.output).provenance.get("complete", True)
+        finished = read_network(run.output, type(design)).provenance.get("complete", True)
         if finished:
             raise ParameterError(
                 f"{run.output} is the checkpoint of a finished training; --fresh trains anew and "
@@ -47,8 +52,8 @@ def train(run: TrainingRun) -> TrainingResult:
     static, streams = ([x for x in made if has_arrivals(x) is late] for late in (False, True))
     if not static:
         raise ParameterError(
-            "hgnn is trained on at least one problem without arrivals (gpu_cluster without load); "
-            "streams train its read-outs besides"
+            f"{settings.solver} is trained on at least one problem without arrivals (gpu_cluster "
+            "without load); streams train its read-outs besides"
         )
     training = NetworkTraining(
         static, [x for x in checks if not has_arrivals(x)], settings, run.seed
@@ -59,20 +64,30 @@ def train(run: TrainingRun) -> TrainingResult:
     weights = {name: value.numpy().copy() for name, value in training.best.items()}
     history, found, spent = list(training.history), None, training.spent_s
     if complete and streams:
-        started = None if settings.start is None else read_network(Path(settings.start)).streams
-        network = ForwardPass(weights, settings.network)
-        late = [x for x in checks if has_arrivals(x)]
-        stream = StreamTraining(network, streams, late or streams[:1], PAIRS, run.seed, started)
-        share = STREAM_SHARE / (1.0 - STREAM_SHARE)
-        spent += stream.train(60 * settings.cpu_minutes * share, CHECK_EVERY, run.stop.is_set)
+        late = [x for x in checks if has_arrivals(x)] or streams[:1]
+        stream = stream_training(run, weights, streams, late)
+        ratio = STREAM_SHARE / (1.0 - STREAM_SHARE)
+        seconds, steps = 60 * settings.cpu_minutes * ratio, math.ceil(settings.steps * ratio)
+        spent += stream.train(seconds, steps, CHECK_EVERY, run.stop.is_set)
         found, complete = readouts_from(stream.best), not run.stop.is_set()
         history += stream.history
     about = provenance(run, first, training, spent, complete)
-    write_network(
-        run.output,
-        NetworkCheckpoint(settings.network, weights, found, training.table(), about),
-    )
+    checkpoint = NetworkCheckpoint(design.settings, weights, found, training.table(), about)
+    write_network(run.output, checkpoint, type(design))
+    if complete:
+        run.kept.unlink(missing_ok=True)
     return TrainingResult(history, about, not complete)
+
+
+def stream_training(
+    run: TrainingRun, weights: Weights, streams: list[Instance], checks: list[Instance]
+) -> StreamTraining:
+    """Return the training of the read-outs of a trained network."""
+    settings: ListRuleTraining = run.settings
+    design, start = settings.design, settings.start
+    network = design.forward_pass(weights)
+    started = None if start is None else read_network(Path(start), type(design)).streams
+    return StreamTraining(network, streams, checks, PAIRS, run.seed, started, design.streamed)
 
 
 def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
@@ -82,7 +97,9 @@ def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
         for k in range(count):
             instance = problem.instance(first + (place * count + k) % 100)
             if not isinstance(instance, Instance):
-                raise ParameterError("hgnn is trained on problems of tasks on pools")
+                raise ParameterError(
+                    f"{run.settings.solver} is trained on problems of tasks on pools"
+                )
             out.append(instance)
     return out
 
@@ -90,14 +107,14 @@ def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
 def provenance(
     run: TrainingRun, first: int, training: NetworkTraining, spent_s: float, complete: bool
 ) -> dict[str, object]:
-    settings: HgnnTraining = run.settings
+    settings: ListRuleTraining = run.settings
     return {
-        "solver": "hgnn",
+        "solver": settings.solver,
         "trained_on": list(run.names),
         "seed": run.seed,
         "instance_seeds": [first, first + 99],
         "validation_seeds": [FIRST_VALIDATION, FIRST_VALIDATION + 99],
-        "settings": vars(settings),
+        "settings": asdict(settings),
         "gradient_steps": training.step,
         "validation_loss": training.least,
         "training_s": round(spent_s, 1),

@@ -38,10 +38,10 @@ class Hgnn(learned_list_rule.LearnedListRule):
     rule.
 
     ``samples`` schedules are made, the first from the network's answers, the others with noise on
-    them, and the best is returned; where work arrives over time there is one. ``checkpoint`` is a
-    file of ``optbench train hgnn``. ``weights`` puts something else in the place of the trained
-    network, for comparison: ``random`` or ``permuted`` weights, a ``table`` of mean answers by
-    device, or ``none``, the rule at its plain values.
+    the best answers so far, and the best is returned; where work arrives over time there is one.
+    ``checkpoint`` is a file of ``optbench train hgnn``. ``weights`` puts something else in the
+    place of the trained network, for comparison: ``random`` or ``permuted`` weights, a ``table`` of
+    mean answers by device, or ``none``, the rule at its plain values.
     """
 
     settings: ClassVar[type] = HgnnTraining

@@ -30,6 +30,8 @@ from .online_play import OnlinePlay
 from .situation import Situation, situation_of
 from .stream_readouts import StreamReadouts
 
+# The noise of samples falls to this share of its first deviation.
+LAST_SCALE = 0.3
 # The (task, class) pairs of which the features, and the dense attention of hgnn, take gigabytes.
 MOST_PAIRS = 20_000_000
 
@@ -67,24 +69,31 @@ class LearnedListRule(Policy, Trainable):
         if has_arrivals(instance):
             return super().solve(instance, run)
         found = situation_of(instance)
-        mean, rng = self.answers(instance, found), run.rng
+        mean = self.answers(instance, found)
         first = run_rule(instance, rule_of(instance, found, mean)).schedule
         if first is not None:
             run.report(first)
+        self._sample(instance, run, found, mean)
+        return settle(instance, run, first) if run.best is None else run.best
+
+    def _sample(self, instance: Instance, run: Run, found: Situation, mean: Answers) -> None:
+        """Report schedules of answers around the best so far, in pairs of opposites, ever closer."""
+        best, rng = mean, run.rng
         for sample in range(1, self.samples):
             if run.time_left() <= 0:
                 run.report_termination("time_limit")
-                break
-            # Antithetic pairs: the noise of every second sample is that of the one before, negated.
+                return
+            # The noise of every second sample is that of the one before, negated.
             if sample % 2:
-                noise = draw_noise(found.seen, mean, rng, answered=self.design.answered)
-            answers = shifted(mean, noise, 1.0 if sample % 2 else -1.0)
-            made = run_rule(instance, rule_of(instance, found, answers)).schedule
+                scale = LAST_SCALE ** (sample / self.samples)
+                noise = draw_noise(found.seen, best, rng, scale, self.design.answered)
+                centre = best
+            answers = shifted(centre, noise, 1.0 if sample % 2 else -1.0)
+            made, before = run_rule(instance, rule_of(instance, found, answers)).schedule, run.best
             if made is not None:
                 run.report(made)
-        if run.best is None:
-            return settle(instance, run, first)
-        return run.best
+            if run.best is not before:
+                best = answers
 
     def play(
         self,

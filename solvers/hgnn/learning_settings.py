@@ -30,6 +30,7 @@ class ListRuleTraining:
     batch: int = 8
     rate: float = 6e-4
     expert_work: float = 0.2
+    only_streams: bool = False
     check_every: int = 25
     start: str | None = None
 
@@ -43,6 +44,8 @@ class ListRuleTraining:
         for name in ("imitate", "label"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self._require(self.imitate + self.label <= 1, "label", "at most 1 - imitate")
+        holds = not self.only_streams or self.start is not None
+        self._require(holds, "only_streams", "no without start, a checkpoint")
 
     def _require(self, holds: bool, name: str, allowed: str) -> None:
         if not holds:
@@ -66,7 +69,8 @@ class HgnnTraining(ListRuleTraining):
     and the LP's prices. The next ``label`` share imitates the best answers so far of each instance,
     after ``samples`` more are drawn around those of the network. The rest is policy gradient with
     the mean of ``samples`` as the baseline. A step takes ``batch`` instances; validation is every
-    ``check_every`` steps. ``start`` is a checkpoint to go on from (a new cluster).
+    ``check_every`` steps. ``start`` is a checkpoint to go on from (a new cluster). With
+    ``only_streams`` its network stays and the read-outs for arriving work are trained.
     ``convolution``, ``pooling``, ``sampling`` with ``keep``, and ``levels`` switch parts of the
     network off; ``rate`` is the first learning rate.
     """

@@ -44,13 +44,17 @@ class Surroundings:
     link: Float32
     near: Float32
     member: Float32
+    memory_gb: Floats
 
 
 def surroundings_of(instance: Instance) -> Surroundings:
     """Return the part of the features that depends on no task."""
     tables = class_tables(instance)
     link, near = _links(instance, tables)
-    return Surroundings(tables, _set_table(tables), link, near, _members(instance, tables))
+    memory = np.zeros(tables.view.num_classes)
+    memory[tables.view.pool_class] = instance.pools.memory_gb
+    sets, members = _set_table(tables), _members(instance, tables)
+    return Surroundings(tables, sets, link, near, members, memory)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +101,14 @@ def situation_of(
     state: DeviceState | None = None,
     backlog: float = 0.0,
 ) -> Situation:
-    """Return what is seen of an instance; ``backlog`` is the device-time of other known work."""
+    """Return what is seen of an instance; ``backlog`` is the device-time of other known work.
+
+    With a ``state`` the instance is a job that has just arrived (``job_windows``).
+    """
     around = surroundings_of(instance) if around is None else around
-    tables, known, kind = around.tables, windows(instance), instance.tasks.kind
-    fits = _fits(instance, tables)
+    tables, kind = around.tables, instance.tasks.kind
+    fits = _fits(instance, around)
+    known = windows(instance) if state is None else job_windows(instance, tables, fits)
     cost = np.where(fits, tables.cost[kind, :, PLAIN], np.inf)
     choice = cost.argmin(axis=1)
     length = instance.tasks.units * tables.long[kind, choice, PLAIN]
@@ -122,6 +130,24 @@ def situation_of(
     )
 
 
+def job_windows(instance: Instance, tables: ClassTables, fits: Bools) -> Windows:
+    """Return heads and tails of the tasks of one job, without times of transfers: those between
+    tasks that may share a pool are 0, and jobs arrive by the thousand.
+    """
+    tasks, edges = instance.tasks, instance.edges
+    least = np.where(fits, tables.shortest[tasks.kind], np.inf).min(axis=1)
+    shortest = np.ceil(tasks.units * least)
+    head, tail = np.asarray(tasks.release, dtype=float).tolist(), [0.0] * len(shortest)
+    p, source, target = shortest.tolist(), edges.source.tolist(), edges.target.tolist()
+    order = by_source(instance)
+    for e in order:
+        head[target[e]] = max(head[target[e]], head[source[e]] + p[source[e]])
+    for e in reversed(order):
+        tail[source[e]] = max(tail[source[e]], p[target[e]] + tail[target[e]])
+    lag = np.zeros(len(edges.source))
+    return Windows(shortest, shortest, np.asarray(head), np.asarray(tail), lag)
+
+
 def later_deadlines(instance: Instance, known: Windows) -> Floats:
     """Return by when each task has to end for itself and all tasks behind it to meet their
     deadlines, soft or hard; inf without one.
@@ -137,11 +163,9 @@ def later_deadlines(instance: Instance, known: Windows) -> Floats:
     return np.asarray(dates)
 
 
-def _fits(instance: Instance, tables: ClassTables) -> Bools:
-    memory = np.zeros(tables.view.num_classes)
-    memory[tables.view.pool_class] = instance.pools.memory_gb
-    there = np.isfinite(tables.shortest[instance.tasks.kind])
-    return np.asarray(there & (instance.tasks.memory_gb[:, None] <= memory[None, :]))
+def _fits(instance: Instance, around: Surroundings) -> Bools:
+    there = np.isfinite(around.tables.shortest[instance.tasks.kind])
+    return np.asarray(there & (instance.tasks.memory_gb[:, None] <= around.memory_gb[None, :]))
 
 
 def _log_ratio(a: Floats, b: Floats | float) -> Floats:

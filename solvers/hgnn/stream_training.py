@@ -15,6 +15,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.verify import verify
+from optbench.plugins.training import OnPoint
 
 from .network_design import AnsweringNetwork
 from .online_play import OnlinePlay
@@ -91,7 +92,14 @@ class StreamTraining:
         self.history.append({"stream_step": float(self.steps), "stream_loss": loss})
         return loss
 
-    def train(self, seconds: float, steps: int, every: int, stopped: Callable[[], bool]) -> float:
+    def train(
+        self,
+        seconds: float,
+        steps: int,
+        every: int,
+        stopped: Callable[[], bool],
+        on_point: OnPoint | None = None,
+    ) -> float:
         """Train for so many steps, or with 0 of them for so many seconds of processor time; return
         the seconds spent.
         """
@@ -100,7 +108,9 @@ class StreamTraining:
         while share < 1.0 and not stopped():
             self.step(share)
             if self.steps % every == 0:
-                self.check()
+                loss = self.check()
+                if on_point is not None:
+                    on_point(int(1000 * min(1.0, share)), 1000, {"loss": loss})
             spent = time.process_time() - began
             share = self.steps / steps if steps else spent / seconds
         self.check()

@@ -20,9 +20,9 @@ from optbench.plugins.training import FIRST_SEED, TrainingResult, TrainingRun
 from .instance_kinds import has_arrivals
 from .learning_settings import ListRuleTraining
 from .network_checkpoint import NetworkCheckpoint, read_network, write_network
-from .network_design import Weights
+from .network_design import AnsweringNetwork
 from .network_training import NetworkTraining, train_network
-from .stream_readouts import readouts_from
+from .stream_readouts import StreamReadouts, readouts_from
 from .stream_training import StreamTraining
 
 # Seeds 500 to 599 are for validation.
@@ -49,11 +49,15 @@ def train(run: TrainingRun) -> TrainingResult:
     first = FIRST_SEED + 100 * run.seed
     made = drawn(run, first, settings.instances)
     checks = drawn(run, FIRST_VALIDATION, settings.validation)
-    static, streams = ([x for x in made if has_arrivals(x) is late] for late in (False, True))
+    streams, late = ([x for x in group if has_arrivals(x)] for group in (made, checks))
+    if settings.only_streams:
+        return train_streams(run, first, streams, late)
+    static = [x for x in made if not has_arrivals(x)]
     if not static:
         raise ParameterError(
             f"{settings.solver} is trained on at least one problem without arrivals (gpu_cluster "
-            "without load); streams train its read-outs besides"
+            "without load); streams train its read-outs besides, or alone with -p "
+            "only_streams=yes -p start=FILE"
         )
     training = NetworkTraining(
         static, [x for x in checks if not has_arrivals(x)], settings, run.seed
@@ -62,32 +66,68 @@ def train(run: TrainingRun) -> TrainingResult:
         training.load(run.kept)
     complete = train_network(training, run.kept, run.on_point, run.stop.is_set)
     weights = {name: value.numpy().copy() for name, value in training.best.items()}
-    history, found, spent = list(training.history), None, training.spent_s
+    history, readouts, spent = list(training.history), None, training.spent_s
     if complete and streams:
-        late = [x for x in checks if has_arrivals(x)] or streams[:1]
-        stream = stream_training(run, weights, streams, late)
+        network = design.forward_pass(weights)
+        stream = stream_training(run, network, streams, late, None)
         ratio = STREAM_SHARE / (1.0 - STREAM_SHARE)
-        seconds, steps = 60 * settings.cpu_minutes * ratio, math.ceil(settings.steps * ratio)
-        spent += stream.train(seconds, steps, CHECK_EVERY, run.stop.is_set)
-        found, complete = readouts_from(stream.best), not run.stop.is_set()
+        spent += play_streams(run, stream, ratio)
+        readouts, complete = readouts_from(stream.best), not run.stop.is_set()
         history += stream.history
-    about = provenance(run, first, training, spent, complete)
-    checkpoint = NetworkCheckpoint(design.settings, weights, found, training.table(), about)
-    write_network(run.output, checkpoint, type(design))
+    about = provenance(run, first, spent, complete) | {
+        "gradient_steps": training.step,
+        "validation_loss": training.least,
+    }
+    found = NetworkCheckpoint(design.settings, weights, readouts, training.table(), about)
+    write_network(run.output, found, type(design))
     if complete:
         run.kept.unlink(missing_ok=True)
     return TrainingResult(history, about, not complete)
 
 
-def stream_training(
-    run: TrainingRun, weights: Weights, streams: list[Instance], checks: list[Instance]
-) -> StreamTraining:
-    """Return the training of the read-outs of a trained network."""
+def train_streams(
+    run: TrainingRun, first: int, streams: list[Instance], checks: list[Instance]
+) -> TrainingResult:
+    """Train the read-outs for arriving work of a checkpoint whose network stays."""
     settings: ListRuleTraining = run.settings
-    design, start = settings.design, settings.start
-    network = design.forward_pass(weights)
-    started = None if start is None else read_network(Path(start), type(design)).streams
-    return StreamTraining(network, streams, checks, PAIRS, run.seed, started, design.streamed)
+    if not streams:
+        raise ParameterError(
+            f"training of {settings.solver}: only_streams needs a problem with arrivals (load=)"
+        )
+    design = type(settings.design)
+    start = read_network(Path(settings.start or ""), design)
+    network = design(start.settings).forward_pass(start.weights)
+    stream = stream_training(run, network, streams, checks, start.streams)
+    spent = play_streams(run, stream, 1.0)
+    about = start.provenance | {
+        "streams": provenance(run, first, spent, not run.stop.is_set())
+        | {"steps": stream.steps, "validation_loss": stream.least}
+    }
+    made = readouts_from(stream.best)
+    found = NetworkCheckpoint(start.settings, start.weights, made, start.table, about)
+    write_network(run.output, found, design)
+    return TrainingResult(stream.history, about, run.stop.is_set())
+
+
+def stream_training(
+    run: TrainingRun,
+    network: AnsweringNetwork,
+    streams: list[Instance],
+    checks: list[Instance],
+    start: StreamReadouts | None,
+) -> StreamTraining:
+    """Return the training of the read-outs of a network."""
+    streamed = run.settings.design.streamed
+    return StreamTraining(network, streams, checks or streams[:1], PAIRS, run.seed, start, streamed)
+
+
+def play_streams(run: TrainingRun, stream: StreamTraining, ratio: float) -> float:
+    """Train for ``ratio`` times the steps or the processor time of the settings; return the
+    seconds spent.
+    """
+    settings: ListRuleTraining = run.settings
+    seconds, steps = 60 * settings.cpu_minutes * ratio, math.ceil(settings.steps * ratio)
+    return stream.train(seconds, steps, CHECK_EVERY, run.stop.is_set, run.on_point)
 
 
 def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
@@ -104,19 +144,15 @@ def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
     return out
 
 
-def provenance(
-    run: TrainingRun, first: int, training: NetworkTraining, spent_s: float, complete: bool
-) -> dict[str, object]:
-    settings: ListRuleTraining = run.settings
+def provenance(run: TrainingRun, first: int, spent_s: float, complete: bool) -> dict[str, object]:
+    """Return what the file says of its training."""
     return {
-        "solver": settings.solver,
+        "solver": run.settings.solver,
         "trained_on": list(run.names),
         "seed": run.seed,
         "instance_seeds": [first, first + 99],
         "validation_seeds": [FIRST_VALIDATION, FIRST_VALIDATION + 99],
-        "settings": asdict(settings),
-        "gradient_steps": training.step,
-        "validation_loss": training.least,
+        "settings": asdict(run.settings),
         "training_s": round(spent_s, 1),
         "complete": complete,
         "optbench": __version__,

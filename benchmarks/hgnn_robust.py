@@ -1,0 +1,148 @@
+"""hgnn where things change: failed devices, busy links, other workloads, and what it does with
+problems of each matrix dimension; writes docs/results/hgnn_robust.md.
+
+    python benchmarks/hgnn_robust.py [--trained FILE]
+
+A tenth of the devices of every pool of GPUs (drawn at random, never all of a pool) fails for good
+within the first half of the schedule. Energy is compared with the same policy on the same instance
+without failures. Throughput is units of work per second of the schedule.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+from _cluster_runs import RESULTS, ROOT, page_head, percent, tuned_rule
+
+sys.path.insert(0, str(ROOT))
+
+SEEDS = (10, 11, 12, 13, 14)
+CLUSTER = "gpu_cluster:nodes=16,tasks=400"
+SHAPES = ("batch", "pipeline", "data_parallel")
+FAILED = 0.1
+
+
+def played(spec, instance, faults=()):  # type: ignore[no-untyped-def]
+    """Return the verdict and the schedule of a policy, with faults."""
+    from optbench.model.verify import verify
+    from optbench.plugins.discovery import load_solver
+
+    schedule = load_solver(spec)[1].play(instance, np.random.default_rng(0), faults).schedule
+    if schedule is None:
+        return None, None
+    return verify(instance, schedule), schedule
+
+
+def failures(instance, horizon: float, seed: int):  # type: ignore[no-untyped-def]
+    """Return faults of a tenth of all GPUs, one device at a time."""
+    from optbench.rules import Fault
+
+    rng = np.random.default_rng(seed)
+    pools = [p for p, name in enumerate(instance.pools.names) if not name.startswith("cpu")]
+    devices = np.repeat(pools, instance.pools.count[pools] - 1)  # one of each pool stays
+    total = int(instance.pools.count[pools].sum())
+    chosen = rng.choice(devices, size=max(1, round(FAILED * total)), replace=False)
+    times = rng.integers(0, max(1, int(horizon / 2)), size=len(chosen))
+    rows = zip(times.tolist(), chosen.tolist(), strict=True)
+    return [Fault(float(time), int(pool), 1) for time, pool in rows]
+
+
+def change_rows(policies: dict[str, str]) -> list[str]:
+    """Return the lines on failures and busy links."""
+    from optbench.api import load_target
+
+    lines = [
+        "| policy | energy with failures, % more | makespan, % more | tasks lost | throughput on "
+        "busy links, % less |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for name, spec in policies.items():
+        energy, makespan, lost, slower = [], [], 0, []
+        for seed in SEEDS:
+            instance = load_target(CLUSTER, seed)
+            usual, schedule = played(spec, instance)
+            horizon = float(schedule.end.max())
+            hit, _ = played(spec, instance, failures(instance, horizon, seed))
+            lost += hit is None
+            if hit is not None:
+                energy.append(hit.metrics["energy_j"] / usual.metrics["energy_j"] - 1.0)
+                makespan.append(hit.metrics["makespan_s"] / usual.metrics["makespan_s"] - 1.0)
+            busy, _ = played(spec, load_target(f"{CLUSTER},congestion=yes", seed))
+            slower.append(1.0 - usual.metrics["makespan_s"] / busy.metrics["makespan_s"])
+        lines.append(
+            f"| {name} | {percent(energy)} | {percent(makespan)} | {lost} | {percent(slower)} |"
+        )
+    return lines
+
+
+def shape_rows(policies: dict[str, str]) -> list[str]:
+    """Return the gaps by shape of the work."""
+    from optbench.api import load_target
+    from optbench.rules import find_milestones
+
+    lines = [f"| policy | {' | '.join(SHAPES)} |", "| --- " * (len(SHAPES) + 1) + "|"]
+    bounds = {}
+    for shape in SHAPES:
+        for seed in SEEDS:
+            found = find_milestones(load_target(f"{CLUSTER},shape={shape}", seed))
+            assert found is not None
+            bounds[shape, seed] = found.bound.value
+    for name, spec in policies.items():
+        cells = []
+        for shape in SHAPES:
+            gaps = []
+            for seed in SEEDS:
+                verdict, _ = played(spec, load_target(f"{CLUSTER},shape={shape}", seed))
+                gaps.append(1.0 - bounds[shape, seed] / verdict.objective)
+            cells.append(percent(gaps))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def dimension_rows(spec: str) -> list[str]:
+    """Return where problems of each matrix dimension run, and at what clock."""
+    from optbench.api import load_target
+
+    rows: dict[str, list[tuple[bool, float]]] = {}
+    for seed in SEEDS:
+        instance = load_target(CLUSTER, seed)
+        _, schedule = played(spec, instance)
+        modes, names = instance.modes, instance.pools.names
+        for task, mode in zip(schedule.task.tolist(), schedule.mode.tolist(), strict=True):
+            dimension = modes.kind_names[instance.tasks.kind[task]].rsplit("-", 1)[-1]
+            if dimension.isdigit():
+                part = "below 400" if int(dimension) < 400 else "400 to 1,000"
+                part = "above 1,000" if int(dimension) > 1000 else part
+                cpu = names[modes.primary[mode]].startswith("cpu")
+                rows.setdefault(part, []).append((cpu, float(modes.clock[mode])))
+    lines = ["| matrix dimension | tasks | on CPUs, % | mean clock |", "| --- | --- | --- | --- |"]
+    for part in ("below 400", "400 to 1,000", "above 1,000"):
+        found = rows.get(part, [])
+        share = 100.0 * float(np.mean([cpu for cpu, _ in found])) if found else 0.0
+        clock = float(np.mean([clock for _, clock in found])) if found else float("nan")
+        lines.append(f"| {part} | {len(found)} | {share:.1f} | {clock:.2f} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    shipped = ROOT / "solvers" / "hgnn" / "clusters.safetensors"
+    parser.add_argument("--trained", default=str(shipped))
+    parser.add_argument("-o", "--output", type=Path, default=RESULTS / "hgnn_robust.md")
+    args = parser.parse_args()
+    hgnn = f"hgnn:checkpoint={args.trained}"
+    policies = {"hgnn": hgnn, "path_milestones": "path_milestones", "tuned rule": tuned_rule()}
+    lines = page_head("hgnn where things change", "python benchmarks/hgnn_robust.py")
+    lines += [f"`{CLUSTER}`, report seeds {SEEDS[0]} to {SEEDS[-1]}.", ""]
+    lines += [*change_rows(policies), "", "Gap to the certified bound by shape of the work, %:", ""]
+    lines += [*shape_rows(policies), "", "What hgnn does with problems by dimension:", ""]
+    lines += dimension_rows(hgnn)
+    args.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()

@@ -77,7 +77,7 @@ class LearnedListRule(Policy, Trainable):
         return settle(instance, run, first) if run.best is None else run.best
 
     def _sample(self, instance: Instance, run: Run, found: Situation, mean: Answers) -> None:
-        """Report schedules of answers around the best so far, in pairs of opposites, ever closer."""
+        """Report schedules of answers around the best so far, in opposite pairs, ever closer."""
         best, rng = mean, run.rng
         for sample in range(1, self.samples):
             if run.time_left() <= 0:

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -90,7 +91,7 @@ class OnlinePlay:
         run(*self.rows, -1.0)  # only creates the state at time 0
         moments = [moment for moment in arrivals.moments() if moment <= last]
         begun = 0
-        for moment, following in zip(moments, [*moments[1:], math.inf], strict=True):
+        for moment, following in pairwise([*moments, math.inf]):
             began = time.perf_counter()
             count = arrivals.count(moment)
             self.arrive(arrivals, begun, count, moment)

@@ -26,8 +26,8 @@ UNLINKED = 10.0
 
 @dataclass(frozen=True, eq=False)
 class DeviceState:
-    """What is known of each class at a moment: the share of devices that are free, the work that
-    waits or runs in spans of all its devices, and the temperature over its limit.
+    """What is known of each class at a moment: the share of devices that are free, log(1 + w) of
+    the work w that waits or runs, in spans of all its devices, and the temperature over its limit.
     """
 
     free: Floats
@@ -59,8 +59,8 @@ def surroundings_of(instance: Instance) -> Surroundings:
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """Features, and per task in ticks: its earliest end, shortest length, what must follow it, by
-    when deadlines want it to end, and its device-time; ``span`` is C.
+    """Features, and per task in ticks: its earliest end, shortest length, the path behind it, by
+    when deadlines want it to end, and its device-time in its class of choice; ``span`` is C.
     """
 
     seen: SeenArrays
@@ -176,7 +176,7 @@ def _single(values: Floats) -> Float32:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def _columns(*columns: Floats) -> Float32:
+def _columns(*columns: Floats | np.float64 | float) -> Float32:
     return _single(np.stack([np.asarray(each, dtype=float) for each in columns], axis=-1))
 
 

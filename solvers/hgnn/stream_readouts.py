@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,12 @@ def readouts_from(flat: Floats) -> StreamReadouts:
         parts[name] = flat[at : at + size].reshape(shape).astype(np.float32)
         at += size
     return StreamReadouts(**parts)
+
+
+def which_readouts(names: Collection[str]) -> Floats:
+    """Return 1 for the numbers of these parts in the row, 0 for the others."""
+    parts = [np.full(shape, float(name in names)).ravel() for name, shape in SHAPES.items()]
+    return np.concatenate(parts)
 
 
 def num_readouts() -> int:

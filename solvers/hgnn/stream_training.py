@@ -1,29 +1,37 @@
 """Training of the read-outs for arriving work: evolution strategies on whole simulated streams.
 
-A direction is a Gaussian vector in the space of the read-outs, played with both signs on a stream by
-the policy as it will be used; θ moves along Σ (v₋ − v₊) / deviation · ε. The rest of the network
-stays as it is.
+A direction ε is a Gaussian vector in the space of the read-outs, played with both signs on a stream
+by the policy as it will be used. θ moves by a fixed length, which falls during training, along the
+running mean of Σ clip((v₋ − v₊) / (0.001 (v₋ + v₊)), ±3) ε. The network stays as it is.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.verify import verify
+from optbench.plugins.training import OnPoint
 
-from .forward_pass import ForwardPass
+from .network_design import AnsweringNetwork
 from .online_play import OnlinePlay
 from .situation import Surroundings, surroundings_of
-from .stream_readouts import StreamReadouts, num_readouts, readouts_from
+from .stream_readouts import (
+    SHAPES,
+    StreamReadouts,
+    num_readouts,
+    readouts_from,
+    which_readouts,
+)
 
-# Deviation of a direction, length of a step of the whole vector, momentum.
-SPREAD, STEP, MOMENTUM = 0.05, 0.06, 0.9
-LAST_STEP = 0.1
+# Deviation of the read-outs along a direction, first length of a step, its last share, momentum.
+SPREAD, STEP, LAST_STEP, MOMENTUM = 0.05, 0.06, 0.1, 0.9
+# Differences count in units of this share of the sum, and are clipped to so many of them.
+UNIT, MOST_UNITS = 1e-3, 3.0
 
 
 class StreamTraining:
@@ -31,14 +39,16 @@ class StreamTraining:
 
     def __init__(
         self,
-        network: ForwardPass,
+        network: AnsweringNetwork,
         streams: list[Instance],
         validation: list[Instance],
         pairs: int,
         seed: int,
         start: StreamReadouts | None = None,
+        trained: Collection[str] = tuple(SHAPES),
     ) -> None:
         self.network, self.pairs, self.rng = network, pairs, np.random.default_rng(seed)
+        self.moving = which_readouts(trained)
         self.streams = [(each, surroundings_of(each)) for each in streams]
         self.checks = [(each, surroundings_of(each)) for each in validation]
         self.theta = np.zeros(num_readouts()) if start is None else start.flat()
@@ -61,10 +71,11 @@ class StreamTraining:
         move = np.zeros(len(self.theta))
         for _ in range(self.pairs):
             stream = self.streams[int(self.rng.integers(len(self.streams)))]
-            noise = self.rng.normal(size=len(self.theta))
+            noise = self.moving * self.rng.normal(size=len(self.theta))
             up, down = (self.value(self.theta + s * SPREAD * noise, *stream) for s in (1, -1))
             if math.isfinite(up) and math.isfinite(down):
-                move += np.clip((down - up) / (1e-3 * (up + down)), -3.0, 3.0) * noise
+                units = (down - up) / (UNIT * (up + down))
+                move += np.clip(units, -MOST_UNITS, MOST_UNITS) * noise
         self.speed = MOMENTUM * self.speed + (1.0 - MOMENTUM) * move
         length = float(np.linalg.norm(self.speed))
         if length > 0:
@@ -84,20 +95,23 @@ class StreamTraining:
     def train(
         self,
         seconds: float,
+        steps: int,
         every: int,
         stopped: Callable[[], bool],
-        on_point: Callable[[int, int, dict[str, float]], None] | None = None,
+        on_point: OnPoint | None = None,
     ) -> float:
-        """Train for so many seconds of processor time; return those spent."""
+        """Train for so many steps, or with 0 of them for so many seconds of processor time; return
+        the seconds spent.
+        """
         began = time.process_time()
-        spent = 0.0
-        while spent < seconds and not stopped():
-            self.step(spent / seconds)
+        spent = share = 0.0
+        while share < 1.0 and not stopped():
+            self.step(share)
             if self.steps % every == 0:
-                self.check()
+                loss = self.check()
                 if on_point is not None:
-                    done = int(1000 * min(1.0, spent / seconds))
-                    on_point(done, 1000, {"loss": self.history[-1]["stream_loss"]})
+                    on_point(int(1000 * min(1.0, share)), 1000, {"loss": loss})
             spent = time.process_time() - began
+            share = self.steps / steps if steps else spent / seconds
         self.check()
         return spent

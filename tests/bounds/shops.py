@@ -43,5 +43,7 @@ def without_tasks(instance: Instance) -> Instance:
     """The pools and modes of an instance of unlinked tasks, with nothing to do."""
     tasks = instance.tasks
     columns = {f.name: getattr(tasks, f.name) for f in fields(tasks)}
-    none = {name: each[:0] for name, each in columns.items() if isinstance(each, np.ndarray)}
+    none: dict[str, Any] = {
+        name: each[:0] for name, each in columns.items() if isinstance(each, np.ndarray)
+    }
     return replace(instance, tasks=replace(tasks, names=None, **none))

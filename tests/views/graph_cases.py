@@ -53,7 +53,9 @@ def permuted(instance: Instance, order: Ints) -> Instance:
     """The instance with task ``order[i]`` as task i."""
     tasks, place = instance.tasks, np.argsort(order)
     columns = {field.name: getattr(tasks, field.name) for field in fields(tasks)}
-    rows = {name: each[order] for name, each in columns.items() if isinstance(each, np.ndarray)}
+    rows: dict[str, Any] = {
+        name: each[order] for name, each in columns.items() if isinstance(each, np.ndarray)
+    }
     edges = replace(
         instance.edges, source=place[instance.edges.source], target=place[instance.edges.target]
     )

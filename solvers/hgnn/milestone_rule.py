@@ -36,7 +36,7 @@ LATE, TIME = -2.3, -5.0
 # Costs of sets lie within this many times what a task costs at the plain price of its devices.
 MOST_SET_COST = 3.0
 # Tasks of a queue that are tried.
-DEPTH = 120
+DEPTH = 160
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,8 +58,14 @@ def readouts_from(flat: Floats) -> StreamReadouts:
 
 
 def which_readouts(names: Collection[str]) -> Floats:
-    """Return 1 for the numbers of these parts in the row, 0 for the others."""
-    parts = [np.full(shape, float(name in names)).ravel() for name, shape in SHAPES.items()]
+    """Return 1 for the numbers in the row that are trained of these parts: all of classes, and the
+    constants of the whole and of tasks; 0 for the others.
+    """
+    parts = []
+    for name, shape in SHAPES.items():
+        part = np.zeros(shape)
+        part[0 if name == "device" else -1 :] = float(name in names)
+        parts.append(part.ravel())
     return np.concatenate(parts)
 
 

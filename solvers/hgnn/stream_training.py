@@ -1,8 +1,8 @@
-"""Training of the read-outs for arriving work: evolution strategies on whole simulated streams.
+"""Training of the read-outs for arriving work: the cross-entropy method on whole simulated streams.
 
-A direction ε is a Gaussian vector in the space of the read-outs, played with both signs on a stream
-by the policy as it will be used. θ moves by a fixed length, which falls during training, along the
-running mean of Σ clip((v₋ − v₊) / (0.001 (v₋ + v₊)), ±3) ε. The network stays as it is.
+Read-outs are drawn around a mean, each number with a deviation of its own, and played on some
+streams by the policy as it will be used. Mean and deviation move to those of the best of them, by
+the mean logarithm of the objective over that of the first read-outs. The network stays as it is.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .stream_readouts import (
     which_readouts,
 )
 
-# Deviation of the read-outs along a direction, first length of a step, its last share, momentum.
-SPREAD, STEP, LAST_STEP, MOMENTUM = 0.05, 0.06, 0.1, 0.9
-# Differences count in units of this share of the sum, and are clipped to so many of them.
-UNIT, MOST_UNITS = 1e-3, 3.0
+# Draws per step, the best of them, and streams on which each is played.
+DRAWS, ELITE, STREAMS = 20, 5, 4
+# First and least deviation, and how far mean and deviation move.
+SPREAD, LEAST_SPREAD, MOVE = 0.3, 0.02, 0.7
 
 
 class StreamTraining:
@@ -42,17 +42,17 @@ class StreamTraining:
         network: AnsweringNetwork,
         streams: list[Instance],
         validation: list[Instance],
-        pairs: int,
         seed: int,
         start: StreamReadouts | None = None,
         trained: Collection[str] = tuple(SHAPES),
     ) -> None:
-        self.network, self.pairs, self.rng = network, pairs, np.random.default_rng(seed)
+        self.network, self.rng = network, np.random.default_rng(seed)
         self.moving = which_readouts(trained)
         self.streams = [(each, surroundings_of(each)) for each in streams]
         self.checks = [(each, surroundings_of(each)) for each in validation]
         self.theta = np.zeros(num_readouts()) if start is None else start.flat()
-        self.speed = np.zeros(num_readouts())
+        self.spread = SPREAD * self.moving
+        self.first: dict[int, float] = {}
         self.plain = [self.value(self.theta, *each) for each in self.checks]
         self.best, self.least = self.theta.copy(), 1.0
         self.steps, self.history = 0, list[dict[str, float]]()
@@ -66,21 +66,22 @@ class StreamTraining:
         verdict = verify(instance, schedule)
         return float(verdict.objectives[0]) if verdict.feasible else math.inf
 
-    def step(self, share: float) -> None:
-        """Move once, by ``pairs`` directions on one stream each."""
-        move = np.zeros(len(self.theta))
-        for _ in range(self.pairs):
-            stream = self.streams[int(self.rng.integers(len(self.streams)))]
-            noise = self.moving * self.rng.normal(size=len(self.theta))
-            up, down = (self.value(self.theta + s * SPREAD * noise, *stream) for s in (1, -1))
-            if math.isfinite(up) and math.isfinite(down):
-                units = (down - up) / (UNIT * (up + down))
-                move += np.clip(units, -MOST_UNITS, MOST_UNITS) * noise
-        self.speed = MOMENTUM * self.speed + (1.0 - MOMENTUM) * move
-        length = float(np.linalg.norm(self.speed))
-        if length > 0:
-            scale = STEP * max(LAST_STEP, 1.0 - share)
-            self.theta = self.theta + scale * self.speed / length
+    def step(self) -> None:
+        """Draw read-outs, play each on the same streams, and move to the best."""
+        count = min(STREAMS, len(self.streams))
+        chosen = self.rng.choice(len(self.streams), size=count, replace=False).tolist()
+        for k in chosen:
+            if k not in self.first:
+                self.first[k] = self.value(self.theta, *self.streams[k])
+        drawn = self.theta + self.spread * self.rng.normal(size=(DRAWS, len(self.theta)))
+        scores = [
+            np.mean([math.log(self.value(row, *self.streams[k]) / self.first[k]) for k in chosen])
+            for row in drawn
+        ]
+        best = drawn[np.argsort(scores)[:ELITE]]
+        self.theta = (1.0 - MOVE) * self.theta + MOVE * best.mean(axis=0)
+        spread = np.maximum(LEAST_SPREAD * self.moving, best.std(axis=0))
+        self.spread = (1.0 - MOVE) * self.spread + MOVE * spread
         self.steps += 1
 
     def check(self) -> float:
@@ -106,7 +107,7 @@ class StreamTraining:
         began = time.process_time()
         spent = share = 0.0
         while share < 1.0 and not stopped():
-            self.step(share)
+            self.step()
             if self.steps % every == 0:
                 loss = self.check()
                 if on_point is not None:

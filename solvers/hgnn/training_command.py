@@ -29,8 +29,8 @@ from .stream_training import StreamTraining
 FIRST_VALIDATION = 500
 # The share of the time of both that streams take; ``cpu_minutes`` is that of the network alone.
 STREAM_SHARE = 0.3
-# Directions per step of stream training, and steps between its validations.
-PAIRS, CHECK_EVERY = 4, 10
+# Steps of stream training between two validations.
+CHECK_EVERY = 3
 
 
 def train(run: TrainingRun) -> TrainingResult:
@@ -118,7 +118,7 @@ def stream_training(
 ) -> StreamTraining:
     """Return the training of the read-outs of a network."""
     streamed = run.settings.design.streamed
-    return StreamTraining(network, streams, checks or streams[:1], PAIRS, run.seed, start, streamed)
+    return StreamTraining(network, streams, checks or streams[:1], run.seed, start, streamed)
 
 
 def play_streams(run: TrainingRun, stream: StreamTraining, ratio: float) -> float:

@@ -99,7 +99,8 @@ def test_its_schedules_are_verified_and_deterministic(cluster: Instance, checkpo
             ob.solve(instance, VectorRl(str(checkpoint), samples=4), seed=1, bound=False)
             for _ in range(2)
         )
-        assert one.verified and (one.schedule.start == two.schedule.start).all()
+        assert one.verified and one.schedule is not None and two.schedule is not None
+        assert (one.schedule.start == two.schedule.start).all()
 
 
 def test_no_decision_uses_what_comes_later(checkpoint: Path) -> None:

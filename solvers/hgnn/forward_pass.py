@@ -123,13 +123,15 @@ class ForwardPass:
         pooled = []
         if self.settings.pools_by("coarsening"):
             mean = seen.member / np.maximum(1e-9, seen.member.sum(axis=1, keepdims=True))
-            nodes = self.between_nodes("coarse", mean @ d, mean @ seen.near @ mean.T)
+            near = np.asarray(mean @ seen.near @ mean.T, dtype=np.float32)
+            nodes = self.between_nodes("coarse", mean @ d, near)
             pooled.append((nodes, seen.member.T @ nodes))
         if self.settings.pools_by("differentiable"):
             share = softmax(self.linear("soft.assign", d), 1)
             size = np.maximum(1e-9, share.sum(axis=0))[:, None]
             mean = np.asarray(share.T @ d / size, dtype=np.float32)
-            nodes = self.between_nodes("soft", mean, share.T @ seen.near @ share)
+            near = np.asarray(share.T @ seen.near @ share, dtype=np.float32)
+            nodes = self.between_nodes("soft", mean, near)
             pooled.append((nodes, share @ nodes))
         if self.settings.pools_by("edge"):
             pooled.append(self.contracted(d, seen))

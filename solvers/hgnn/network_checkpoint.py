@@ -59,7 +59,8 @@ def write_network(
 
 def read_network(path: Path, design: type[NetworkDesign] = HierarchicalDesign) -> NetworkCheckpoint:
     """Read a file, once for as long as it is unchanged; an error names what is wrong with it."""
-    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, design)
+    kind: Any = design
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, kind)
 
 
 @lru_cache(maxsize=4)

@@ -30,7 +30,7 @@ def test_its_decisions_are_verified_and_timed(stream: Instance, checkpoint: Path
 def test_no_decision_uses_what_comes_later(checkpoint: Path) -> None:
     """On all hand-made streams, with other, absent and repeated jobs later."""
     for weights in ("trained", "table"):
-        policy = Hgnn(checkpoint=str(checkpoint), weights=weights)  # type: ignore[arg-type]
+        policy = Hgnn(checkpoint=str(checkpoint), weights=weights)
         streams = streams_for(policy, "hgnn")
         found = [each for stream in streams for each in compared(policy, stream, (0.5,))]
         assert found and [str(each) for each in found if each.difference is not None] == []

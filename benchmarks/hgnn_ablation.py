@@ -4,8 +4,8 @@
 
 Every variant is trained from training seeds 0 and 1 on the problems that
 ``solvers/hgnn/trained_on.txt`` lists, two at a time; what is trained already is kept, so that the
-same command goes on after an interruption. Objectives, energies and processor times are relative to the full network at the same budget, paired
-by instance and training seed.
+same command goes on after an interruption. Objectives, energies and processor times are relative
+to the full network at the same budget, paired by instance and training seed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from _cluster_runs import RESULTS, ROOT, PlayedRun, page_head, percent, play
-
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RESULTS, PlayedRun, page_head, percent, play  # noqa: E402
 
 PROBLEMS = ROOT / "solvers" / "hgnn" / "trained_on.txt"
 FULL = "full"

@@ -19,9 +19,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from _cluster_runs import RESULTS, ROOT, page_head
 
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
 
 NODES = (16, 64, 256)
 SEEDS = (10, 11, 12, 13, 14)

@@ -16,9 +16,10 @@ import json
 import sys
 from pathlib import Path
 
-from _cluster_runs import RESULTS, ROOT, page_head, percent
-
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RESULTS, page_head, percent  # noqa: E402
 
 # GPUs of the larger node (the other has half), tasks, number of seeds: three tasks per GPU and
 # more, then fewer.

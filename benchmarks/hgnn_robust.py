@@ -12,12 +12,22 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from _cluster_runs import RESULTS, ROOT, page_head, percent, tuned_rule
 
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RESULTS, page_head, percent, tuned_rule  # noqa: E402
+from optbench.api import load_target  # noqa: E402
+from optbench.model.instance import Instance  # noqa: E402
+from optbench.model.schedule import Schedule  # noqa: E402
+from optbench.model.verify import Verdict, verify  # noqa: E402
+from optbench.plugins.discovery import load_solver  # noqa: E402
+from optbench.plugins.policy import Policy  # noqa: E402
+from optbench.rules import Fault, find_milestones  # noqa: E402
 
 SEEDS = (10, 11, 12, 13, 14)
 CLUSTER = "gpu_cluster:nodes=16,tasks=400"
@@ -25,21 +35,26 @@ SHAPES = ("batch", "pipeline", "data_parallel")
 FAILED = 0.1
 
 
-def played(spec, instance, faults=()):  # type: ignore[no-untyped-def]
-    """Return the verdict and the schedule of a policy, with faults."""
-    from optbench.model.verify import verify
-    from optbench.plugins.discovery import load_solver
+def played(
+    spec: str, instance: Instance, faults: Sequence[Fault] = ()
+) -> tuple[Verdict, Schedule] | None:
+    """Return the verdict and the schedule of a policy, with faults; None where work is lost."""
+    policy = load_solver(spec)[1]
+    assert isinstance(policy, Policy)
+    schedule = policy.play(instance, np.random.default_rng(0), faults).schedule
+    return None if schedule is None else (verify(instance, schedule), schedule)
 
-    schedule = load_solver(spec)[1].play(instance, np.random.default_rng(0), faults).schedule
-    if schedule is None:
-        return None, None
-    return verify(instance, schedule), schedule
+
+def complete(spec: str, instance: Instance) -> tuple[Verdict, Schedule]:
+    """Return the verdict and the schedule of a policy that loses no work."""
+    found = played(spec, instance)
+    if found is None:
+        raise RuntimeError(f"{spec} left work of {instance.name} undone")
+    return found
 
 
-def failures(instance, horizon: float, seed: int):  # type: ignore[no-untyped-def]
+def failures(instance: Instance, horizon: float, seed: int) -> list[Fault]:
     """Return faults of a tenth of all GPUs, one device at a time."""
-    from optbench.rules import Fault
-
     rng = np.random.default_rng(seed)
     pools = [p for p, name in enumerate(instance.pools.names) if not name.startswith("cpu")]
     devices = np.repeat(pools, instance.pools.count[pools] - 1)  # one of each pool stays
@@ -50,10 +65,14 @@ def failures(instance, horizon: float, seed: int):  # type: ignore[no-untyped-de
     return [Fault(float(time), int(pool), 1) for time, pool in rows]
 
 
+def cluster(spec: str, seed: int) -> Instance:
+    made = load_target(spec, seed)
+    assert isinstance(made, Instance)
+    return made
+
+
 def change_rows(policies: dict[str, str]) -> list[str]:
     """Return the lines on failures and busy links."""
-    from optbench.api import load_target
-
     lines = [
         "| policy | energy with failures, % more | makespan, % more | tasks lost | throughput on "
         "busy links, % less |",
@@ -62,15 +81,16 @@ def change_rows(policies: dict[str, str]) -> list[str]:
     for name, spec in policies.items():
         energy, makespan, lost, slower = [], [], 0, []
         for seed in SEEDS:
-            instance = load_target(CLUSTER, seed)
-            usual, schedule = played(spec, instance)
+            instance = cluster(CLUSTER, seed)
+            usual, schedule = complete(spec, instance)
             horizon = float(schedule.end.max())
-            hit, _ = played(spec, instance, failures(instance, horizon, seed))
-            lost += hit is None
-            if hit is not None:
+            found = played(spec, instance, failures(instance, horizon, seed))
+            lost += found is None
+            if found is not None:
+                hit = found[0]
                 energy.append(hit.metrics["energy_j"] / usual.metrics["energy_j"] - 1.0)
                 makespan.append(hit.metrics["makespan_s"] / usual.metrics["makespan_s"] - 1.0)
-            busy, _ = played(spec, load_target(f"{CLUSTER},congestion=yes", seed))
+            busy, _ = complete(spec, cluster(f"{CLUSTER},congestion=yes", seed))
             slower.append(1.0 - usual.metrics["makespan_s"] / busy.metrics["makespan_s"])
         lines.append(
             f"| {name} | {percent(energy)} | {percent(makespan)} | {lost} | {percent(slower)} |"
@@ -80,14 +100,11 @@ def change_rows(policies: dict[str, str]) -> list[str]:
 
 def shape_rows(policies: dict[str, str]) -> list[str]:
     """Return the gaps by shape of the work."""
-    from optbench.api import load_target
-    from optbench.rules import find_milestones
-
     lines = [f"| policy | {' | '.join(SHAPES)} |", "| --- " * (len(SHAPES) + 1) + "|"]
     bounds = {}
     for shape in SHAPES:
         for seed in SEEDS:
-            found = find_milestones(load_target(f"{CLUSTER},shape={shape}", seed))
+            found = find_milestones(cluster(f"{CLUSTER},shape={shape}", seed))
             assert found is not None
             bounds[shape, seed] = found.bound.value
     for name, spec in policies.items():
@@ -95,8 +112,8 @@ def shape_rows(policies: dict[str, str]) -> list[str]:
         for shape in SHAPES:
             gaps = []
             for seed in SEEDS:
-                verdict, _ = played(spec, load_target(f"{CLUSTER},shape={shape}", seed))
-                gaps.append(1.0 - bounds[shape, seed] / verdict.objective)
+                verdict, _ = complete(spec, cluster(f"{CLUSTER},shape={shape}", seed))
+                gaps.append(1.0 - bounds[shape, seed] / verdict.objectives[0])
             cells.append(percent(gaps))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
@@ -104,12 +121,10 @@ def shape_rows(policies: dict[str, str]) -> list[str]:
 
 def dimension_rows(spec: str) -> list[str]:
     """Return where problems of each matrix dimension run, and at what clock."""
-    from optbench.api import load_target
-
     rows: dict[str, list[tuple[bool, float]]] = {}
     for seed in SEEDS:
-        instance = load_target(CLUSTER, seed)
-        _, schedule = played(spec, instance)
+        instance = cluster(CLUSTER, seed)
+        _, schedule = complete(spec, instance)
         modes, names = instance.modes, instance.pools.names
         for task, mode in zip(schedule.task.tolist(), schedule.mode.tolist(), strict=True):
             dimension = modes.kind_names[instance.tasks.kind[task]].rsplit("-", 1)[-1]

@@ -13,11 +13,14 @@ import argparse
 import json
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
-from _cluster_runs import ROOT, RULES, play
 
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RULES, play  # noqa: E402
 
 # The sizes of the reports, at seeds of training.
 SPECS = (

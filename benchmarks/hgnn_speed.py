@@ -17,9 +17,10 @@ import json
 import sys
 from pathlib import Path
 
-from _cluster_runs import RESULTS, ROOT, page_head, percent, play, tuned_rule
-
+ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RESULTS, page_head, percent, play, tuned_rule  # noqa: E402
 
 SPEC = "gpu_cluster:nodes=128,tasks=5000"
 SEEDS = (10, 11, 12, 13, 14)

@@ -157,7 +157,10 @@ def page(found: list[list[Scores]], lengths: Lengths, seconds: float) -> str:
         "",
         *(f"- {name}: `{spec}`" for name, spec in OWNERS.items()),
         "",
-        "Only weights leave an owner. What weights reveal of a workload is not measured here.",
+        "Trainings this short gain a per cent or so, and intervals are over instances, not over "
+        "the few training seeds: this compares ways of",
+        "sharing at the beginning of a training, not where long trainings end. Only weights leave "
+        "an owner. What weights reveal of a workload is not measured here.",
         "",
     ])  # fmt: skip
 

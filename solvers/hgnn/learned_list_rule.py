@@ -41,6 +41,10 @@ class LearnedListRule(Policy, Trainable):
     """A list rule whose numbers a network gives; derived classes name its design."""
 
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"rules", "arrivals"})
+    # Imitation runs lp_guided.
+    needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset(
+        {"rules", "arrivals", "lp_search", "going_on", "routes"}
+    )
     design: ClassVar[type[NetworkDesign]]
     # The checkpoint that optbench includes.
     shipped: ClassVar[Path]

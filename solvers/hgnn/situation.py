@@ -191,11 +191,14 @@ def _task_table(p: _Parts) -> Float32:
     path = max(1.0, p.path)
 
     def rank(key: Floats) -> Floats:
-        """The share of the work that comes before each task in this order."""
-        order = np.argsort(key, kind="stable")
-        out = np.empty(n)
-        out[order] = np.cumsum(p.load[order]) / max(1e-12, float(p.load.sum()))
-        return out
+        """The share of the work up to each task in this order; the mean over all orders of equals,
+        so that it does not depend on how tasks are listed.
+        """
+        _, group = np.unique(key, return_inverse=True)
+        work = np.bincount(group, weights=p.load)
+        before = np.cumsum(work) - work
+        share = before[group] + (work[group] + p.load) / 2
+        return np.asarray(share / max(1e-12, float(p.load.sum())))
 
     def slack(date: Floats) -> Floats:
         return np.clip(np.where(np.isfinite(date), (date - p.early) / span, FAR), -FAR, FAR)

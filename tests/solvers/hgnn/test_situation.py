@@ -60,19 +60,27 @@ def test_permuting_tasks_permutes_the_answers(cluster: Instance, network: Forwar
         np.testing.assert_allclose(getattr(moved, name), getattr(plain, name), atol=1e-5)
 
 
-def test_permuting_tasks_permutes_the_features(cluster: Instance) -> None:
-    """All but the shares of work before and behind a task: tasks of equal head or tail are ranked
-    in the order in which they are listed.
-    """
+def test_permuting_tasks_permutes_the_features(cluster: Instance, network: ForwardPass) -> None:
     found, other = situation_of(cluster), situation_of(small_cluster(tasks=TASKS))
     expected = permuted(found.seen, list(TASKS))
-    ranked = [TASK_COLUMNS.index(name) for name in ("work_before", "work_behind")]
-    rest = [k for k in range(len(TASK_COLUMNS)) if k not in ranked]
-    np.testing.assert_allclose(other.seen.task[:, rest], expected.task[:, rest], atol=1e-5)
-    np.testing.assert_allclose(np.sort(found.load[list(TASKS)]), np.sort(other.load), rtol=1e-12)
-    for name in ("pair", "whole", "device", "sets", "importance"):
+    np.testing.assert_allclose(other.load, found.load[list(TASKS)], rtol=1e-12)
+    for name in ("task", "pair", "whole", "device", "sets", "importance"):
         found_value, value = getattr(other.seen, name), getattr(expected, name)
         np.testing.assert_allclose(found_value, value, atol=1e-5, err_msg=name)
+    assert value_of(small_cluster(tasks=TASKS), network) == pytest.approx(
+        value_of(cluster, network), rel=1e-9
+    )
+
+
+def test_work_before_equal_tasks_is_shared(cluster: Instance) -> None:
+    """The tasks without predecessors have head 0: of their work W, each has (W + its own) / 2
+    behind it on average over all orders.
+    """
+    found = situation_of(cluster)
+    first = np.flatnonzero(found.early == found.shortest)
+    expected = (found.load[first].sum() + found.load[first]) / 2 / found.load.sum()
+    column = TASK_COLUMNS.index("work_before")
+    np.testing.assert_allclose(found.seen.task[first, column], expected, rtol=1e-5)
 
 
 def test_permuting_devices_permutes_the_prices(cluster: Instance, network: ForwardPass) -> None:

@@ -33,7 +33,7 @@ from .stream_readouts import StreamReadouts
 # The noise of samples falls to this share of its first deviation.
 LAST_SCALE = 0.3
 # The (task, class) pairs of which the features, and the dense attention of hgnn, take gigabytes.
-MOST_PAIRS = 20_000_000
+MOST_PAIRS = 2_000_000
 
 
 @dataclass(frozen=True)

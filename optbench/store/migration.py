@@ -169,10 +169,12 @@ def _stream(stream: Any) -> dict[str, Any]:
 
 
 def _without_domain(old: Instance) -> Instance:
-    """Return a copy with the fields of the current class and no cached values of the old one."""
-    names = Instance.__dataclass_fields__
+    """Return a copy with the fields of the current class and no cached values of the old one;
+    fields that came later have their defaults.
+    """
+    names = set(Instance.__dataclass_fields__) & set(vars(old)) - {"tasks"}
     tasks = replace(old.tasks, release=old.tasks.release.astype("int64"))
-    return Instance(**{name: vars(old)[name] for name in names if name != "tasks"}, tasks=tasks)
+    return Instance(**{name: vars(old)[name] for name in names}, tasks=tasks)
 
 
 def _instances(folder: Path, done: Migrated) -> Iterator[tuple[str, Instance]]:

@@ -51,7 +51,7 @@ def measure(nodes: int, tasks: int, load: str, seed: int, checkpoint: str) -> di
     return {
         "decisions": len(trace.decision_s), "p50_ms": float(p50), "p99_ms": float(p99),
         "mean_ms": float(1e3 * trace.decision_s.mean()), "peak_mb": peak,
-        
+
     }  # fmt: skip
 
 

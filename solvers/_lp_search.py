@@ -4,8 +4,8 @@ event kernel.
 A point is (mode_i, key_i) for every task i; the list-rule dispatcher starts ready tasks by key,
 each in its mode, and the kernel's accounts give its value. Each step changes a few tasks: modes
 drawn from the LP's distribution or next to the old one, keys moved by an amount of random scale,
-swaps, neighbours brought together; simulated annealing decides whether to stay. All random numbers
-come from the seed.
+swaps, neighbours brought together; simulated annealing decides whether to stay. Only freed tasks
+change, at first all. All random numbers come from the seed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from optbench.sim.kernel.state import (
 from optbench.sim.primal.chance import MODULUS, RANDOM, pick, seeded
 
 # Entries of ``number`` after the generator, and of ``value``.
-CHANGED = 1
+CHANGED, NUM_FREED = 1, 2
 NOW_VALUE, BEST_VALUE, TEMPERATURE, SPREAD, SCALE = range(5)
 # The cost of exceeding a limit or a hard deadline by all of itself, in values of the first point.
 PENALTY = 10.0
@@ -46,7 +46,8 @@ MODE_STEPS, KEY_STEPS, BOTH_STEPS, SWAP_STEPS, NEAR_STEPS, AGAIN = 20, 40, 46, 6
 
 class Search(NamedTuple):
     """The state of a search. ``chance`` holds, per entry of ``mode``, the cumulative weights of a
-    task's modes up to it.
+    task's modes up to it. The first entries of ``freed`` are the tasks that may change, which
+    ``is_freed`` marks.
     """
 
     number: Ints
@@ -61,6 +62,8 @@ class Search(NamedTuple):
     old_key: Floats
     best_mode: Ints
     best_key: Floats
+    freed: Ints
+    is_freed: Ints
 
 
 search_at = table_at(Search)
@@ -77,8 +80,8 @@ def new_search(instance: Instance, ptr: Ints, mode: Ints, chance: Floats, seed: 
     summed = (before[1:] - before[ptr[task]]) / np.maximum(
         1e-300, before[ptr[task + 1]] - before[ptr[task]]
     )
-    number = np.zeros(2, dtype=np.int64)
-    number[RANDOM] = seeded(seed)
+    number = np.zeros(3, dtype=np.int64)
+    number[RANDOM], number[NUM_FREED] = seeded(seed), n
     value = np.zeros(5)
     value[[NOW_VALUE, BEST_VALUE]] = np.inf
     return Search(
@@ -94,7 +97,23 @@ def new_search(instance: Instance, ptr: Ints, mode: Ints, chance: Floats, seed: 
         old_key=np.zeros(2 * MOST_CHANGES),
         best_mode=np.zeros(n, dtype=np.int64),
         best_key=np.zeros(n),
+        freed=np.arange(n),
+        is_freed=np.ones(n, dtype=np.int64),
     )
+
+
+def free_tasks(search: Search, task: Ints) -> None:
+    """Let these tasks alone change from now on."""
+    search.number[NUM_FREED] = len(task)
+    search.freed[: len(task)] = task
+    search.is_freed[:] = 0
+    search.is_freed[task] = 1
+
+
+@inner()
+def drawn_task(search: Search) -> int:
+    """Draw a freed task."""
+    return int(search.freed[pick(search.number, search.number[NUM_FREED])])
 
 
 @inner()
@@ -170,7 +189,7 @@ def change(plant: Plant, rule: Rule, search: Search) -> None:
     number = search.number
     number[CHANGED] = 0
     while number[CHANGED] < MOST_CHANGES:
-        kind, task = pick(number, 100), pick(number, plant.size[TASKS])
+        kind, task = pick(number, 100), drawn_task(search)
         remember(rule, search, task)
         if kind < MODE_STEPS:
             settle(plant, rule, task, sampled_mode(search, task))
@@ -180,7 +199,7 @@ def change(plant: Plant, rule: Rule, search: Search) -> None:
             shift(rule, search, task)
             settle(plant, rule, task, sampled_mode(search, task))
         elif kind < SWAP_STEPS:
-            swap(plant, rule, search, task, pick(number, plant.size[TASKS]))
+            swap(plant, rule, search, task, drawn_task(search))
         elif kind < NEAR_STEPS:
             mode = sampled_mode(search, task)
             settle(plant, rule, task, mode)
@@ -232,6 +251,8 @@ def move_near(plant: Plant, rule: Rule, search: Search, task: int, pool: int) ->
             return
         k = pick(search.number, many + more)
         task = plant.pred[before + k] if k < many else plant.succ[after + k - many]
+        if not search.is_freed[task]:
+            return
         for _ in range(6):
             mode = sampled_mode(search, task)
             if plant.primary[mode] == pool:

@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", help="network of hgnn; the shipped one without it")
     parser.add_argument("--seeds", default="10-14", help="first and last")
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--only", default="", help="part of the name of a specification")
     parser.add_argument("--methods", default=";".join(METHODS), help="solvers, separated by ;")
     parser.add_argument("--raw", type=Path, help="file of rows: known ones are kept")
     parser.add_argument("-o", "--output", type=Path, help="page to which the tables are added")
@@ -131,7 +132,7 @@ def main() -> None:
     for seed in range(first, last + 1):
         for spec in SPECS:
             for method in args.methods.split(";"):
-                if (spec, seed, method) in known:
+                if args.only not in spec or (spec, seed, method) in known:
                     continue
                 limit = LONG_S if method == START else args.seconds
                 rows.append(row_of(spec, seed, method, limit, args.checkpoint))

@@ -43,7 +43,7 @@ from optbench.plugins.solvers.hgnn_lns.starting_point import start_of  # noqa: E
 
 COMMAND = "python benchmarks/neighbourhood_gains.py"
 # Specifications and steps of an attempt.
-SPECS = {"gpu_cluster:nodes=32,tasks=500": 500, "gpu_cluster:nodes=64,tasks=1000": 200}
+SPECS = {"gpu_cluster:nodes=32,tasks=500": 200, "gpu_cluster:nodes=64,tasks=1000": 100}
 SIZE, SAMPLES, RIDGE = 40, 8, 0.1
 
 
@@ -108,6 +108,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", help="network of hgnn; the shipped one without it")
     parser.add_argument("--seeds", default="1000-1002", help="first and last, from 1000 on")
     parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--only", default="", help="part of the name of a specification")
     parser.add_argument("-o", "--output", type=Path, help="file of the weights")
     args = parser.parse_args()
     lines = args.log.read_text(encoding="utf-8").splitlines() if args.log.exists() else []
@@ -115,7 +116,7 @@ def main() -> None:
     first, last = map(int, args.seeds.split("-"))
     for seed in range(first, last + 1):
         for spec, steps in SPECS.items():
-            if any((log.spec, log.seed) == (spec, seed) for log in logs):
+            if args.only not in spec or any((log.spec, log.seed) == (spec, seed) for log in logs):
                 continue
             logs.append(log_of(spec, seed, steps, args.rounds, args.checkpoint))
             print(f"logged {spec}, seed {seed}", flush=True)
@@ -133,7 +134,7 @@ def main() -> None:
     text = json.dumps(
         {
             "made_by": f"{COMMAND} --seeds {args.seeds} --rounds {args.rounds}",
-            "specifications": list(SPECS),
+            "specifications": sorted({log.spec for log in logs}),
             f"on_seed_{held}_left_out": remarks,
             "weights": weights,
         },

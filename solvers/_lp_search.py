@@ -19,7 +19,7 @@ from optbench.compiling.compiled import inner, njit
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import METRICS
 from optbench.sim.kernel.accounts import NUM_METRICS, accrue, metrics_by
-from optbench.sim.kernel.dispatch import Rule, make, rule_at
+from optbench.sim.kernel.dispatch import STRICT, Rule, make, rule_at
 from optbench.sim.kernel.plant import CAPS, HORIZON, POOLS, TASKS, Plant, plant_at
 from optbench.sim.kernel.pointers import table_at
 from optbench.sim.kernel.spans import fits
@@ -164,10 +164,11 @@ def sampled_mode(search: Search, task: int) -> int:
 @njit(cache=True)
 def settle(plant: Plant, rule: Rule, task: int, mode: int) -> None:
     """Fix a task's mode and its queue: that of its pool, unless several pools or a cap
-    affect it.
+    affect it, or the rule starts all tasks strictly by key.
     """
     rule.fixed[task] = mode
     alone = plant.size[CAPS] == 0 and plant.req_ptr[mode + 1] - plant.req_ptr[mode] == 1
+    alone = alone and rule.option[STRICT] == 0
     rule.home[task] = plant.primary[mode] if alone else plant.size[POOLS]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Instance
-from optbench.sim.kernel.dispatch import Rule
+from optbench.sim.kernel.dispatch import STRICT, Rule
 from optbench.sim.rules import run_rule
 
 from .._lp_finder import Finder
@@ -35,8 +35,10 @@ def start_of(
     """Play the network's rule, and others with noise on its answers, at least one; None where it
     finishes no schedule.
 
-    The first point is that of the least value among the modes and starts of all these schedules:
-    the schedule of a point is not always the one whose modes and starts it has.
+    The first point is that of the least value among the modes and starts of all these schedules.
+    Ready tasks start strictly by key: where one has to wait, so do those behind it. Else tasks
+    would start early on devices that the network's rule leaves free for more urgent ones, and the
+    first point would be far worse than the schedule that it was read from.
     """
     found = situation_of(instance)
     mean = network.answers(instance, found)
@@ -45,6 +47,7 @@ def start_of(
         return None
     scores = scores_of(instance, numbers_of(instance, found, mean))
     finder = Finder(instance, scores.guide(first), seed)
+    finder.rule.option[STRICT] = 1
     for rule in rules_of(instance, found, mean, samples, seed):
         finder.consider_rule(rule)
         if time_left() <= 0:

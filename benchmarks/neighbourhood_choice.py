@@ -32,6 +32,8 @@ OURS, OTHERS = "hgnn_lns:select=hgnn", ("random", "window", "critical", "mixed")
 WHOLE, START, LP = "hgnn_lns:select=random,freed=1000000", "hgnn:samples=8", "lp_guided"
 METHODS = (START, OURS, *(f"hgnn_lns:select={name}" for name in OTHERS), WHOLE, LP)
 LONG_S = 300.0
+# HiGHS limits the time of the wall: by this much more where the processor's counts.
+WALL_PER_PROCESSOR = 20.0
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,17 @@ def row_of(spec: str, seed: int, method: str, seconds: float, checkpoint: str | 
 
 
 def use_processor_clock() -> None:
-    """Let every clock of this process be that of the processor."""
+    """Let every clock of this process be that of the processor. HiGHS keeps that of the wall: it
+    gets a longer limit.
+    """
     time.perf_counter = time.process_time
+    from optbench.bounds.fluid import fluid_units
+    from optbench.bounds.lp.linear_program import LinearProgram, LpSolution, solve
+
+    def solve_longer(lp: LinearProgram, time_limit_s: float) -> LpSolution:
+        return solve(lp, WALL_PER_PROCESSOR * time_limit_s)
+
+    vars(fluid_units)["solve"] = solve_longer
 
 
 def table(rows: list[ChoiceRow]) -> list[str]:

@@ -54,7 +54,7 @@ class Workload:
     units: list[float] = field(default_factory=list)
     memory_gb: list[float] = field(default_factory=list)
     job: list[int] = field(default_factory=list)
-    role: list[str] = field(default_factory=list)
+    label: list[str] = field(default_factory=list)
     source: list[int] = field(default_factory=list)
     target: list[int] = field(default_factory=list)
     data_gb: list[float] = field(default_factory=list)
@@ -67,10 +67,10 @@ class Workload:
         return len(self.units)
 
     def names(self) -> tuple[str, ...]:
-        """User, job and role of each task, with its number."""
+        """User, job and label of each task."""
         return tuple(
-            f"u{self.job_user[job]}.j{job}.{role}{i}"
-            for i, (job, role) in enumerate(zip(self.job, self.role, strict=True))
+            f"u{self.job_user[job]}.j{job}.{label}"
+            for job, label in zip(self.job, self.label, strict=True)
         )
 
 
@@ -102,11 +102,20 @@ def draw_workload(rng: Rng, options: WorkOptions) -> Workload:
         topic = FIELDS[int(rng.choice(len(FIELDS), p=of_fields[user]))]
         graph = options.graphs[int(rng.choice(len(options.graphs), p=of_graphs[user]))]
         rows = _graph(rng, graph)[: options.tasks - out.num_tasks]
-        out.job_user.append(user)
-        out.job_weight.append(float(rng.choice(PRIORITIES, p=PRIORITY_SHARES)))
-        out.job_tight.append(bool(rng.integers(2)))
+        _add_job_columns(rng, out, user)
         _add_job(rng, out, rows, topic, graph, options)
     return out
+
+
+def draw_job(rng: Rng, out: Workload, users: int) -> None:
+    """Add a job without tasks: its user, priority and urgency."""
+    _add_job_columns(rng, out, int(rng.integers(users)))
+
+
+def _add_job_columns(rng: Rng, out: Workload, user: int) -> None:
+    out.job_user.append(user)
+    out.job_weight.append(float(rng.choice(PRIORITIES, p=PRIORITY_SHARES)))
+    out.job_tight.append(bool(rng.integers(2)))
 
 
 def _graph(rng: Rng, graph: str) -> list[_Row]:
@@ -141,13 +150,17 @@ def _add_job(
         if row.team not in teams:
             size = int(rng.choice(SMALL_DIMENSIONS)) if small else dimension
             kind = ClusterKind(_category(topic, graph, row.role), size)
-            teams[row.team] = (kind, _units(rng, options.scale, small), _memory(rng, kind, options))
+            teams[row.team] = (
+                kind,
+                _units(rng, options.scale, small),
+                draw_memory_gb(rng, kind, options.room_gb),
+            )
         kind, units, memory_gb = teams[row.team]
         out.kind.append(kind)
         out.units.append(units)
         out.memory_gb.append(memory_gb)
         out.job.append(job)
-        out.role.append(row.role)
+        out.label.append(f"{row.role}{begin + k}")
         quarters = _between(rng, RESULT_QUARTERS if row.role == "reduce" else DATA_QUARTERS)
         for before in row.after:
             out.source.append(begin + before)
@@ -173,8 +186,9 @@ def _units(rng: Rng, scale: str, small: bool) -> float:
     return max(1, round(seconds / UNIT_STEP)) * UNIT_STEP
 
 
-def _memory(rng: Rng, kind: ClusterKind, options: WorkOptions) -> float:
-    return min(options.room_gb, float(rng.choice(MEMORY_GB[kind.category], p=MEMORY_SHARES)))
+def draw_memory_gb(rng: Rng, kind: ClusterKind, room_gb: float) -> float:
+    """Memory of a task of this kind, at most that of the largest device."""
+    return min(room_gb, float(rng.choice(MEMORY_GB[kind.category], p=MEMORY_SHARES)))
 
 
 def _between(rng: Rng, ends: tuple[int, int]) -> int:

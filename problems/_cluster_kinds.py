@@ -69,6 +69,10 @@ class ClusterKind:
         """Seconds that the reference device takes for a unit of the profile."""
         return self.law(profile(REFERENCE)).time_per_unit_s(1, 1.0, self.size_gflop)
 
+    def relative_s(self, shape: Profile) -> float:
+        """Seconds per unit on one device of a profile at its top clock."""
+        return self.law(shape).time_per_unit_s(1, 1.0, self.size_gflop) / self.reference_s()
+
 
 def levels(shape: Profile, count: int) -> list[float]:
     """Clock levels of the profile, spread evenly, the top one first."""

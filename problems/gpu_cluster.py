@@ -16,26 +16,31 @@ any size. Deadlines are due dates of the last tasks of a job, multiples of the t
 takes on an empty cluster of the fastest devices, transfers aside; tardiness is weighted with the
 job's priority, and its factor does not depend on the cluster, because it is paid per late task.
 
-Without ``load`` all jobs are there at time 0. With it they arrive as a Poisson process: the least
-device-seconds of all work, over all devices, are this share of the span of the arrivals.
+Without ``load`` all jobs are there at time 0. With it they arrive as a Poisson process. By default
+the least device-seconds of all work, over all devices, are this share of the span of the arrivals;
+as no type of device is the best for all work, a mixed cluster falls behind long before 1. With
+``load_of=capacity`` the load is the share of the work that the cluster can do at most
+(``_cluster_load``), which no policy sustains from 1 on.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from optbench.arguments import require
-from optbench.model.instance import Edges, Floats, Instance, Ints, Limits, Modes, Tasks
+from optbench.model.instance import Edges, Floats, Instance, Limits, Pools, Tasks
 from optbench.model.objective import Objective
 from optbench.model.timegrid import grid_down, grid_up
 from optbench.model.validate import validate
 from optbench.plugins.protocol import Problem
 from optbench.power.profiles import ALIASES, profile
 
+from ._cluster_congestion import with_congestion
 from ._cluster_hardware import Hardware, hardware
 from ._cluster_jobs import (
     GRAPHS,
@@ -47,7 +52,12 @@ from ._cluster_jobs import (
     job_heads,
     last_tasks,
 )
-from ._cluster_kinds import mode_table_of
+from ._cluster_kinds import CATEGORIES, mode_table_of
+from ._cluster_limits import with_cooling, with_power_caps
+from ._cluster_load import TaskColumns, seconds_of_work, shortest_times_s
+
+if TYPE_CHECKING:
+    from optbench.model.formats.imported import Import
 
 NAME = "gpu_cluster"
 TYPES = ("H100-SXM", "A100-PCIe", "L4", "V100-PCIe", "K40c", "C2070", "H200", "L40S", "A30", "T4")
@@ -65,9 +75,15 @@ class GpuCluster(Problem):
     ``types`` is the number of GPU types; ``profiles`` names them instead. Nodes have ``gpus`` GPUs
     and half as many in turn, and two CPU sockets with ``cpus``. GPUs have ``clocks`` levels, CPUs
     at most two. ``gang`` is the largest number of GPUs that a task of training or matrix kernels
-    may use. ``load`` makes jobs arrive over time, and ``burst`` is the rate in bursts over that
-    between them. ``scale`` says how long tasks take. With ``sleeps`` devices that are not busy
-    sleep.
+    may use. ``load`` makes jobs arrive over time, measured as ``load_of`` says, and ``burst`` is
+    the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
+    devices that are not busy sleep. ``power_cap`` (``node_cap``) is a share of the cluster's (each
+    node's) power while every device works; ``cooling`` is the share of it that keeps a node at its
+    highest temperature. With ``failures`` devices have rates of failing, and with
+    ``congestion`` links of racks are busy at times. ``jobs`` is a file of
+    recorded work instead: a WfFormat workflow, a Gavel trace or a list of Alibaba's pods, at most
+    ``tasks`` of it. Its run times are taken to be those of ``work`` (a category) on one
+    ``reference`` device; ``load`` then scales its arrivals in time.
     """
 
     nodes: int = 16
@@ -85,9 +101,18 @@ class GpuCluster(Problem):
     deadlines: Literal["mixed", "flexible", "tight", "none"] = "mixed"
     makespan_share: float = 0.5
     sleeps: bool = False
+    power_cap: float | None = None
+    node_cap: float | None = None
+    cooling: float | None = None
+    failures: bool = False
+    congestion: bool = False
     load: float | None = None
+    load_of: Literal["least", "capacity"] = "least"
     burst: float = 1.0
     tick_s: float = 0.01
+    jobs: str | None = None
+    reference: str | None = None
+    work: Literal["training", "inference", "matrix", "analytics"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("nodes", "tasks", "gpus", "nodes_per_rack", "gang", "users"):
@@ -105,81 +130,155 @@ class GpuCluster(Problem):
         self._require(self.deadlines in deadlines, "deadlines", f"one of {', '.join(deadlines)}")
         holds = 0 <= self.makespan_share < math.inf
         self._require(holds, "makespan_share", "at least 0")
+        for name in ("power_cap", "node_cap", "cooling"):
+            share = getattr(self, name)
+            within = share is None or 0 < share <= 1
+            self._require(within, name, "none, or above 0 and at most 1")
         positive = self.load is None or 0 < self.load < math.inf
         self._require(positive, "load", "none, or positive")
+        known = self.load_of in ("least", "capacity")
+        self._require(known, "load_of", "least or capacity")
         self._require(1 <= self.burst < math.inf, "burst", "at least 1")
         bursts = self.burst == 1 or self.load is not None
         self._require(bursts, "burst", "1 without load, because all jobs are there at time 0")
+        category = self.work is None or self.work in CATEGORIES
+        self._require(category, "work", f"none, or one of {', '.join(CATEGORIES)}")
+        self._require_free_of_records()
         finite = math.isfinite(self.tick_s) and self.tick_s > 0
         self._require(finite, "tick_s", "a positive number of seconds")
 
     def _require(self, holds: bool, field: str, allowed: str) -> None:
         require(holds, NAME, field, getattr(self, field), allowed)
 
+    def _require_free_of_records(self) -> None:
+        """What shapes made work has its default with a record, and the other way round."""
+        if self.jobs is None:
+            self._require(self.reference is None, "reference", "none without jobs")
+            self._require(self.work is None, "work", "none without jobs")
+            return
+        for name, default in (("shape", "mixed"), ("scale", "seconds"), ("burst", 1.0)):
+            allowed = f"{default} with jobs, which are as they are"
+            self._require(getattr(self, name) == default, name, allowed)
+
     def instance(self, seed: int = 0) -> Instance:
-        shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])
-        cluster = hardware(
-            shapes, self.nodes, self.gpus, self.nodes_per_rack, cpus=self.cpus, sleeps=self.sleeps
-        )
-        # Arrivals have a generator of their own, so that load and burst do not change the work.
-        work_rng, arrival_rng = (np.random.default_rng((seed, stream)) for stream in (0, 1))
-        room_gb = max(shape.memory_gb for shape in shapes[: self.nodes])
+        if self.jobs is not None:
+            return self.imported(seed).instance  # type: ignore[union-attr]  # there is a record
+        cluster, (work_rng, arrival_rng, _) = self._cluster(), _generators(seed)
         graphs = GRAPHS if self.shape == "mixed" else (self.shape,)
-        work = draw_workload(
-            work_rng, WorkOptions(self.tasks, self.users, graphs, self.scale, room_gb)
+        options = WorkOptions(self.tasks, self.users, graphs, self.scale, cluster.room_gb)
+        work = draw_workload(work_rng, options)
+
+        def arrivals(span_s: float | None) -> Floats:
+            jobs = len(work.job_user)
+            return (
+                np.zeros(jobs)
+                if span_s is None
+                else draw_arrivals(arrival_rng, jobs, span_s, self.burst)
+            )
+
+        return self._made(cluster, work, arrivals, seed)
+
+    def imported(self, seed: int = 0) -> Import | None:
+        if self.jobs is None:
+            return None
+        from optbench.model.formats.imported import Import, ImportFindings
+
+        from ._cluster_records import RecordOptions, read_jobs, record_figures
+        from ._geo_traces import local_file
+
+        cluster, findings = self._cluster(), ImportFindings()
+        options = RecordOptions(self.tasks, self.users, self.reference, self.work, cluster.room_gb)
+        found = read_jobs(local_file(self.jobs), options, _generators(seed)[0], findings)
+        last_s = float(found.arrival_s[-1])
+        several = self.load is None or last_s > 0
+        self._require(several, "load", "none with a record whose jobs arrive at the same time")
+        if self.load is not None:
+            findings.add("assumed", f"arrivals are scaled in time to a load of {self.load:g}")
+
+        def arrivals(span_s: float | None) -> Floats:
+            return found.arrival_s if span_s is None else found.arrival_s * (span_s / last_s)
+
+        instance = self._made(cluster, found.work, arrivals, seed)
+        return Import(instance, None, findings.report(found.format, record_figures(found)))
+
+    def _cluster(self) -> Hardware:
+        shapes = tuple(profile(name) for name in self.profiles or TYPES[: self.types])
+        return hardware(
+            shapes,
+            self.nodes,
+            self.gpus,
+            self.nodes_per_rack,
+            cpus=self.cpus,
+            sleeps=self.sleeps,
+            fails=self.failures,
         )
-        return self._made(cluster, work, arrival_rng, seed)
 
     def _made(
-        self, cluster: Hardware, work: Workload, rng: np.random.Generator, seed: int
+        self,
+        cluster: Hardware,
+        work: Workload,
+        arrivals: Callable[[float | None], Floats],
+        seed: int,
     ) -> Instance:
+        """The instance; ``arrivals`` gives the arrival of each job over a span, or without load."""
         kinds = sorted(set(work.kind))
         modes = mode_table_of(cluster, kinds, self.clocks, self.gang)
         kind = np.array([kinds.index(each) for each in work.kind], dtype=np.int64)
         pools = cluster.pools()
-        memory = np.array(work.memory_gb)
-        shortest_s, device_s = _least(modes, pools.memory_gb, kind, np.array(work.units), memory)
-        release_s = np.zeros(work.num_tasks)
+        columns = TaskColumns(kind, np.array(work.units), np.array(work.memory_gb))
+        shortest_s = shortest_times_s(modes, pools, columns)
+        span_s = None
         if self.load is not None:
-            span_s = float(device_s.sum()) / int(pools.count.sum()) / self.load
-            arrival_s = draw_arrivals(rng, len(work.job_user), span_s, self.burst)
-            release_s = arrival_s[work.job]
+            work_s = seconds_of_work(self.load_of, modes, pools, cluster.shape_idx, columns)
+            span_s = work_s / self.load
+        release_s = arrivals(span_s)[work.job]
+        deadline_s = self._deadlines(work, shortest_s, release_s)
+        instance = Instance(
+            name=f"{NAME}-{self.nodes}x{work.num_tasks}-{seed}",
+            tick_s=self.tick_s,
+            horizon=None,
+            tasks=Tasks(
+                kind,
+                columns.units,
+                np.asarray(grid_up(release_s / self.tick_s), dtype=np.int64),
+                np.asarray(grid_down(deadline_s / self.tick_s), dtype=float),
+                np.zeros(work.num_tasks, dtype=bool),
+                np.array(work.job_weight)[work.job],
+                columns.memory_gb,
+                work.names(),
+                np.array(work.job_user, dtype=np.int64)[work.job],
+                tuple(f"u{user}" for user in range(self.users)),
+            ),
+            edges=Edges(
+                np.array(work.source, dtype=np.int64),
+                np.array(work.target, dtype=np.int64),
+                np.array(work.data_gb, dtype=float),
+            ),
+            places=cluster.places(),
+            pools=pools,
+            modes=modes,
+            links=cluster.links(),
+            limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
+            objective=self._objective(pools),
+            problem=NAME,
+        )
+        if self.power_cap is not None or self.node_cap is not None:
+            instance = with_power_caps(instance, self.power_cap, self.node_cap, self.nodes)
+        if self.cooling is not None:
+            instance = with_cooling(instance, self.cooling, self.nodes)
+        if self.congestion:
+            rack = cluster.pool_node // self.nodes_per_rack
+            instance = with_congestion(instance, _generators(seed)[2], rack, self.scale)
+        return validate(instance)
+
+    def _objective(self, pools: Pools) -> Objective:
         weights = {"energy_j": 1.0}
         if self.makespan_share > 0:
             idle_w = float((pools.idle_w * pools.count).sum())
             weights["makespan_s"] = self.makespan_share * idle_w
         if self.deadlines != "none":
             weights["tardiness_s"] = TARDINESS_WEIGHT
-        deadline = self._deadlines(work, shortest_s, release_s)
-        return validate(
-            Instance(
-                name=f"{NAME}-{self.nodes}x{work.num_tasks}-{seed}",
-                tick_s=self.tick_s,
-                horizon=None,
-                tasks=Tasks(
-                    kind,
-                    np.array(work.units),
-                    np.asarray(grid_up(release_s / self.tick_s), dtype=np.int64),
-                    np.asarray(grid_down(deadline / self.tick_s), dtype=float),
-                    np.zeros(work.num_tasks, dtype=bool),
-                    np.array(work.job_weight)[work.job],
-                    memory,
-                    work.names(),
-                ),
-                edges=Edges(
-                    np.array(work.source, dtype=np.int64),
-                    np.array(work.target, dtype=np.int64),
-                    np.array(work.data_gb, dtype=float),
-                ),
-                places=cluster.places(),
-                pools=pools,
-                modes=modes,
-                links=cluster.links(),
-                limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
-                objective=Objective.weighted(weights),
-                problem=NAME,
-            )
-        )
+        return Objective.weighted(weights)
 
     def _deadlines(self, work: Workload, shortest_s: Floats, release_s: Floats) -> Floats:
         """Due dates of the tasks without successors; inf for the others."""
@@ -200,21 +299,7 @@ class GpuCluster(Problem):
         return out
 
 
-def _least(
-    modes: Modes, pool_memory_gb: Floats, kind: Ints, units: Floats, memory_gb: Floats
-) -> tuple[Floats, Floats]:
-    """Shortest seconds and least device-seconds of each task over the modes that fit it.
-
-    They are computed by kind and class of memory: a table of all pairs of tasks and modes would
-    have millions of rows.
-    """
-    sizes = np.unique(pool_memory_gb)
-    group = np.searchsorted(sizes, memory_gb)
-    time_s, memory = modes.time_per_unit_s, pool_memory_gb[modes.req_pool]
-    least = np.full((2, len(modes.kind_names), len(sizes)), np.inf)
-    for g, size in enumerate(sizes.tolist()):
-        fits = memory >= size
-        for row, cost in enumerate((time_s, time_s * modes.req_count)):
-            np.minimum.at(least[row, :, g], modes.kind[fits], cost[fits])
-    shortest, devices = units * least[:, kind, group]
-    return shortest, devices
+def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator, np.random.Generator]:
+    """Generators of the work, of its arrivals and of busy links: none changes another's draws."""
+    work, arrivals, links = (np.random.default_rng((seed, stream)) for stream in (0, 1, 2))
+    return work, arrivals, links

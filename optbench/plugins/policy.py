@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import replace
 from math import inf
 from typing import ClassVar
 
@@ -99,7 +100,7 @@ class RulePolicy(Policy):
 
     Where tasks arrive over time, ``rule`` is called at each arrival with the tasks that have
     arrived, in order of arrival, and the run goes on with the new numbers. A generator in the same
-    state is given to each call.
+    state is given to each call. Of busy links it is given what has been seen by then.
     """
 
     to_define: ClassVar[tuple[str, ...]] = ("rule", "play", "solve")
@@ -118,7 +119,10 @@ class RulePolicy(Policy):
         self, instance: Instance, rng: Generator, faults: Sequence[Fault] = (), until: float = inf
     ) -> Trace:
         if not self._is_made_again(instance):
-            return run_rule(instance, self._rule(instance, rng), faults, until)
+            seen = instance
+            if instance.congestion is not None and not self.clairvoyant:
+                seen = replace(instance, congestion=instance.congestion.known(0.0))
+            return run_rule(instance, self._rule(seen, rng), faults, until)
         from optbench.sim.arrivals import TaskArrivals
         from optbench.sim.renumbered_rules import run_as_known
 

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from optbench.sim.kernel.plant import Fault as Fault
     from optbench.sim.moments import Decision as Decision
     from optbench.sim.moments import Moment as Moment
+    from optbench.sim.rule_prices import set_cost_rows as set_cost_rows
     from optbench.sim.rules import Trace as Trace
     from optbench.sim.rules import has_choice as has_choice
     from optbench.sim.rules import list_rule as list_rule
     from optbench.sim.rules import run_rule as run_rule
-    from optbench.sim.rules import set_cost_rows as set_cost_rows
     from optbench.sim.rules import within_caps as within_caps
 
 # Public names, and the modules that define them.
@@ -73,7 +73,7 @@ _HOME = {
     "list_rule": "optbench.sim.rules",
     "longest_lags": "optbench.model.windows",
     "run_rule": "optbench.sim.rules",
-    "set_cost_rows": "optbench.sim.rules",
+    "set_cost_rows": "optbench.sim.rule_prices",
     "settle": "optbench.plugins.policy",
     "windows": "optbench.model.windows",
     "within_caps": "optbench.sim.rules",

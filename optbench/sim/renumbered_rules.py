@@ -12,7 +12,6 @@ from copy import deepcopy
 
 import numpy as np
 
-from optbench.model.classes import class_view
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.dispatch import (
@@ -27,6 +26,7 @@ from optbench.sim.kernel.dispatch import (
 from optbench.sim.kernel.plant import Fault, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NONE, State, last_moment, new_state, schedule_of
+from optbench.sim.rule_prices import pair_cost_rows, set_cost_rows
 from optbench.sim.rules import Trace, list_rule, refuse_trouble
 
 PER_TASK = ("base", "after", "home", "fixed", "end_price", "due", "late_price")
@@ -68,10 +68,9 @@ def with_rows(instance: Instance, rule: Rule, priced: int) -> Rule:
     """Return the rule with room for costs by (task, mode) or (task, set) where it has them."""
     ptr = np.zeros(0, dtype=np.int64)
     if priced >= BY_PAIR:
-        kind_ptr = class_view(instance).kind_ptr if priced == BY_SET else instance.modes.kind_ptr
-        ptr = np.concatenate(([0], np.cumsum(np.diff(kind_ptr)[instance.tasks.kind])))
+        ptr = set_cost_rows(instance) if priced == BY_SET else pair_cost_rows(instance)
     costs = np.zeros(int(ptr[-1]) if len(ptr) else 0)
-    return rule._replace(pair_ptr=ptr.astype(np.int64), pair_cost=costs)
+    return rule._replace(pair_ptr=ptr, pair_cost=costs)
 
 
 def install(rule: Rule, made: Rule, tasks: Ints) -> None:

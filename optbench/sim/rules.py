@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from optbench.arguments import known_keywords
-from optbench.errors import OptbenchError, ParameterError
+from optbench.errors import OptbenchError
 from optbench.model.caps import net_power_w, resting_power_w
-from optbench.model.classes import class_view
-from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.instance import Bools, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import narrowed
 from optbench.model.windows import task_groups
-from optbench.sim.kernel.dispatch import BY_PAIR, BY_SET, BY_TASK, CALM, PRESSED, Rule, run
+from optbench.sim.kernel.dispatch import CALM, PRESSED, Rule, run
 from optbench.sim.kernel.plant import Fault, Plant, plant_of
 from optbench.sim.kernel.pointers import addresses
 from optbench.sim.kernel.state import NONE, TROUBLE, State, last_moment, new_state, schedule_of
+from optbench.sim.rule_prices import rule_prices
+from optbench.sim.rule_prices import set_cost_rows as set_cost_rows
 
 # Tasks of a queue that are tried before giving up, unless a rule sets another number: this bounds
 # the cost of a long queue.
@@ -74,13 +75,8 @@ def list_rule(
     fits or not.
     """
     n, modes, pools = instance.num_tasks, instance.num_modes, instance.num_pools
-    prices = (end_price, due, late_price, pair_cost, set_cost)
-    priced = BY_TASK if any(part is not None for part in prices) else 0
-    if set_cost is not None:
-        priced, (pair_ptr, pair_costs) = BY_SET, costs_by_set(instance, set_cost, pair_cost)
-    else:
-        priced = priced if pair_cost is None else BY_PAIR
-        pair_ptr, pair_costs = costs_by_kind(instance, pair_cost)
+    needless = (np.diff(instance.modes.req_ptr) == 0).any()
+    prices = rule_prices(instance, end_price, due, late_price, pair_cost, set_cost)
     return Rule(
         base=np.array(np.broadcast_to(base, n), dtype=np.float64),
         after=np.zeros(n),
@@ -89,67 +85,17 @@ def list_rule(
             [ready_weight, end_weight, late_weight, energy_weight, load, patience, math.inf],
             dtype=np.float64,
         ),
-        option=np.array(
-            [
-                depth,
-                strict,
-                lookahead,
-                (np.diff(instance.modes.req_ptr) == 0).any(),
-                priced,
-            ],
-            dtype=np.int64,
-        ),
+        option=np.array([depth, strict, lookahead, needless, prices.priced], dtype=np.int64),
         mode_cost=np.array(np.broadcast_to(mode_cost, modes), dtype=np.float64),
         pool_cost=np.array(np.broadcast_to(pool_cost, pools), dtype=np.float64),
         allowed=np.array(np.broadcast_to(allowed, modes), dtype=np.int64) * within_caps(instance),
         fixed=np.array(np.broadcast_to(fixed, n), dtype=np.int64),
-        end_price=by_task(end_price, 0.0, n if priced else 0),
-        due=by_task(due, math.inf, n if priced else 0),
-        late_price=by_task(late_price, 0.0, n if priced else 0),
-        pair_ptr=pair_ptr,
-        pair_cost=pair_costs,
+        end_price=prices.end_price,
+        due=prices.due,
+        late_price=prices.late_price,
+        pair_ptr=prices.pair_ptr,
+        pair_cost=prices.pair_cost,
     )
-
-
-def by_task(given: Any, otherwise: float, n: int) -> Floats:
-    """Return a column of a rule with an entry per task."""
-    return np.array(np.broadcast_to(otherwise if given is None else given, n), dtype=np.float64)
-
-
-def costs_by_kind(instance: Instance, pair_cost: Any) -> tuple[Ints, Floats]:
-    """Return costs of (task, mode) pairs with a row per task and an entry per mode of its kind,
-    fitting or not, and where each row begins.
-    """
-    if pair_cost is None:
-        return np.zeros(0, dtype=np.int64), np.zeros(0)
-    pairs, modes, kind = instance.pairs, instance.modes, instance.tasks.kind
-    ptr = np.concatenate(([0], np.cumsum(np.diff(modes.kind_ptr)[kind]))).astype(np.int64)
-    costs = np.zeros(int(ptr[-1]))
-    costs[ptr[pairs.task] + pairs.mode - modes.kind_ptr[kind[pairs.task]]] = pair_cost
-    return ptr, costs
-
-
-def costs_by_set(instance: Instance, set_cost: Any, pair_cost: Any) -> tuple[Ints, Floats]:
-    """Return costs of (task, set of its kind) with a row per task, and where each row begins."""
-    if pair_cost is not None:
-        raise ParameterError(
-            "list_rule: pair_cost and set_cost are both given; add the costs of sets to those of "
-            "pairs, or give one of them"
-        )
-    ptr = set_cost_rows(instance)
-    costs = np.array(set_cost, dtype=np.float64).ravel()
-    if len(costs) != ptr[-1]:
-        raise ParameterError(
-            f"list_rule: set_cost has {len(costs):,} entries; it must have {int(ptr[-1]):,}, one "
-            "per task and set of its kind (optbench.rules.set_cost_rows)"
-        )
-    return ptr, costs
-
-
-def set_cost_rows(instance: Instance) -> Ints:
-    """Return where the row of each task begins in ``set_cost``, and the end of the last one."""
-    sets = np.diff(class_view(instance).kind_ptr)[instance.tasks.kind]
-    return np.concatenate(([0], np.cumsum(sets))).astype(np.int64)
 
 
 def has_choice(instance: Instance) -> bool:

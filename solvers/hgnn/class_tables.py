@@ -5,8 +5,8 @@ N: the number of devices), a set s of alike modes of a kind costs, per unit of w
 
     cost_s(λ) = ρ (e_s − rest_s t_s) + λ (R / N) n_s t_s
 
-with ρ the price of a joule, e_s, t_s, n_s energy, ticks and devices of the set. The best set of each
-(kind, class) at each λ of PRICES is what the features of ``situation`` are made of.
+with ρ the price of a joule, e_s, t_s, n_s energy, ticks and devices of the set. The features of
+``situation`` are made of the cheapest set of each (kind, class) at each λ of PRICES.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ PLAIN = 1
 class ClassTables:
     """Tables by kind and class (and price), inf where a kind cannot run there; per unit of work.
 
-    ``time`` and ``shortest`` are in ticks, ``net`` and ``least_net`` in the units of the objective,
-    ``cost`` at each price with the set that has it (``best``), whose ticks and devices are ``long``
-    and ``wide``. ``num_devices`` counts those of each class. ``stretch`` is how much longer the slowest clock takes than the fastest.
+    ``shortest`` is in ticks. ``least_net`` is the least ρ (e − rest t), ``net_of_shortest`` that
+    of the fastest set, both in units of the objective. ``cost`` is the least cost at each
+    price, ``long`` and ``wide`` are ticks and devices of the set that has it. ``stretch`` is the
+    longest time over the shortest (1 where a kind cannot run), ``num_devices`` the devices of each
+    class, ``end_cost`` what a tick of the makespan costs, ``device_price`` that over all devices.
     """
 
     view: ClassView
@@ -42,10 +44,8 @@ class ClassTables:
     least_net: Floats
     net_of_shortest: Floats
     cost: Floats
-    best: Ints
     long: Floats
     wide: Floats
-    net: Floats
     stretch: Floats
 
 
@@ -83,16 +83,14 @@ def class_tables(instance: Instance) -> ClassTables:
         stretch = np.where(fastest >= 0, -longest / shortest, 1.0)
     return ClassTables(
         view,
-        np.bincount(view.pool_class, weights=instance.pools.count, minlength=classes),
+        np.asarray(np.bincount(view.pool_class, instance.pools.count, classes), dtype=float),
         per_device,
         end_cost(instance),
         shortest,
         least_net,
         at(net, fastest),
         np.stack(costs, axis=-1),
-        best,
         at(ticks, best),
         at(count.astype(float), best),
-        at(net, best),
         stretch,
     )

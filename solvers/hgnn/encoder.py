@@ -1,14 +1,14 @@
 """The network: tasks, classes of devices, nodes, cluster, and back down; PyG modules for training.
 
-    tasks      x_i = MLP(features); rounds: x_i += relu(W [x_i, mean and max of predecessors, of
-               successors, mean of all])
+    tasks      x_i = MLP(features); rounds: x_i = norm(x_i + relu(W [x_i, mean and max of
+               predecessors, of successors, mean of all]))
     devices    d_c = MLP(features) + attention over the tasks that fit (edges: time, energy, cost)
                d_c += relu(Chebyshev(d) + attention over links(d))
     nodes      three poolings of d (``level_pooling``), each with a convolution between nodes
-    cluster    z = attention over all nodes, one head each for performance, energy and fairness, of
-               a query made of the global constraints
+    cluster    z = relu(W [z, attention over all nodes of the query W z]), z = MLP(features of the
+               whole) below
     down       d_c += relu(W [d_c, nodes of c, z]),  x_i += relu(W [x_i, attention over classes, z])
-    answers    ``Answer``
+    answers    ``AnswerTensors``: linear in these, plus linear in the features themselves
 
 ``forward_pass`` computes the same with numpy.
 """
@@ -22,10 +22,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import ChebConv, GATv2Conv
 
-from .level_pooling import Coarsening, ContractedEdges, SoftClusters
 from .answers import FACTORS, TASK_ANSWERS, WHOLE_ANSWERS
 from .level_pooling import Coarsening, ContractedEdges, SoftClusters
-from .network_settings import NetworkSettings
+from .network_settings import LEVEL_HEADS, NetworkSettings
+from .network_shapes import CHEBYSHEV
 from .seen_arrays import (
     CLASS_COLUMNS,
     LINK_COLUMNS,
@@ -36,8 +36,6 @@ from .seen_arrays import (
     SeenArrays,
 )
 from .task_sampling import taking_part
-
-LEVEL_HEADS = ("performance", "energy", "fairness")
 
 
 class SeenTensors(NamedTuple):
@@ -74,10 +72,8 @@ def tensors_of(seen: SeenArrays, settings: NetworkSettings) -> SeenTensors:
     )
 
 
-class Answer(NamedTuple):
-    """What the rule is made of: numbers of the whole, of classes, of tasks, and factors of the
-    costs of tasks in sets.
-    """
+class AnswerTensors(NamedTuple):
+    """``Answers`` as tensors."""
 
     whole: Tensor
     device: Tensor
@@ -127,9 +123,11 @@ class HierarchicalNetwork(nn.Module):
         self.to_device = GATv2Conv((h, h), wide, heads, edge_dim=edge, add_self_loops=False)
         self.to_task = GATv2Conv((h, h), wide, heads, edge_dim=edge, add_self_loops=False)
         if settings.convolves("spectral"):
-            self.spectral = ChebConv(h, h, 3)
+            self.spectral = ChebConv(h, h, CHEBYSHEV)
         if settings.convolves("spatial"):
-            self.spatial = GATv2Conv(h, wide, heads, edge_dim=len(LINK_COLUMNS), add_self_loops=False)
+            self.spatial = GATv2Conv(
+                h, wide, heads, edge_dim=len(LINK_COLUMNS), add_self_loops=False
+            )
         if settings.pools_by("coarsening"):
             self.coarse = Coarsening(h)
         if settings.pools_by("differentiable"):
@@ -157,7 +155,7 @@ class HierarchicalNetwork(nn.Module):
             nn.init.normal_(layer.weight, std=0.01)
             nn.init.zeros_(layer.bias)
 
-    def forward(self, seen: SeenTensors) -> Answer:
+    def forward(self, seen: SeenTensors) -> AnswerTensors:
         x, d = self.task_in(seen.task), self.device_in(seen.device)
         z = self.whole_in(seen.whole)
         for layer, edges in zip(self.rounds, seen.edges, strict=True):
@@ -174,7 +172,8 @@ class HierarchicalNetwork(nn.Module):
         device = device + self.device_skip(seen.device)
         task = self.task_out(x) + self.task_skip(seen.task)
         s = torch.relu(self.set_in(torch.cat((d[seen.set_class], seen.sets), dim=1)))
-        return Answer(whole, device[:, 0], task, self.task_factor(x), self.set_factor(s))
+        factors = self.task_factor(x), self.set_factor(s)
+        return AnswerTensors(whole, device[:, 0], task, *factors)
 
     def convolved(self, d: Tensor, seen: SeenTensors) -> Tensor:
         out = torch.zeros_like(d)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from optbench.model.instance import Floats, Ints
 
 from .answers import Answers
-from .network_settings import NetworkSettings
+from .network_settings import LEVEL_HEADS, NetworkSettings
 from .seen_arrays import SeenArrays
 from .task_sampling import taking_part
 
@@ -50,7 +50,9 @@ class ForwardPass:
         return Answers(
             np.asarray(whole + self.linear("whole_skip", seen.whole), dtype=float),
             np.asarray(device[:, 0], dtype=float),
-            np.asarray(self.linear("task_out", x) + self.linear("task_skip", seen.task), dtype=float),
+            np.asarray(
+                self.linear("task_out", x) + self.linear("task_skip", seen.task), dtype=float
+            ),
             np.asarray(self.linear("task_factor", x), dtype=float),
             np.asarray(self.linear("set_factor", s), dtype=float),
         )
@@ -96,8 +98,8 @@ class ForwardPass:
             degree = seen.near.sum(axis=0)
             root = np.where(degree > 0, 1.0 / np.sqrt(np.maximum(degree, 1e-30)), 0.0)
             shifted = -(root[:, None] * seen.near * root[None]).T
-            terms = [d, shifted @ d]
-            terms.append(2.0 * (shifted @ terms[1]) - d)
+            terms: list[Array] = [d, np.asarray(shifted @ d, dtype=np.float32)]
+            terms.append(np.asarray(2.0 * (shifted @ terms[1]) - d, dtype=np.float32))
             for k, term in enumerate(terms):
                 out = out + term @ self.weights[f"spectral.lins.{k}.weight"].T
             out = out + self.weights["spectral.bias"]
@@ -121,17 +123,20 @@ class ForwardPass:
         pooled = []
         if self.settings.pools_by("coarsening"):
             mean = seen.member / np.maximum(1e-9, seen.member.sum(axis=1, keepdims=True))
-            nodes = self.between_nodes("coarse", mean @ d, mean @ seen.near @ mean.T)
+            near = np.asarray(mean @ seen.near @ mean.T, dtype=np.float32)
+            nodes = self.between_nodes("coarse", mean @ d, near)
             pooled.append((nodes, seen.member.T @ nodes))
         if self.settings.pools_by("differentiable"):
             share = softmax(self.linear("soft.assign", d), 1)
             size = np.maximum(1e-9, share.sum(axis=0))[:, None]
-            nodes = self.between_nodes("soft", share.T @ d / size, share.T @ seen.near @ share)
+            mean = np.asarray(share.T @ d / size, dtype=np.float32)
+            near = np.asarray(share.T @ seen.near @ share, dtype=np.float32)
+            nodes = self.between_nodes("soft", mean, near)
             pooled.append((nodes, share @ nodes))
         if self.settings.pools_by("edge"):
             pooled.append(self.contracted(d, seen))
-        nodes, (heads, width) = np.concatenate([each for each, _ in pooled]), (3, -1)
-        q = self.linear("query", z).reshape(heads, width)
+        nodes, heads = np.concatenate([each for each, _ in pooled]), len(LEVEL_HEADS)
+        q = self.linear("query", z).reshape(heads, -1)
         k = self.linear("key", nodes).reshape(len(nodes), heads, -1)
         v = self.linear("value", nodes).reshape(len(nodes), heads, -1)
         weight = softmax(np.einsum("hw,nhw->hn", q, k) / np.sqrt(q.shape[1]), 1)
@@ -153,19 +158,20 @@ class ForwardPass:
         table = np.full((count, count), -np.inf, dtype=np.float32)
         table[source, target] = raw[:, 0]
         score = (softmax(table, 0) if count > 1 else table)[source, target] + ADDED
-        cluster, factors, taken = np.full(count, -1), [], 0
+        cluster, factors, taken = np.full(count, -1), list[float](), 0
         for e in np.argsort(-score, kind="stable").tolist():
             if cluster[source[e]] < 0 and cluster[target[e]] < 0:
                 cluster[[source[e], target[e]]] = taken
-                factors.append(score[e])
+                factors.append(float(score[e]))
                 taken += 1
         left = np.flatnonzero(cluster < 0)
         cluster[left] = taken + np.arange(len(left))
-        factor = np.concatenate((np.asarray(factors, dtype=np.float32), np.ones(len(left))))
+        factor = np.asarray([*factors, *np.ones(len(left))], dtype=np.float32)
         member = np.zeros((len(factor), count), dtype=np.float32)
         member[cluster, np.arange(count)] = 1.0
-        pooled = np.asarray((member @ d) * factor[:, None], dtype=np.float32)
-        nodes = self.between_nodes("contracted", pooled, member @ seen.near @ member.T)
+        pooled = (member @ d) * factor[:, None]
+        near = np.asarray(member @ seen.near @ member.T, dtype=np.float32)
+        nodes = self.between_nodes("contracted", pooled, near)
         return nodes, nodes[cluster]
 
 

@@ -1,16 +1,20 @@
 """Losses whose gradients train the network: imitation of targets, imitation of the best sample, and
 policy gradient with a shared baseline.
 
-The policy is the network's answers plus Gaussian noise ε (``answer_noise``). Of k samples in antithetic pairs, with
-objectives v and advantage A = (mean v − v) / deviation v clipped to ±2, the direction
+The policy is the network's answers plus Gaussian noise ε (``answer_noise``) of deviation s σ, where
+s falls during training. Of k samples in antithetic pairs, with objectives v and advantages
+A = (mean v − v) / deviation v clipped to ±2, the direction
 
-    g = Σ A_j ε_j / (k σ²)
+    g = Σ A_j ε_j / (k s σ²)
 
-is an estimate of the gradient of the smoothed objective, projected on what the noise spans; the
-loss is −⟨g, answers⟩.
+is an estimate of the gradient of the smoothed objective, projected on what the noise spans, times
+s, so that its length does not grow as the noise falls. The loss is −⟨g, answers⟩, with weight
+3 / n on the answers of n tasks, plus a small multiple of squared answers.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 import numpy as np
 import torch
@@ -20,16 +24,18 @@ from optbench.model.instance import Floats
 
 from .answer_noise import SPREADS, draw_noise, shifted
 from .answers import Answers
-from .encoder import Answer
-from .prepared_instances import PreparedInstance, Targets
+from .encoder import AnswerTensors
+from .prepared_instances import ImitationTargets, PreparedInstance
 
-# The share of tasks in the loss; advantages are clipped; failed samples count as the worst times
-# this.
+# The weight of all tasks together in the loss.
 TASK_SHARE = 3.0
+# Advantages are clipped to this; a failed sample counts as the worst of the others times WORST.
 MOST_ADVANTAGE, WORST = 2.0, 1.5
+# The weight of squared answers in the loss.
+SHRINKAGE = 1e-4
 
 
-def arrays_of(answer: Answer) -> Answers:
+def arrays_of(answer: AnswerTensors) -> Answers:
     parts = (each.detach().numpy().astype(float) for each in answer)
     return Answers(*parts)
 
@@ -40,12 +46,15 @@ def drawn_samples(
     samples: int,
     rng: np.random.Generator,
     scale: float = 1.0,
+    answered: Collection[str] = tuple(SPREADS),
 ) -> tuple[list[tuple[float, Answers]], Floats]:
-    """Return noise in antithetic pairs and the objectives; the best answers are kept."""
+    """Return (sign, noise) in antithetic pairs, and the objectives; ``prepared`` keeps the best
+    answers.
+    """
     drawn: list[tuple[float, Answers]] = []
     values = []
     for _ in range(samples // 2):
-        noise = draw_noise(prepared.situation.seen, mean, rng, scale)
+        noise = draw_noise(prepared.situation.seen, mean, rng, scale, answered)
         for sign in (1.0, -1.0):
             answers = shifted(mean, noise, sign)
             value = prepared.value(answers)
@@ -60,38 +69,45 @@ def drawn_samples(
 
 def gradient_loss(
     prepared: PreparedInstance,
-    answer: Answer,
+    answer: AnswerTensors,
     samples: int,
     rng: np.random.Generator,
     scale: float = 1.0,
+    answered: Collection[str] = tuple(SPREADS),
 ) -> Tensor:
     """Return the loss of a policy gradient step on one instance, with noise of this scale."""
     mean = arrays_of(answer)
-    drawn, values = drawn_samples(prepared, mean, samples, rng, scale)
+    drawn, values = drawn_samples(prepared, mean, samples, rng, scale, answered)
     advantage = (values.mean() - values) / (values.std() + 1e-12 * abs(values.mean()) + 1e-30)
     advantage = np.clip(advantage, -MOST_ADVANTAGE, MOST_ADVANTAGE)
     loss = torch.zeros(())
-    for name, spread in SPREADS.items():
+    for name in answered:
+        spread = SPREADS[name]
         moves = (a * sign * getattr(e, name) for a, (sign, e) in zip(advantage, drawn, strict=True))
         direction = torch.from_numpy(sum(moves) / (samples * (scale * spread) ** 2) * scale).float()
         share = TASK_SHARE / max(1, len(mean.task)) if name == "task" else 1.0
         loss = loss - share * (direction * getattr(answer, name)).sum()
-    return loss + 1e-4 * (answer.task.pow(2).mean() + answer.device.pow(2).mean())
+    return loss + SHRINKAGE * (answer.task.pow(2).mean() + answer.device.pow(2).mean())
 
 
 def label_loss(
-    prepared: PreparedInstance, answer: Answer, samples: int, rng: np.random.Generator
+    prepared: PreparedInstance,
+    answer: AnswerTensors,
+    samples: int,
+    rng: np.random.Generator,
+    answered: Collection[str] = tuple(SPREADS),
 ) -> Tensor:
     """Return the distance from the best answers so far, after drawing more of them."""
-    drawn_samples(prepared, arrays_of(answer), samples, rng)
+    drawn_samples(prepared, arrays_of(answer), samples, rng, answered=answered)
     loss = torch.zeros(())
-    for name, spread in SPREADS.items():
+    for name in answered:
+        spread = SPREADS[name]
         target = torch.from_numpy(getattr(prepared.best, name)).float()
         loss = loss + ((getattr(answer, name) - target) / spread).pow(2).mean()
     return loss
 
 
-def imitation_loss(answer: Answer, targets: Targets) -> Tensor:
+def imitation_loss(answer: AnswerTensors, targets: ImitationTargets) -> Tensor:
     """Return the distance from an expert's ends and prices."""
     position = answer.whole[1] + answer.task[:, 0]
     aim = torch.from_numpy(targets.position).float()

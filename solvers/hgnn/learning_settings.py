@@ -1,29 +1,24 @@
-"""Settings of ``optbench train hgnn``: the parts of the network, the length and the stages of the
-training.
+"""Settings of ``optbench train``: the length and the stages of a training, and the parts of the
+network.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from optbench.errors import ParameterError
 
+from .hierarchical_design import HierarchicalDesign
+from .network_design import NetworkDesign
 from .network_settings import Convolution, NetworkSettings, Pooling, Sampling
 
 
 @dataclass(frozen=True)
-class HgnnTraining:
-    """``cpu_minutes`` of processor time, or a fixed number of ``steps``, on ``instances`` of each
-    problem.
+class ListRuleTraining:
+    """How a network that fills in a list rule is trained, whatever its design."""
 
-    The first ``imitate`` share imitates schedules that lp_guided finds with ``expert_work``, and the
-    LP's prices; the next ``label`` share imitates the best of ``samples`` answers drawn around those of
-    the network; the rest is policy gradient with the mean of ``samples`` as the baseline, over
-    ``batch`` instances per step. ``start`` is a checkpoint to go on from (a new cluster).
-    ``convolution``, ``pooling``, ``sampling`` with ``keep``, and ``levels`` switch parts of the
-    network off; ``rate`` is the first learning rate.
-    """
+    solver: ClassVar[str]
 
     cpu_minutes: float = 20.0
     steps: int = 0
@@ -35,8 +30,53 @@ class HgnnTraining:
     batch: int = 8
     rate: float = 6e-4
     expert_work: float = 0.2
+    only_streams: bool = False
     check_every: int = 25
     start: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("instances", "validation", "batch", "check_every"):
+            self._require(getattr(self, name) >= 1, name, "at least 1")
+        self._require(self.samples >= 2 and self.samples % 2 == 0, "samples", "even, at least 2")
+        self._require(self.steps >= 0, "steps", "at least 0; 0 trains for cpu_minutes")
+        for name in ("cpu_minutes", "rate", "expert_work"):
+            self._require(0 < getattr(self, name) < float("inf"), name, "positive")
+        for name in ("imitate", "label"):
+            self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
+        self._require(self.imitate + self.label <= 1, "label", "at most 1 - imitate")
+        holds = not self.only_streams or self.start is not None
+        self._require(holds, "only_streams", "no without start, a checkpoint")
+
+    def _require(self, holds: bool, name: str, allowed: str) -> None:
+        if not holds:
+            raise ParameterError(
+                f"training of {self.solver}: {name} is {getattr(self, name)!r}; it must be "
+                f"{allowed}"
+            )
+
+    @property
+    def design(self) -> NetworkDesign:
+        """The network that is trained."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class HgnnTraining(ListRuleTraining):
+    """``cpu_minutes`` of processor time, or a fixed number of ``steps``, on ``instances`` of each
+    problem; read-outs for arriving work take 3/7 of either on top.
+
+    The first ``imitate`` share of it imitates schedules that lp_guided finds with ``expert_work``,
+    and the LP's prices. The next ``label`` share imitates the best answers so far of each instance,
+    after ``samples`` more are drawn around those of the network. The rest is policy gradient with
+    the mean of ``samples`` as the baseline. A step takes ``batch`` instances; validation is every
+    ``check_every`` steps. ``start`` is a checkpoint to go on from (a new cluster). With
+    ``only_streams`` its network stays and the read-outs for arriving work are trained.
+    ``convolution``, ``pooling``, ``sampling`` with ``keep``, and ``levels`` switch parts of the
+    network off; ``rate`` is the first learning rate.
+    """
+
+    solver: ClassVar[str] = "hgnn"
+
     hidden: int = 32
     rounds: int = 2
     levels: Literal["hierarchy", "flat"] = "hierarchy"
@@ -46,23 +86,11 @@ class HgnnTraining:
     keep: float = 0.15
 
     def __post_init__(self) -> None:
-        for name in ("instances", "validation", "batch", "check_every", "hidden", "rounds"):
+        super().__post_init__()
+        for name in ("hidden", "rounds"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
-        self._require(self.samples >= 2 and self.samples % 2 == 0, "samples", "even, at least 2")
-        self._require(self.steps >= 0, "steps", "at least 0; 0 trains for cpu_minutes")
-        for name in ("cpu_minutes", "rate", "expert_work"):
-            self._require(0 < getattr(self, name) < float("inf"), name, "positive")
-        for name in ("imitate", "label"):
-            self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
-        self._require(self.imitate + self.label <= 1, "label", "at most 1 - imitate")
         self._require(0 < self.keep <= 1, "keep", "above 0 and at most 1")
         self._require(self.hidden % 4 == 0, "hidden", "a multiple of 4, the heads of attention")
-
-    def _require(self, holds: bool, name: str, allowed: str) -> None:
-        if not holds:
-            raise ParameterError(
-                f"training of hgnn: {name} is {getattr(self, name)!r}; it must be {allowed}"
-            )
 
     @property
     def network(self) -> NetworkSettings:
@@ -71,3 +99,7 @@ class HgnnTraining:
             convolution=self.convolution, pooling=self.pooling, sampling=self.sampling,
             keep=self.keep,
         )  # fmt: skip
+
+    @property
+    def design(self) -> NetworkDesign:
+        return HierarchicalDesign(self.network)

@@ -1,16 +1,21 @@
-"""A table of mean answers in the place of the network: of the whole, and by the name of a device."""
+"""A table of mean answers in the place of the network: of the whole, and by the name of a device.
+
+Tasks and sets have the answers of no network.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from optbench.errors import ParameterError
 from optbench.model.classes import class_view
-from optbench.model.instance import Instance
+from optbench.model.instance import Floats, Instance
 
 from .answers import Answers, plain_answers
-from .situation import Situation
+from .seen_arrays import SeenArrays
 
 
 def class_names(instance: Instance) -> list[str]:
@@ -21,12 +26,25 @@ def class_names(instance: Instance) -> list[str]:
     return [name.rstrip("0123456789").rstrip("-_.") or name for name in firsts]
 
 
-def answers_of_table(instance: Instance, found: Situation, table: dict[str, Any]) -> Answers:
-    """Return the mean answers of a table; unknown devices have the mean price."""
-    seen = found.seen
-    plain = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
+@dataclass(frozen=True, eq=False)
+class TableOfMeans:
+    """Answers for the whole and for each class of a cluster, whatever the tasks are."""
+
+    whole: Floats
+    device: Floats
+
+    def answers(self, seen: SeenArrays) -> Answers:
+        plain = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
+        return Answers(self.whole, self.device, plain.task, plain.task_factor, plain.set_factor)
+
+
+def table_for(instance: Instance, table: dict[str, Any]) -> TableOfMeans:
+    """Return the answers of a checkpoint's table for a cluster; unknown devices have the mean
+    price.
+    """
+    if not table:
+        raise ParameterError("hgnn: weights is 'table', but its checkpoint has no table of means")
     means = table["device"]
     middle = float(np.mean(list(means.values()))) if means else 0.0
     device = np.array([means.get(name, middle) for name in class_names(instance)])
-    whole = np.asarray(table["whole"])
-    return Answers(whole, device, plain.task, plain.task_factor, plain.set_factor)
+    return TableOfMeans(np.asarray(table["whole"], dtype=float), device)

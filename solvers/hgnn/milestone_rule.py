@@ -1,16 +1,20 @@
-"""From the network's answers to a list rule: milestones as due dates, prices of classes, and costs of
-tasks in sets.
+"""From the network's answers to a list rule: milestones as due dates, prices of classes, and costs
+of tasks in sets.
 
-With C the span of ``situation``, a the answers for the whole, b_i those of task i, p_c of class c:
+With C the span of ``situation``, t the beginning of the first task, R what a tick of the makespan
+costs, N the devices, a the answers for the whole, b_i those of task i, p_c of class c, u_i and v_s
+the factors of task i and set s:
 
-    makespan     M = C exp(a_0) (1 + 0.3 tanh a_2)
+    makespan     M = t + C exp(a_0) (1 + 0.3 tanh a_2)
     milestone    m_i = early_i + σ(a_1 + b_i0) (max(early_i, M − tail_i) − early_i), and where
                  deadlines want it by l_i, at most early_i + (l_i − early_i) exp(a_7)
-    late price   R exp(a_3 + b_i1) per tick beyond m_i
+    late price   R exp(LATE + a_3 + b_i1) per tick beyond m_i
     key          m_i − shortest_i − a_4 tail_i + C b_i2 / 10
-    time price   R exp(a_5); tardiness costs exp(a_6) times what it does in the objective
+    time price   R exp(TIME + a_5); tardiness costs exp(a_6) times what it does in the objective
     price of c   (R / N) exp(p_c)
     cost (i, s)  (R / N) load_i ⟨u_i, v_s⟩
+
+Exponents, σ's argument and ⟨u_i, v_s⟩ are clipped, so that no answer overflows.
 """
 
 from __future__ import annotations
@@ -32,11 +36,11 @@ LATE, TIME = -2.3, -5.0
 # Costs of sets lie within this many times what a task costs at the plain price of its devices.
 MOST_SET_COST = 3.0
 # Tasks of a queue that are tried.
-DEPTH = 120
+DEPTH = 160
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class RuleNumbers:
     """The numbers of a list rule: per task, per pool, per (task, set of its kind), for all."""
 
     base: Floats
@@ -49,8 +53,8 @@ class Numbers:
     energy_weight: float
 
 
-def numbers_of(instance: Instance, found: Situation, answers: Answers | None) -> Numbers:
-    """Return the numbers of these answers; of no network without any."""
+def numbers_of(instance: Instance, found: Situation, answers: Answers | None) -> RuleNumbers:
+    """Return the numbers of these answers; None stands for those of no network."""
     seen, tables = found.seen, found.tables
     if answers is None:
         answers = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
@@ -65,7 +69,7 @@ def numbers_of(instance: Instance, found: Situation, answers: Answers | None) ->
     late = tables.end_cost * np.exp(np.clip(LATE + a[3] + b[:, 1], -12.0, 4.0))
     price = tables.device_price * np.exp(np.clip(answers.device, -4.0, 3.0))
     tardiness = weights.get("tardiness_s", 0.0) * instance.tick_s
-    return Numbers(
+    return RuleNumbers(
         due - found.shortest - a[4] * found.tail + 0.1 * found.span * b[:, 2],
         due,
         late,

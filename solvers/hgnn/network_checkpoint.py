@@ -1,12 +1,11 @@
-"""Checkpoints of the network in safetensors: weights by name, settings and provenance in the header.
+"""Checkpoints of a network in safetensors: weights by name, settings and provenance in the header.
 Nothing else is ever read from such a file: it holds tensors and a JSON text.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,12 @@ from numpy.typing import NDArray
 from optbench.errors import FileFormatError
 from optbench.files import replacing
 
-from .network_settings import NetworkSettings
-from .seen_arrays import CLASS_COLUMNS, PAIR_COLUMNS, SET_COLUMNS, TASK_COLUMNS, WHOLE_COLUMNS
+from .answers import WHOLE_ANSWERS
+from .hierarchical_design import HierarchicalDesign
+from .network_design import NetworkDesign, Weights
 from .stream_readouts import SHAPES, StreamReadouts
 
-FORMAT = "optbench-hgnn-1"
 STREAMS = "streams."
-# What the weights of the first layers belong to; a file of other columns is refused.
-COLUMNS = {
-    "task": TASK_COLUMNS,
-    "class": CLASS_COLUMNS,
-    "pair": PAIR_COLUMNS,
-    "set": SET_COLUMNS,
-    "whole": WHOLE_COLUMNS,
-}
-Weights = Mapping[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +30,23 @@ class NetworkCheckpoint:
     instances, for comparison; ``streams`` are the read-outs for arriving work.
     """
 
-    settings: NetworkSettings
+    settings: Any
     weights: Weights
     streams: StreamReadouts | None = None
     table: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
 
 
-def write_network(path: Path, checkpoint: NetworkCheckpoint) -> None:
+def write_network(
+    path: Path, checkpoint: NetworkCheckpoint, design: type[NetworkDesign] = HierarchicalDesign
+) -> None:
     """Write the file atomically."""
     from safetensors.numpy import save_file
 
     about = {
-        "format": FORMAT,
+        "format": design.file_format,
         "settings": asdict(checkpoint.settings),
-        "columns": COLUMNS,
+        "columns": dict(design.columns),
         "table": checkpoint.table,
         "provenance": checkpoint.provenance,
     }
@@ -65,60 +57,97 @@ def write_network(path: Path, checkpoint: NetworkCheckpoint) -> None:
         save_file(arrays, str(fresh), metadata={"optbench": json.dumps(about)})
 
 
-def read_network(path: Path) -> NetworkCheckpoint:
+def read_network(path: Path, design: type[NetworkDesign] = HierarchicalDesign) -> NetworkCheckpoint:
     """Read a file, once for as long as it is unchanged; an error names what is wrong with it."""
-    return _read(path, path.stat().st_mtime_ns if path.exists() else 0)
+    kind: Any = design
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, kind)
 
 
 @lru_cache(maxsize=4)
-def _read(path: Path, _modified_ns: int) -> NetworkCheckpoint:
+def _read(path: Path, _modified_ns: int, design: Any) -> NetworkCheckpoint:
+    about, weights = _parts(path, design)
+    settings = _settings(path, about.get("settings"), design)
+    streams = {name: weights.pop(STREAMS + name, None) for name in SHAPES}
+    check_weights(path, design(settings).shapes(), weights)
+    found = None
+    if any(each is not None for each in streams.values()):
+        given = {STREAMS + name: each for name, each in streams.items() if each is not None}
+        check_weights(path, {STREAMS + name: shape for name, shape in SHAPES.items()}, given)
+        found = StreamReadouts(**{name: each for name, each in streams.items() if each is not None})
+    table, provenance = about.get("table", {}), about.get("provenance", {})
+    if not isinstance(provenance, dict) or not _is_table(table):
+        raise FileFormatError(f"{path}: its table of means or its provenance is damaged")
+    return NetworkCheckpoint(settings, weights, found, table, provenance)
+
+
+def _parts(
+    path: Path, design: type[NetworkDesign]
+) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
+    """Return header and tensors of a file of this design."""
     from safetensors import SafetensorError, safe_open
 
+    command = f"optbench train {design.solver}"
     try:
         with safe_open(str(path), framework="numpy") as file:
             about = json.loads((file.metadata() or {}).get("optbench", "null"))
             names = file.keys()
             weights = {name: file.get_tensor(name) for name in names}
     except FileNotFoundError:
-        make = f"optbench train hgnn --on PROBLEM -o {path}"
+        make = f"{command} --on PROBLEM -o {path}"
         raise FileFormatError(f"{path}: there is no such checkpoint; `{make}` makes one") from None
-    except (OSError, SafetensorError, ValueError) as error:
+    except (OSError, SafetensorError, ValueError, TypeError) as error:
         raise FileFormatError(f"{path}: not a readable safetensors file ({error})") from None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
+    if not isinstance(about, dict) or about.get("format") != design.file_format:
         raise FileFormatError(
-            f"{path}: a safetensors file, but not one that `optbench train hgnn` has written "
-            f"({FORMAT})"
+            f"{path}: a safetensors file, but not one that `{command}` has written "
+            f"({design.file_format})"
         )
-    for name, columns in COLUMNS.items():
-        if tuple(about["columns"].get(name, ())) != columns:
+    columns = about.get("columns")
+    for name, expected in design.columns.items():
+        if not isinstance(columns, dict) or tuple(columns.get(name, ())) != expected:
             raise FileFormatError(
                 f"{path}: its network reads other features of {name} rows than this version; "
                 "train it anew"
             )
-    try:
-        settings = NetworkSettings(**about["settings"])
-    except TypeError as error:
-        raise FileFormatError(f"{path}: its settings are not those of a network ({error})") from None
-    check_weights(path, settings, weights)
-    streams = {name: weights.pop(STREAMS + name, None) for name in SHAPES}
-    found = None
-    if all(each is not None for each in streams.values()):
-        for name, each in streams.items():
-            if each.shape != SHAPES[name]:
-                raise FileFormatError(
-                    f"{path}: {STREAMS + name!r} is of shape {each.shape}; it must be {SHAPES[name]}"
-                )
-        found = StreamReadouts(**streams)
-    return NetworkCheckpoint(settings, weights, found, about["table"], about["provenance"])
+    return about, weights
 
 
-def check_weights(path: Path, settings: NetworkSettings, weights: Weights) -> None:
-    """Refuse weights that are not finite, or whose width is not that of the settings."""
-    for name, values in weights.items():
+def _settings(path: Path, given: Any, design: type[NetworkDesign]) -> Any:
+    """Return the settings, whose values are of the types of the defaults."""
+    kinds = {each.name: type(each.default) for each in fields(design.settings_type)}
+    fits = isinstance(given, dict) and given.keys() == kinds.keys()
+    if not fits or not all(type(given[name]) in (kind, int) for name, kind in kinds.items()):
+        raise FileFormatError(
+            f"{path}: its settings are not those of a network of {design.solver} ({given!r})"
+        )
+    return design.settings_type(**given)
+
+
+def _is_table(table: Any) -> bool:
+    """Whether this is a table of means, or empty."""
+    if table == {}:
+        return True
+    if not isinstance(table, dict) or not isinstance(table.get("device"), dict):
+        return False
+    whole = table.get("whole")
+    values = [*whole, *table["device"].values()] if isinstance(whole, list) else [None]
+    numbers = all(isinstance(each, (int, float)) and np.isfinite(each) for each in values)
+    return numbers and isinstance(whole, list) and len(whole) == WHOLE_ANSWERS
+
+
+def check_weights(path: Path, shapes: dict[str, tuple[int, ...]], weights: Weights) -> None:
+    """Refuse weights that are missing, too many, of another shape or type, or not finite."""
+    for name in sorted(shapes.keys() | weights.keys()):
+        if name not in weights:
+            raise FileFormatError(f"{path}: layer {name!r} is missing; train it anew")
+        values = weights[name]
+        if name not in shapes:
+            raise FileFormatError(f"{path}: layer {name!r} does not belong to its settings")
+        if values.shape != shapes[name]:
+            raise FileFormatError(
+                f"{path}: layer {name!r} is of shape {values.shape}; it must be {shapes[name]}"
+            )
         if values.dtype != np.float32 or not np.isfinite(values).all():
-            raise FileFormatError(f"{path}: layer {name!r} holds a weight that is not finite")
-    first = weights.get("task_in.0.weight")
-    shape = (settings.hidden, len(TASK_COLUMNS))
-    if first is None or first.shape != shape:
-        has = "missing" if first is None else f"of shape {first.shape}"
-        raise FileFormatError(f"{path}: layer 'task_in.0.weight' is {has}; it must be {shape}")
+            raise FileFormatError(
+                f"{path}: layer {name!r} holds a weight that is not a finite float32"
+            )

@@ -8,13 +8,16 @@ from typing import Literal
 Convolution = Literal["hybrid", "spectral", "spatial"]
 Pooling = Literal["all", "coarsening", "differentiable", "edge"]
 Sampling = Literal["none", "importance", "layer", "subgraph"]
+# Names of the heads of attention at the cluster level. Nothing in training ties a head to what its
+# name says.
+LEVEL_HEADS = ("performance", "energy", "fairness")
 
 
 @dataclass(frozen=True)
 class NetworkSettings:
     """``convolution`` is what passes between classes of devices; ``pooling`` how they are gathered
-    into nodes; ``levels=flat`` leaves nodes and cluster out; ``sampling`` says which tasks take
-    part in messages, a ``keep`` share of them.
+    into nodes; ``levels=flat`` leaves nodes and cluster out; ``sampling`` says which edges of the
+    task graph carry messages, a ``keep`` share of them.
     """
 
     hidden: int = 32

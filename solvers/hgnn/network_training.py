@@ -1,13 +1,12 @@
-"""Training of the network: stages, running mean of the weights, checks on validation, and a state from
-which an interrupted training continues.
+"""Training of the network: stages, running mean of the weights, checks on validation, and a state
+from which an interrupted training continues.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +14,36 @@ import numpy as np
 import torch
 
 from optbench.api import solve
-from optbench.errors import FileFormatError, ParameterError
-from optbench.files import replacing
+from optbench.errors import ParameterError
 from optbench.model.instance import Instance
 
-from .encoder import HierarchicalNetwork, SeenTensors, tensors_of
+from .answers import Answers
 from .gradients import arrays_of, gradient_loss, imitation_loss, label_loss
-from .learning_settings import HgnnTraining
+from .learning_settings import ListRuleTraining
 from .lookup_table import class_names
 from .network_checkpoint import NetworkCheckpoint, read_network
-from .prepared_instances import PreparedInstance, Targets, targets_of
+from .prepared_instances import ImitationTargets, PreparedInstance, targets_of
+from .training_state import named, part_of, read_state, rows_of, write_state
 
-# Weights of linear read-outs learn so much faster; gradients are clipped to this norm; the running
-# mean forgets with this rate per step; the rate of learning and the noise fall to these shares.
-FASTER, CLIPPED, MEMORY, LAST_RATE, LAST_NOISE = 8.0, 1.0, 0.98, 0.05, 0.4
+# The learning rate of the linear skips over that of the other layers.
+FASTER = 8.0
+# Gradients are clipped to this norm.
+CLIPPED = 1.0
+# The share of the running mean of weights that a step leaves, in the long run.
+MEMORY = 0.98
+# The learning rate and the noise fall linearly to these shares of what they begin with.
+LAST_RATE, LAST_NOISE = 0.05, 0.4
 STAGES = ("imitation", "labels", "gradient")
+# Keys of the text of a saved state.
+STATE = ("step", "spent_s", "least", "history", "rng", "about", "values", "stretch")
 
 
 @dataclass(frozen=True, eq=False)
 class Pupil:
-    """A training instance with its tensors, and what it imitates once that has been computed."""
+    """A training instance with its tensors."""
 
     prepared: PreparedInstance
-    tensors: SeenTensors
+    tensors: Any
 
 
 class NetworkTraining:
@@ -47,21 +53,24 @@ class NetworkTraining:
         self,
         instances: list[Instance],
         validation: list[Instance],
-        settings: HgnnTraining,
+        settings: ListRuleTraining,
         seed: int,
     ) -> None:
         torch.set_num_threads(1)
         self.settings, self.rng = settings, np.random.default_rng(seed)
+        self.design = settings.design
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.network = HierarchicalNetwork(settings.network)
+            self.network = self.design.module()
         if settings.start is not None:
-            self.start_from(read_network(Path(settings.start)))
+            self.start_from(read_network(Path(settings.start), type(self.design)))
         self.pupils, self.checks = (
-            [Pupil(p, tensors_of(p.situation.seen, settings.network)) for p in prepared]
-            for prepared in ([PreparedInstance(x) for x in group] for group in (instances, validation))
+            [Pupil(p, self.design.tensors(p.situation.seen)) for p in prepared]
+            for prepared in (
+                [PreparedInstance(x) for x in group] for group in (instances, validation)
+            )
         )
-        self.targets: dict[int, Targets | None] = {}
+        self.targets: dict[int, ImitationTargets | None] = {}
         self.mean = {k: v.clone() for k, v in self.network.state_dict().items()}
         skips = [p for name, p in self.network.named_parameters() if "_skip" in name]
         others = [p for name, p in self.network.named_parameters() if "_skip" not in name]
@@ -73,10 +82,10 @@ class NetworkTraining:
         self.history: list[dict[str, float]] = []
 
     def start_from(self, checkpoint: NetworkCheckpoint) -> None:
-        if checkpoint.settings != self.settings.network:
+        if checkpoint.settings != self.design.settings:
             raise ParameterError(
-                f"training of hgnn: start is {self.settings.start!r}, a network of other settings "
-                f"({checkpoint.settings}); give the same"
+                f"training of {self.settings.solver}: start is {self.settings.start!r}, a network "
+                f"of other settings ({checkpoint.settings}); give the same"
             )
         weights = {name: torch.from_numpy(np.array(w)) for name, w in checkpoint.weights.items()}
         self.network.load_state_dict(weights)
@@ -97,6 +106,7 @@ class NetworkTraining:
     def advance(self) -> None:
         """Take one step of gradient on a batch of instances."""
         began, stage = time.process_time(), self.stage
+        samples, answered = self.settings.samples, self.design.answered
         rate = self.settings.rate * max(LAST_RATE, 1.0 - self.share)
         self.optimiser.param_groups[0]["lr"] = rate
         self.optimiser.param_groups[1]["lr"] = FASTER * rate
@@ -111,11 +121,10 @@ class NetworkTraining:
                     continue
                 loss = imitation_loss(answer, target)
             elif stage == "labels":
-                loss = label_loss(pupil.prepared, answer, self.settings.samples, self.rng)
+                loss = label_loss(pupil.prepared, answer, samples, self.rng, answered)
             else:
                 scale = max(LAST_NOISE, 1.0 - self.share)
-                samples = self.settings.samples
-                loss = gradient_loss(pupil.prepared, answer, samples, self.rng, scale)
+                loss = gradient_loss(pupil.prepared, answer, samples, self.rng, scale, answered)
             (loss / len(chosen)).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), CLIPPED)
         self.optimiser.step()
@@ -125,7 +134,7 @@ class NetworkTraining:
         self.step += 1
         self.spent_s += time.process_time() - began
 
-    def target(self, k: int) -> Targets | None:
+    def target(self, k: int) -> ImitationTargets | None:
         """Return what instance k imitates; computed at the first use."""
         if k not in self.targets:
             prepared = self.pupils[k].prepared
@@ -165,65 +174,66 @@ class NetworkTraining:
         prices: dict[str, list[float]] = {}
         for pupil in self.pupils:
             for name, value in zip(
-                class_names(pupil.prepared.instance), pupil.prepared.best.device.tolist(), strict=True
+                class_names(pupil.prepared.instance),
+                pupil.prepared.best.device.tolist(),
+                strict=True,
             ):
                 prices.setdefault(name, []).append(value)
         means = {name: float(np.mean(values)) for name, values in sorted(prices.items())}
         return {"whole": whole.tolist(), "device": means}
 
     def save(self, path: Path) -> None:
-        """Write everything that ``load`` needs, as tensors and a JSON text."""
-        from safetensors.torch import save_file
-
-        state = self.optimiser.state_dict()["state"]
+        """Write everything that ``load`` needs."""
+        targets = {k: t for k, t in self.targets.items() if t is not None}
         tensors = {f"net.{k}": v for k, v in self.network.state_dict().items()}
         tensors |= {f"mean.{k}": v for k, v in self.mean.items()}
         tensors |= {f"best.{k}": v for k, v in self.best.items()}
-        for k, row in state.items():
-            tensors |= {f"adam.{k}.{name}": value for name, value in row.items()}
+        tensors |= named("adam", self.optimiser.state_dict()["state"])
+        tensors |= named("target", {k: arrays_as_tensors(t) for k, t in targets.items()})
+        best = {k: arrays_as_tensors(p.prepared.best) for k, p in enumerate(self.pupils)}
+        tensors |= named("answers", best)
         text = {
             "step": self.step, "spent_s": self.spent_s, "least": self.least,
             "history": self.history, "rng": self.rng.bit_generator.state,
+            "about": self.about(), "values": [p.prepared.least for p in self.pupils],
+            "stretch": [[k, t and t.stretch] for k, t in self.targets.items()],
         }  # fmt: skip
-        copies = {name: value.detach().clone().contiguous() for name, value in tensors.items()}
-        with replacing(path) as fresh:
-            save_file(copies, str(fresh), metadata={"state": json.dumps(text)})
+        write_state(path, tensors, text)
+
+    def about(self) -> dict[str, Any]:
+        """Return what has to be equal where a training goes on."""
+        hashes = [pupil.prepared.instance.hash for pupil in self.pupils]
+        return {"settings": asdict(self.settings), "instances": hashes}
 
     def load(self, path: Path) -> None:
-        """Continue from a saved state of a training with the same settings."""
-        from safetensors import SafetensorError, safe_open
-
-        try:
-            with safe_open(str(path), framework="pt") as file:
-                text = json.loads((file.metadata() or {})["state"])
-                names = file.keys()
-                tensors = {name: file.get_tensor(name) for name in names}
-        except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise FileFormatError(
-                f"{path}: not the state of a training ({error}); --fresh begins anew"
-            ) from None
-        parts: dict[str, dict[str, torch.Tensor]] = {"net": {}, "mean": {}, "best": {}}
-        adam: dict[int, dict[str, torch.Tensor]] = {}
-        for name, value in tensors.items():
-            head, _, rest = name.partition(".")
-            if head == "adam":
-                k, _, entry = rest.partition(".")
-                adam.setdefault(int(k), {})[entry] = value
-            else:
-                parts[head][rest] = value
-        try:
-            self.network.load_state_dict(parts["net"])
-        except RuntimeError:
+        """Continue from a saved state of a training with the same settings and instances."""
+        tensors, text = read_state(path, STATE)
+        if text["about"] != self.about():
             raise ParameterError(
-                f"{path} is the state of a training with other settings; give the same, or "
-                "--fresh to begin anew"
-            ) from None
-        self.mean, self.best = parts["mean"], parts["best"]
+                f"{path} is the state of a training with other settings or problems; give the "
+                "same, or --fresh to begin anew"
+            )
+        self.network.load_state_dict(part_of("net", tensors))
+        self.mean, self.best = part_of("mean", tensors), part_of("best", tensors)
         groups = self.optimiser.state_dict()["param_groups"]
+        adam = rows_of("adam", tensors)
         self.optimiser.load_state_dict({"state": adam, "param_groups": groups})
         self.step, self.spent_s, self.least = text["step"], text["spent_s"], text["least"]
         self.history = text["history"]
         self.rng.bit_generator.state = text["rng"]
+        targets, answers = rows_of("target", tensors), rows_of("answers", tensors)
+        for k, stretch in text["stretch"]:
+            arrays = {name: t.numpy() for name, t in targets.get(k, {}).items()}
+            self.targets[k] = None if stretch is None else ImitationTargets(stretch, **arrays)
+        for k, (pupil, value) in enumerate(zip(self.pupils, text["values"], strict=True)):
+            arrays = {name: t.numpy() for name, t in answers[k].items()}
+            pupil.prepared.best, pupil.prepared.least = Answers(**arrays), value
+
+
+def arrays_as_tensors(record: Answers | ImitationTargets) -> dict[str, torch.Tensor]:
+    """Return the arrays of a record by the names of its fields."""
+    arrays = {name: value for name, value in vars(record).items() if isinstance(value, np.ndarray)}
+    return {name: torch.from_numpy(value) for name, value in arrays.items()}
 
 
 def train_network(
@@ -233,7 +243,7 @@ def train_network(
     stopped: Callable[[], bool],
 ) -> bool:
     """Train to the end; return False where it was stopped before. The state is saved at each
-    check.
+    check and where it stops.
     """
     settings = training.settings
     if not training.history:
@@ -248,5 +258,4 @@ def train_network(
             training.save(kept)
             if on_point is not None:
                 on_point(int(1000 * min(1.0, training.share)), 1000, point)
-    kept.unlink(missing_ok=True)
     return True

@@ -1,10 +1,10 @@
 """hgnn online: each job is encoded once, when it arrives, together with the state of the cluster.
 
 At an arrival the network sees the tasks that have just arrived, how many devices of each class are
-free, the work of known tasks that is not done, and temperatures; nothing of what comes later. Its
-answers for tasks stay with them; its answers for the whole and for classes hold until the next
-arrival. Streams have read-outs of their own (``StreamReadouts``), since the end of a stream is not
-the policy's to choose.
+free, and the work of known tasks that is not done (a running task counts whole); nothing of what
+comes later, and no temperatures yet (``heat`` is 0). Its answers for tasks stay with them; its
+answers for the whole and for classes hold until the next arrival. Streams have read-outs of their
+own (``StreamReadouts``), since the end of a stream is not the policy's to choose.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,8 +42,8 @@ from optbench.sim.kernel.state import (
 from optbench.sim.moments import TimedTrace
 from optbench.sim.rules import has_choice, list_rule, refuse_trouble, set_cost_rows
 
-from .forward_pass import ForwardPass
-from .milestone_rule import DEPTH, Numbers, numbers_of
+from .milestone_rule import DEPTH, RuleNumbers, numbers_of
+from .network_design import AnsweringNetwork
 from .situation import DeviceState, Surroundings, situation_of, surroundings_of
 from .stream_readouts import StreamReadouts
 
@@ -58,7 +59,7 @@ class OnlinePlay:
     def __init__(
         self,
         instance: Instance,
-        network: ForwardPass | None,
+        network: AnsweringNetwork | None,
         readouts: StreamReadouts | None,
         faults: Sequence[Fault] = (),
         around: Surroundings | None = None,
@@ -90,7 +91,7 @@ class OnlinePlay:
         run(*self.rows, -1.0)  # only creates the state at time 0
         moments = [moment for moment in arrivals.moments() if moment <= last]
         begun = 0
-        for moment, following in zip(moments, [*moments[1:], math.inf], strict=True):
+        for moment, following in pairwise([*moments, math.inf]):
             began = time.perf_counter()
             count = arrivals.count(moment)
             self.arrive(arrivals, begun, count, moment)
@@ -127,7 +128,7 @@ class OnlinePlay:
             answers = self.readouts.add(answers, found.seen)
         self.write(tasks, numbers_of(part, found, answers))
 
-    def write(self, tasks: Ints, made: Numbers) -> None:
+    def write(self, tasks: Ints, made: RuleNumbers) -> None:
         """Write numbers into the rule that runs."""
         rule = self.rule
         rule.base[tasks], rule.due[tasks] = made.base, made.due

@@ -1,4 +1,6 @@
-"""Instances prepared for training: features and tables are made once, rules are played many times."""
+"""Instances prepared for training: features are made once, rules are played many times, and
+targets to imitate are computed on demand.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,11 @@ MOST_PRICE = 2.5
 
 
 @dataclass(frozen=True, eq=False)
-class Targets:
-    """What an expert's schedule and the LP say: log of makespan over span, the position of each
-    task's end between its earliest and latest one, the log price of each class (nan: unknown).
+class ImitationTargets:
+    """What an expert's schedule and the LP say: ``stretch`` is the log of makespan over span,
+    ``position`` the logit of where each task's end lies between its earliest and its latest one,
+    ``movable`` the share of that room in all room, ``price`` the log price of each class over the
+    plain one (nan: unknown).
     """
 
     stretch: float
@@ -73,7 +77,7 @@ class PreparedInstance:
             self.best, self.least = answers, value
 
 
-def targets_of(prepared: PreparedInstance, expert: Schedule | None) -> Targets | None:
+def targets_of(prepared: PreparedInstance, expert: Schedule | None) -> ImitationTargets | None:
     """Return what can be imitated: ends of the expert's schedule, or of the LP where there is
     none, and the LP's prices of classes; None where there is neither.
     """
@@ -96,4 +100,4 @@ def targets_of(prepared: PreparedInstance, expert: Schedule | None) -> Targets |
         price[situation.tables.view.pool_class] = np.clip(np.log(paid), -MOST_PRICE, MOST_PRICE)
     weight = room / max(1e-9, float(room.sum()))
     stretch = math.log(max(1.0, makespan) / situation.span)
-    return Targets(stretch, np.log(position / (1.0 - position)), weight, price)
+    return ImitationTargets(stretch, np.log(position / (1.0 - position)), weight, price)

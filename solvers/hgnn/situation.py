@@ -26,8 +26,8 @@ UNLINKED = 10.0
 
 @dataclass(frozen=True, eq=False)
 class DeviceState:
-    """What is known of each class at a moment: the share of devices that are free, the work that
-    waits or runs in spans of all its devices, and the temperature over its limit.
+    """What is known of each class at a moment: the share of devices that are free, log(1 + w) of
+    the work w that waits or runs, in spans of all its devices, and the temperature over its limit.
     """
 
     free: Floats
@@ -44,19 +44,23 @@ class Surroundings:
     link: Float32
     near: Float32
     member: Float32
+    memory_gb: Floats
 
 
 def surroundings_of(instance: Instance) -> Surroundings:
     """Return the part of the features that depends on no task."""
     tables = class_tables(instance)
     link, near = _links(instance, tables)
-    return Surroundings(tables, _set_table(tables), link, near, _members(instance, tables))
+    memory = np.zeros(tables.view.num_classes)
+    memory[tables.view.pool_class] = instance.pools.memory_gb
+    sets, members = _set_table(tables), _members(instance, tables)
+    return Surroundings(tables, sets, link, near, members, memory)
 
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """Features, and per task in ticks: its earliest end, shortest length, what must follow it, by
-    when deadlines want it to end, and its device-time; ``span`` is C.
+    """Features, and per task in ticks: its earliest end, shortest length, the path behind it, by
+    when deadlines want it to end, and its device-time in its class of choice; ``span`` is C.
     """
 
     seen: SeenArrays
@@ -97,10 +101,14 @@ def situation_of(
     state: DeviceState | None = None,
     backlog: float = 0.0,
 ) -> Situation:
-    """Return what is seen of an instance; ``backlog`` is the device-time of other known work."""
+    """Return what is seen of an instance; ``backlog`` is the device-time of other known work.
+
+    With a ``state`` the instance is a job that has just arrived (``job_windows``).
+    """
     around = surroundings_of(instance) if around is None else around
-    tables, known, kind = around.tables, windows(instance), instance.tasks.kind
-    fits = _fits(instance, tables)
+    tables, kind = around.tables, instance.tasks.kind
+    fits = _fits(instance, around)
+    known = windows(instance) if state is None else job_windows(instance, tables, fits)
     cost = np.where(fits, tables.cost[kind, :, PLAIN], np.inf)
     choice = cost.argmin(axis=1)
     length = instance.tasks.units * tables.long[kind, choice, PLAIN]
@@ -122,6 +130,24 @@ def situation_of(
     )
 
 
+def job_windows(instance: Instance, tables: ClassTables, fits: Bools) -> Windows:
+    """Return heads and tails of the tasks of one job, without times of transfers: those between
+    tasks that may share a pool are 0, and jobs arrive by the thousand.
+    """
+    tasks, edges = instance.tasks, instance.edges
+    least = np.where(fits, tables.shortest[tasks.kind], np.inf).min(axis=1)
+    shortest = np.ceil(tasks.units * least)
+    head, tail = np.asarray(tasks.release, dtype=float).tolist(), [0.0] * len(shortest)
+    p, source, target = shortest.tolist(), edges.source.tolist(), edges.target.tolist()
+    order = by_source(instance)
+    for e in order:
+        head[target[e]] = max(head[target[e]], head[source[e]] + p[source[e]])
+    for e in reversed(order):
+        tail[source[e]] = max(tail[source[e]], p[target[e]] + tail[target[e]])
+    lag = np.zeros(len(edges.source))
+    return Windows(shortest, shortest, np.asarray(head), np.asarray(tail), lag)
+
+
 def later_deadlines(instance: Instance, known: Windows) -> Floats:
     """Return by when each task has to end for itself and all tasks behind it to meet their
     deadlines, soft or hard; inf without one.
@@ -137,11 +163,9 @@ def later_deadlines(instance: Instance, known: Windows) -> Floats:
     return np.asarray(dates)
 
 
-def _fits(instance: Instance, tables: ClassTables) -> Bools:
-    memory = np.zeros(tables.view.num_classes)
-    memory[tables.view.pool_class] = instance.pools.memory_gb
-    there = np.isfinite(tables.shortest[instance.tasks.kind])
-    return np.asarray(there & (instance.tasks.memory_gb[:, None] <= memory[None, :]))
+def _fits(instance: Instance, around: Surroundings) -> Bools:
+    there = np.isfinite(around.tables.shortest[instance.tasks.kind])
+    return np.asarray(there & (instance.tasks.memory_gb[:, None] <= around.memory_gb[None, :]))
 
 
 def _log_ratio(a: Floats, b: Floats | float) -> Floats:
@@ -152,7 +176,7 @@ def _single(values: Floats) -> Float32:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def _columns(*columns: Floats) -> Float32:
+def _columns(*columns: Floats | np.float64 | float) -> Float32:
     return _single(np.stack([np.asarray(each, dtype=float) for each in columns], axis=-1))
 
 
@@ -205,7 +229,9 @@ def _class_table(p: _Parts, state: DeviceState | None) -> Float32:
 
     def mean_log(values: Floats) -> Floats:
         with np.errstate(invalid="ignore"):
-            ratio = np.log(np.maximum(values, 1e-12) / np.maximum(1e-12, values.min(axis=1)[:, None]))
+            ratio = np.log(
+                np.maximum(values, 1e-12) / np.maximum(1e-12, values.min(axis=1)[:, None])
+            )
         return np.where(p.fits, ratio, 0.0).sum(axis=0) / some
 
     ones, zeros = np.ones(view.num_classes), np.zeros(view.num_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,18 @@ def readouts_from(flat: Floats) -> StreamReadouts:
         parts[name] = flat[at : at + size].reshape(shape).astype(np.float32)
         at += size
     return StreamReadouts(**parts)
+
+
+def which_readouts(names: Collection[str]) -> Floats:
+    """Return 1 for the numbers in the row that are trained of these parts: all of classes, and the
+    constants of the whole and of tasks; 0 for the others.
+    """
+    parts = []
+    for name, shape in SHAPES.items():
+        part = np.zeros(shape)
+        part[0 if name == "device" else -1 :] = float(name in names)
+        parts.append(part.ravel())
+    return np.concatenate(parts)
 
 
 def num_readouts() -> int:

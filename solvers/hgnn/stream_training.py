@@ -1,29 +1,37 @@
-"""Training of the read-outs for arriving work: evolution strategies on whole simulated streams.
+"""Training of the read-outs for arriving work: the cross-entropy method on whole simulated streams.
 
-A direction is a Gaussian vector in the space of the read-outs, played with both signs on a stream by
-the policy as it will be used; θ moves along Σ (v₋ − v₊) / deviation · ε. The rest of the network
-stays as it is.
+Read-outs are drawn around a mean, each number with a deviation of its own, and played on some
+streams by the policy as it will be used. Mean and deviation move to those of the best of them, by
+the mean logarithm of the objective over that of the first read-outs. The network stays as it is.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.verify import verify
+from optbench.plugins.training import OnPoint
 
-from .forward_pass import ForwardPass
+from .network_design import AnsweringNetwork
 from .online_play import OnlinePlay
 from .situation import Surroundings, surroundings_of
-from .stream_readouts import StreamReadouts, num_readouts, readouts_from
+from .stream_readouts import (
+    SHAPES,
+    StreamReadouts,
+    num_readouts,
+    readouts_from,
+    which_readouts,
+)
 
-# Deviation of a direction, length of a step of the whole vector, momentum.
-SPREAD, STEP, MOMENTUM = 0.05, 0.06, 0.9
-LAST_STEP = 0.1
+# Draws per step, the best of them, and streams on which each is played.
+DRAWS, ELITE, STREAMS = 20, 5, 4
+# First and least deviation, and how far mean and deviation move.
+SPREAD, LEAST_SPREAD, MOVE = 0.3, 0.02, 0.7
 
 
 class StreamTraining:
@@ -31,18 +39,20 @@ class StreamTraining:
 
     def __init__(
         self,
-        network: ForwardPass,
+        network: AnsweringNetwork,
         streams: list[Instance],
         validation: list[Instance],
-        pairs: int,
         seed: int,
         start: StreamReadouts | None = None,
+        trained: Collection[str] = tuple(SHAPES),
     ) -> None:
-        self.network, self.pairs, self.rng = network, pairs, np.random.default_rng(seed)
+        self.network, self.rng = network, np.random.default_rng(seed)
+        self.moving = which_readouts(trained)
         self.streams = [(each, surroundings_of(each)) for each in streams]
         self.checks = [(each, surroundings_of(each)) for each in validation]
         self.theta = np.zeros(num_readouts()) if start is None else start.flat()
-        self.speed = np.zeros(num_readouts())
+        self.spread = SPREAD * self.moving
+        self.first: dict[int, float] = {}
         self.plain = [self.value(self.theta, *each) for each in self.checks]
         self.best, self.least = self.theta.copy(), 1.0
         self.steps, self.history = 0, list[dict[str, float]]()
@@ -56,20 +66,22 @@ class StreamTraining:
         verdict = verify(instance, schedule)
         return float(verdict.objectives[0]) if verdict.feasible else math.inf
 
-    def step(self, share: float) -> None:
-        """Move once, by ``pairs`` directions on one stream each."""
-        move = np.zeros(len(self.theta))
-        for _ in range(self.pairs):
-            stream = self.streams[int(self.rng.integers(len(self.streams)))]
-            noise = self.rng.normal(size=len(self.theta))
-            up, down = (self.value(self.theta + s * SPREAD * noise, *stream) for s in (1, -1))
-            if math.isfinite(up) and math.isfinite(down):
-                move += np.clip((down - up) / (1e-3 * (up + down)), -3.0, 3.0) * noise
-        self.speed = MOMENTUM * self.speed + (1.0 - MOMENTUM) * move
-        length = float(np.linalg.norm(self.speed))
-        if length > 0:
-            scale = STEP * max(LAST_STEP, 1.0 - share)
-            self.theta = self.theta + scale * self.speed / length
+    def step(self) -> None:
+        """Draw read-outs, play each on the same streams, and move to the best."""
+        count = min(STREAMS, len(self.streams))
+        chosen = self.rng.choice(len(self.streams), size=count, replace=False).tolist()
+        for k in chosen:
+            if k not in self.first:
+                self.first[k] = self.value(self.theta, *self.streams[k])
+        drawn = self.theta + self.spread * self.rng.normal(size=(DRAWS, len(self.theta)))
+        scores = [
+            np.mean([math.log(self.value(row, *self.streams[k]) / self.first[k]) for k in chosen])
+            for row in drawn
+        ]
+        best = drawn[np.argsort(scores)[:ELITE]]
+        self.theta = (1.0 - MOVE) * self.theta + MOVE * best.mean(axis=0)
+        spread = np.maximum(LEAST_SPREAD * self.moving, best.std(axis=0))
+        self.spread = (1.0 - MOVE) * self.spread + MOVE * spread
         self.steps += 1
 
     def check(self) -> float:
@@ -81,14 +93,26 @@ class StreamTraining:
         self.history.append({"stream_step": float(self.steps), "stream_loss": loss})
         return loss
 
-    def train(self, seconds: float, every: int, stopped: Callable[[], bool]) -> float:
-        """Train for so many seconds of processor time; return those spent."""
+    def train(
+        self,
+        seconds: float,
+        steps: int,
+        every: int,
+        stopped: Callable[[], bool],
+        on_point: OnPoint | None = None,
+    ) -> float:
+        """Train for so many steps, or with 0 of them for so many seconds of processor time; return
+        the seconds spent.
+        """
         began = time.process_time()
-        spent = 0.0
-        while spent < seconds and not stopped():
-            self.step(spent / seconds)
+        spent = share = 0.0
+        while share < 1.0 and not stopped():
+            self.step()
             if self.steps % every == 0:
-                self.check()
+                loss = self.check()
+                if on_point is not None:
+                    on_point(int(1000 * min(1.0, share)), 1000, {"loss": loss})
             spent = time.process_time() - began
+            share = self.steps / steps if steps else spent / seconds
         self.check()
         return spent

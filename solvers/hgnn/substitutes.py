@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .network_checkpoint import Weights
+from .network_design import Weights
 
 SEED = 1
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
+
 import optbench as ob
 from optbench.model.instance import Instance
 
@@ -40,5 +42,8 @@ def shop(
 def without_tasks(instance: Instance) -> Instance:
     """The pools and modes of an instance of unlinked tasks, with nothing to do."""
     tasks = instance.tasks
-    none = {f.name: getattr(tasks, f.name)[:0] for f in fields(tasks) if f.name != "names"}
+    columns = {f.name: getattr(tasks, f.name) for f in fields(tasks)}
+    none: dict[str, Any] = {
+        name: each[:0] for name, each in columns.items() if isinstance(each, np.ndarray)
+    }
     return replace(instance, tasks=replace(tasks, names=None, **none))

@@ -5,7 +5,7 @@
 Without --check every part is recorded twice, in two processes, and overwritten only if both agree
 to the last digit. With --check nothing is overwritten: each difference is printed, those of texts
 at the end, and the exit code is 1 if a number, a key or a code differs. --only PART --into FOLDER
-records once, there.
+records once, there. --add SOLVER adds the runs of a new solver to those recorded, or replaces them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from tests.golden.commands import record_commands  # noqa: E402
 from tests.golden.fixtures import record_fixtures, write_fixtures  # noqa: E402
 from tests.golden.recording import FOLDER, Recording, compare, read, write  # noqa: E402
-from tests.golden.solving import record_solvers  # noqa: E402
+from tests.golden.solving import record_solvers, with_runs  # noqa: E402
 from tests.golden.study_rows import record_reference, record_studies  # noqa: E402
 
 PARTS: dict[str, Callable[[bool], Recording]] = {
@@ -48,6 +48,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--write-fixtures", action="store_true", help="write the files of fixtures/ anew, and leave"
     )
+    parser.add_argument("--add", action="append", metavar="SOLVER", help="only runs of this solver")
     args = parser.parse_args()
     if args.sample and args.into is None and not args.check:
         parser.error("--sample would overwrite the whole; give --into or --check")
@@ -58,6 +59,9 @@ def main() -> int:
     args = arguments()
     if args.write_fixtures:
         write_fixtures()
+        return 0
+    if args.add:
+        write("solvers", with_runs(read("solvers"), args.add))
         return 0
     if args.only and args.into:
         write(args.only, PARTS[args.only](args.sample), args.into)

@@ -75,13 +75,18 @@ def plain(value: Any) -> Any:
 def entry_of(case: InstanceCase, solvers: list[str]) -> Entry:
     instance = load_target(case.spec, case.seed)
     bounds = ob.bound(instance, time_limit_s=BOUNDING_S)
-    runs = {name: solved(instance, name) for name in solvers if (name, case.spec) not in LEFT_OUT}
     return {
         "name": case.name,
         "hash": instance.hash,
         "bounds": [[each.level, each.source, each.proof, float(each.value)] for each in bounds],
-        "runs": {name: run for name, run in runs.items() if run is not None},
+        "runs": runs_of(case, instance, solvers),
     }
+
+
+def runs_of(case: InstanceCase, instance: ob.Instance, solvers: list[str]) -> dict[str, Any]:
+    """The runs of the solvers that take an instance."""
+    runs = {name: solved(instance, name) for name in solvers if (name, case.spec) not in LEFT_OUT}
+    return {name: run for name, run in runs.items() if run is not None}
 
 
 def record_solvers(sample: bool = False) -> Recording:
@@ -90,3 +95,15 @@ def record_solvers(sample: bool = False) -> Recording:
     with workspace():
         solvers = built_in_solvers()
         return Recording([entry_of(case, solvers) for case in cases], [])
+
+
+def with_runs(recorded: Recording, solvers: list[str]) -> Recording:
+    """What is recorded, with the runs of these solvers made anew."""
+    cases, entries = {case.name: case for case in instance_cases()}, []
+    with workspace():
+        for entry in recorded.entries:
+            case = cases[entry["name"]]
+            made = runs_of(case, load_target(case.spec, case.seed), solvers)
+            runs = {name: run for name, run in entry["runs"].items() if name not in solvers} | made
+            entries.append(entry | {"runs": dict(sorted(runs.items()))})
+    return Recording(entries, recorded.texts)

@@ -32,6 +32,10 @@ SPECS = (
     "gpu_dag:shape=data_parallel,cpus=1,pooled=no,hard=yes,sizes=mixed",
     "gpu_dag:profiles=[K40c,C2070],sizes=small,cpus=2",
     "gpu_dag:within=1.5,deadlines=none",
+    "gpu_cluster",
+    "gpu_cluster:nodes=1,tasks=1,types=1,clocks=1,cpus=no,deadlines=none,makespan_share=0",
+    "gpu_cluster:nodes=5,tasks=40,gang=4,shape=data_parallel,scale=minutes,load=0.8,burst=3",
+    "gpu_cluster:nodes=3,profiles=[K40c,C2070],gpus=2,users=1,load=0.5,load_of=capacity",
     "night_batch",
     "night_batch:a100=1,l4=2,power_w=600,hours=12",
     "geo_dc:days=0.05",
@@ -61,7 +65,16 @@ def test_the_same_seed_gives_the_same_valid_instance(spec: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["jobshop", "flexible_jobshop", "rcpsp", "gpu_dag", "gpu_dag:shape=independent"]
+    "spec",
+    [
+        "jobshop",
+        "flexible_jobshop",
+        "rcpsp",
+        "gpu_dag",
+        "gpu_dag:shape=independent",
+        "gpu_cluster",
+        "gpu_cluster:load=0.8",
+    ],
 )
 def test_seeds_differ(spec: str) -> None:
     assert len({make(spec, seed).hash for seed in range(8)}) == 8

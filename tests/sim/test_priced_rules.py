@@ -15,7 +15,8 @@ from optbench.sim.arrivals import TaskArrivals
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.kernel.plant import Fault
 from optbench.sim.renumbered_rules import run_as_known
-from optbench.sim.rules import costs_by_kind, list_rule, run_rule, set_cost_rows
+from optbench.sim.rule_prices import costs_by_kind, set_cost_rows
+from optbench.sim.rules import list_rule, run_rule
 from tests.sim.test_set_choice import cluster
 
 

@@ -52,15 +52,14 @@ def same(found: Any, expected: Any) -> None:
 def permuted(instance: Instance, order: Ints) -> Instance:
     """The instance with task ``order[i]`` as task i."""
     tasks, place = instance.tasks, np.argsort(order)
-    columns = {
-        field.name: getattr(tasks, field.name)[order]
-        for field in fields(tasks)
-        if field.name != "names"
+    columns = {field.name: getattr(tasks, field.name) for field in fields(tasks)}
+    rows: dict[str, Any] = {
+        name: each[order] for name, each in columns.items() if isinstance(each, np.ndarray)
     }
     edges = replace(
         instance.edges, source=place[instance.edges.source], target=place[instance.edges.target]
     )
-    return replace(instance, tasks=replace(tasks, **columns, names=None), edges=edges)
+    return replace(instance, tasks=replace(tasks, **rows, names=None), edges=edges)
 
 
 def rows_of(graph: Any, name: Ints) -> list[tuple[float, ...]]:

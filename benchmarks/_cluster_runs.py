@@ -1,0 +1,80 @@
+"""What the benchmarks of hgnn share: one run of a policy with its verified objective, paired
+intervals, and the lines that say on what machine and versions a page was made.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+RULES = Path(__file__).with_name("hgnn_rules.json")
+RESULTS = ROOT / "docs" / "results"
+
+
+@dataclass(frozen=True)
+class PlayedRun:
+    """One run of a policy: the verified objective and its main parts; seconds of the processor."""
+
+    objective: float
+    energy_j: float
+    makespan_s: float
+    tardiness_s: float
+    cpu_s: float
+
+
+def play(spec: str, instance, seed: int = 0, repeats: int = 1) -> PlayedRun:  # type: ignore[no-untyped-def]
+    """Play a policy; the least processor time of the repeats counts, after everything is loaded."""
+    from optbench.model.verify import verify
+    from optbench.plugins.discovery import load_solver
+    from optbench.plugins.policy import Policy
+
+    policy = load_solver(spec)[1]
+    assert isinstance(policy, Policy)
+    least = np.inf
+    for _ in range(repeats):
+        began = time.process_time()
+        schedule = policy.play(instance, np.random.default_rng(seed)).schedule
+        least = min(least, time.process_time() - began)
+    if schedule is None:
+        raise RuntimeError(f"{spec} left work of {instance.name} undone")
+    verdict = verify(instance, schedule)
+    if not isinstance(verdict.objective, float):
+        raise RuntimeError(f"{spec} on {instance.name}: {verdict.violations}")
+    m = verdict.metrics
+    return PlayedRun(verdict.objective, m["energy_j"], m["makespan_s"], m["tardiness_s"], least)
+
+
+def tuned_rule() -> str:
+    """Return the spec of ``tuned_rule`` with the prices of ``hgnn_rules.py``."""
+    found = json.loads(RULES.read_text(encoding="utf-8"))["tuned_rule"]
+    return "tuned_rule:" + ",".join(f"{name}={value}" for name, value in found.items())
+
+
+def percent(values: list[float]) -> str:
+    """Return the mean with its 95 % interval, in per cent."""
+    from optbench.evaluate.stats import estimate
+
+    found = estimate([100.0 * value for value in values])
+    return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def page_head(title: str, command: str) -> list[str]:
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    machine = platform.processor() or platform.machine()
+    return [
+        f"# {title}",
+        "",
+        f"`{command}`, one thread. Machine: {machine}, {os.cpu_count()} cores, Python "
+        f"{platform.python_version()}, versions in `constraints.txt`; commit {commit.strip()}; "
+        f"{time.strftime('%Y-%m-%d')}. Times are those of the processor.",
+        "",
+    ]

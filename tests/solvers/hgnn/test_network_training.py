@@ -1,0 +1,145 @@
+"""Training: deterministic, resumed exactly, and its messages."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optbench.errors import FileFormatError, ParameterError
+from optbench.plugins.discovery import load_problem
+from optbench.plugins.training import TrainingResult, TrainingRun
+from solvers.hgnn import Hgnn
+from solvers.hgnn.learning_settings import HgnnTraining
+from solvers.hgnn.network_checkpoint import NetworkCheckpoint, read_network
+
+ON = ("gpu_cluster:nodes=2,types=2,tasks=8", "gpu_cluster:nodes=1,types=1,tasks=6")
+STREAM = "gpu_cluster:nodes=2,types=2,tasks=8,load=0.8"
+# Each stage takes two of six steps.
+STAGES = {"imitate": 0.34, "label": 0.33}
+
+
+def short(steps: int, **given: object) -> HgnnTraining:
+    fixed = {"instances": 2, "samples": 2, "batch": 2, "check_every": 1, "hidden": 8}
+    return HgnnTraining(steps=steps, **{**fixed, **given})  # type: ignore[arg-type]
+
+
+def trained(
+    path: Path,
+    settings: HgnnTraining,
+    stop_after: int | None = None,
+    on: tuple[str, ...] = ON,
+    seed: int = 0,
+) -> TrainingResult:
+    """Train, and interrupt after so many checks."""
+    stop, seen = threading.Event(), list[float]()
+
+    def on_point(done: int, total: int, point: dict[str, float]) -> None:
+        seen.append(point["loss"])
+        if len(seen) == stop_after:
+            stop.set()
+
+    problems = [load_problem(spec) for spec in on]
+    run = TrainingRun(problems, path, settings, on, seed, False, on_point, stop)
+    return Hgnn().train(run)
+
+
+def same(one: NetworkCheckpoint, two: NetworkCheckpoint) -> bool:
+    return all((one.weights[name] == two.weights[name]).all() for name in one.weights)
+
+
+def test_two_steps_are_the_same_for_a_seed(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{k}.safetensors" for k in range(3)]
+    for path, seed in zip(paths, (0, 0, 1), strict=True):
+        assert not trained(path, short(2), seed=seed).interrupted
+    first, again, other = map(read_network, paths)
+    assert same(first, again) and not same(first, other)
+    assert first.provenance["gradient_steps"] == 2
+    assert first.provenance["trained_on"] == list(ON)
+    assert first.table == again.table
+
+
+@pytest.mark.parametrize("after", [1, 3, 5])
+def test_a_resumed_training_is_the_uninterrupted_one(tmp_path: Path, after: int) -> None:
+    """Interrupted within imitation, labels and policy gradient."""
+    settings = short(6, **STAGES)
+    whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
+    trained(whole, settings)
+    assert trained(broken, settings, stop_after=after).interrupted
+    assert broken.with_name(f"{broken.name}.state").exists()
+    assert read_network(broken).provenance["complete"] is False
+    assert not trained(broken, settings).interrupted
+    one, two = read_network(whole), read_network(broken)
+    assert same(one, two) and one.table == two.table
+    assert one.provenance["validation_loss"] == two.provenance["validation_loss"]
+    assert not broken.with_name(f"{broken.name}.state").exists()
+
+
+def test_the_network_is_kept_while_streams_are_trained(tmp_path: Path) -> None:
+    """The third check of a network of two steps does not come; streams are stopped instead."""
+    path, settings = tmp_path / "net.safetensors", short(2)
+    done = trained(path, settings, on=(ON[1], STREAM))
+    assert not done.interrupted
+    found = read_network(path)
+    assert found.streams is not None
+    assert any("stream_loss" in point for point in done.history)
+    # Alone, from that checkpoint: its network stays.
+    alone, only = tmp_path / "alone.safetensors", short(2, only_streams=True, start=str(path))
+    trained(alone, only, on=(STREAM,))
+    assert same(read_network(alone), found)
+
+
+def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "net.safetensors"
+    trained(path, short(4), stop_after=1)
+    with pytest.raises(ParameterError, match="other settings or problems"):
+        trained(path, short(4, rate=1e-3))
+    with pytest.raises(ParameterError, match="other settings or problems"):
+        trained(path, short(4), on=ON[:1])
+    path.with_name(f"{path.name}.state").write_bytes(b"no tensors")
+    with pytest.raises(FileFormatError, match="not the state of a training"):
+        trained(path, short(4))
+
+
+def test_a_finished_training_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "net.safetensors"
+    trained(path, short(1))
+    with pytest.raises(ParameterError, match="--fresh trains anew"):
+        trained(path, short(1))
+
+
+def test_going_on_from_a_checkpoint(tmp_path: Path, checkpoint: Path) -> None:
+    """One step from the random network of 16 numbers; a network of 8 is refused."""
+    path = tmp_path / "net.safetensors"
+    trained(path, short(1, hidden=16, start=str(checkpoint), rate=1e-6))
+    start, found = read_network(checkpoint), read_network(path)
+    for name, each in start.weights.items():
+        np.testing.assert_allclose(found.weights[name], each, atol=1e-4)
+    with pytest.raises(ParameterError, match="a network of other settings"):
+        trained(tmp_path / "other.safetensors", short(1, start=str(checkpoint)))
+
+
+def test_problems_that_cannot_be_learned_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="at least one problem without arrivals"):
+        trained(tmp_path / "a.safetensors", short(1), on=(STREAM,))
+    with pytest.raises(ParameterError, match="only_streams needs a problem with arrivals"):
+        trained(tmp_path / "b.safetensors", short(1, only_streams=True, start="x"), on=ON[:1])
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"samples": 3}, "samples is 3; it must be even, at least 2"),
+        ({"imitate": 0.7, "label": 0.5}, "label is 0.5; it must be at most 1 - imitate"),
+        ({"keep": 0.0}, "keep is 0.0"),
+        ({"hidden": 6}, "a multiple of 4"),
+        ({"rate": float("inf")}, "rate is inf; it must be positive"),
+        ({"batch": 0}, "batch is 0; it must be at least 1"),
+        ({"only_streams": True}, "only_streams is True; it must be no without start"),
+    ],
+)
+def test_bad_settings_are_named(given: dict[str, object], match: str) -> None:
+    with pytest.raises(ParameterError, match=f"training of hgnn: .*{match}"):
+        short(1, **given)

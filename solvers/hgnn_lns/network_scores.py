@@ -24,7 +24,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.windows import windows
 
 from .._lp_guide import Guide
-from ..hgnn.milestone_rule import Numbers
+from ..hgnn.milestone_rule import RuleNumbers
 
 # Shares of sets in the search fall by e per this share of the mean cost of a task.
 SHARE_SCALE = 0.01
@@ -39,7 +39,7 @@ class NetworkScores:
     """
 
     instance: Instance
-    numbers: Numbers
+    numbers: RuleNumbers
     ptr: Ints
     task: Ints
     place: Ints
@@ -92,7 +92,7 @@ class NetworkScores:
         )
 
 
-def scores_of(instance: Instance, numbers: Numbers) -> NetworkScores:
+def scores_of(instance: Instance, numbers: RuleNumbers) -> NetworkScores:
     """Return the table of costs of an instance."""
     view, tasks, modes = class_view(instance), instance.tasks, instance.modes
     size = np.diff(view.kind_ptr)[tasks.kind]

@@ -17,7 +17,7 @@ from optbench.model.instance import Instance
 from optbench.model.verify import verify
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.solvers.hgnn import Hgnn
-from optbench.plugins.solvers.hgnn.milestone_rule import Numbers
+from optbench.plugins.solvers.hgnn.milestone_rule import RuleNumbers
 from optbench.plugins.solvers.hgnn.situation import situation_of
 from optbench.plugins.solvers.hgnn_lns import DRAWS, HgnnLns, NeighbourhoodSearch
 from optbench.plugins.solvers.hgnn_lns.freed_search import FreedSearch
@@ -76,7 +76,7 @@ def scores(instance: Instance, due: float, late_price: float, pool_cost: float) 
     n, found = instance.num_tasks, situation_of(instance)
     sets = int(np.diff(found.tables.view.kind_ptr)[instance.tasks.kind].sum())
     cost = np.full(instance.num_pools, pool_cost)
-    numbers = Numbers(
+    numbers = RuleNumbers(
         np.zeros(n), np.full(n, due), np.full(n, late_price), cost, np.zeros(sets), 6.0, 0.0, 1.0
     )
     return scores_of(instance, numbers)

@@ -11,8 +11,12 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from optbench.shapes.protocol.shape import AnyInstance
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = Path(__file__).with_name("hgnn_rules.json")
@@ -30,12 +34,14 @@ class PlayedRun:
     cpu_s: float
 
 
-def play(spec: str, instance, seed: int = 0, repeats: int = 1) -> PlayedRun:  # type: ignore[no-untyped-def]
+def play(spec: str, given: AnyInstance, seed: int = 0, repeats: int = 1) -> PlayedRun:
     """Play a policy; the least processor time of the repeats counts, after everything is loaded."""
+    from optbench.model.instance import task_instance
     from optbench.model.verify import verify
     from optbench.plugins.discovery import load_solver
     from optbench.plugins.policy import Policy
 
+    instance = task_instance(given, "a benchmark of hgnn")
     policy = load_solver(spec)[1]
     assert isinstance(policy, Policy)
     least = np.inf

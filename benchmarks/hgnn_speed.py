@@ -25,7 +25,15 @@ from benchmarks._cluster_runs import RESULTS, page_head, percent, play, tuned_ru
 
 SPEC = "gpu_cluster:nodes=128,tasks=5000"
 SEEDS = (10, 11, 12, 13, 14)
-RULES = ("path_milestones", "tuned_rule", "min_energy", "edf", "heft", "fixed_dvfs")
+RULES = (
+    "path_milestones",
+    "path_milestones:depth=250",
+    "tuned_rule",
+    "min_energy",
+    "edf",
+    "heft",
+    "fixed_dvfs",
+)
 LP, SAMPLED = "lp_guided:improve=none", "random_rules"
 PLAIN = ("random", "permuted", "table", "none")
 WORDS = {

@@ -25,6 +25,7 @@ SITES = CARRIED_OUT - {
     "power_cap",
     "cooling",
     "congestion",
+    "checkpoints",
 } | {"preemption", "outages"}
 
 

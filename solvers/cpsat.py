@@ -75,6 +75,7 @@ class CpSat(Solver):
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
+        "checkpoints",
         "outages",
         "cooling",
         "congestion",

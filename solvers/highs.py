@@ -67,6 +67,7 @@ class Highs(Solver):
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
+        "checkpoints",
         "outages",
         "cooling",
         "congestion",

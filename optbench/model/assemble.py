@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # The user of a task that names none.
 NO_USER = -1
+# The checkpoints of a task that names none: it keeps all that it has done, like one with 0.
+NO_CHECKPOINT = -np.inf
 # Columns of declared tasks, with the value that stands for "not given".
 TASK_COLUMNS: dict[str, Any] = {
     "units": 1.0,
@@ -40,6 +42,7 @@ TASK_COLUMNS: dict[str, Any] = {
     "weight": 1.0,
     "memory_gb": 0.0,
     "user": NO_USER,
+    "checkpoint_s": NO_CHECKPOINT,
 }
 
 
@@ -166,6 +169,7 @@ def _tasks(m: Model, column: dict[str, Any], tick_s: float) -> Tasks:
         column["memory_gb"],
         names,
         *_users(m, column["user"]),
+        checkpoint=_checkpoints(column["checkpoint_s"], tick_s),
     )
 
 
@@ -178,6 +182,15 @@ def _users(m: Model, column: Any) -> tuple[Any, tuple[str, ...] | None]:
         who = m.task_names.get(int(nobody[0]), int(nobody[0]))
         raise ModelError(f"task {who!r} has no user, but others do; give user= to every task")
     return column.astype(np.int64), tuple(m.users)
+
+
+def _checkpoints(every_s: Any, tick_s: float) -> Any:
+    """Ticks between the checkpoints of each task; None where no task names any."""
+    given = every_s != NO_CHECKPOINT
+    if not given.any():
+        return None
+    every = grid_up(np.where(given, every_s, 0.0) / tick_s)
+    return np.asarray(np.where(every > HORIZON_TICKS, np.inf, every), dtype=float)
 
 
 def _not_numbers(m: Model) -> Iterator[tuple[str, int, Any]]:

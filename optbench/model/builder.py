@@ -230,20 +230,24 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         weight: float = 1.0,
         memory_gb: float = 0.0,
         user: str | int | None = None,
+        checkpoint_s: float | None = None,
     ) -> Task:
         """Declare a task: explicit ``modes``, or a ``kind`` of the pools' profiles with GPU counts.
 
         ``size_gflop`` is the work of its problems that can run in parallel; without it they fill
         every device (see the DVFS law). ``data_gb`` is the data that each predecessor sends; its
         keys are predecessors too. A deadline is hard unless the objective includes tardiness;
-        ``hard=`` overrides this. ``user`` says whose task it is, by any name.
+        ``hard=`` overrides this. ``user`` says whose task it is, by any name. In a preemptive
+        model an interrupted task keeps all it has done; with ``checkpoint_s`` only what it had
+        done at its last checkpoint, one after every so many seconds of a run (inf: none).
         """
         idx = len(self.columns["units"])
         label = f"task {name!r}" if name is not None else f"task {idx}"
         if name is not None:
             self.task_names[idx] = name
         kind_idx = self._kind(label, kind, modes, gpus, pools, size_gflop)
-        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        owner = self._users(user)
+        given = (release_s, deadline_s, hard, weight, memory_gb, owner, checkpoint_s)
         self._add(1, label, units, kind_idx, *given)
         volumes = dict(data_gb or {})
         before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(
@@ -268,6 +272,7 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         weight: Any = 1.0,
         memory_gb: Any = 0.0,
         user: Any = None,
+        checkpoint_s: Any = None,
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Declare tasks by arrays of equal length, or one value for all; returns indices."""
         units = np.atleast_1d(np.asarray(units, dtype=float))
@@ -280,7 +285,8 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
             kind_idx = np.asarray(
                 [self._kind(label, str(k), modes, gpus, pools, size_gflop) for k in names]
             )[which]
-        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        owner = self._users(user)
+        given = (release_s, deadline_s, hard, weight, memory_gb, owner, checkpoint_s)
         self._add(n, label, units, kind_idx, *given)
         return np.arange(begin, begin + n)
 

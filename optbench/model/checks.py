@@ -19,8 +19,8 @@ from optbench.model.timegrid import exceeds
 CONSTRAINTS = {
     "form": "columns of equal length, known tasks and modes, whole ticks",
     "assignment": (
-        "every task is complete: its shares add up to 1 or more (of an open instance "
-        "it may be cut off by the horizon)"
+        "every task is complete: its shares add up to 1 or more, of a segment that was cut short "
+        "what a checkpoint saved (of an open instance it may be cut off by the horizon)"
     ),
     "single_segment": "one segment per task unless the instance is preemptive",
     "one_pool": "a task that sends or receives data keeps the primary pool of its first segment",

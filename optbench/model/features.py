@@ -21,6 +21,7 @@ FEATURES = {
     "limits": "upper limits on energy or another metric",
     "tariffs": "price or carbon that varies over time",
     "preemption": "tasks that may be interrupted",
+    "checkpoints": "tasks that keep, of a segment cut short, only what is saved",
     "fixed_horizon": "a fixed horizon",
     "energy": "an objective with energy",
     "due_dates": "an objective with flow time or tardiness",
@@ -49,7 +50,9 @@ def features_of(instance: Instance) -> frozenset[str]:
         "power_cap": len(instance.limits.cap_w) > 0,
         "limits": bool(instance.limits.metric_max),
         "tariffs": varying and bool(wanted & {"cost_usd", "carbon_g"}),
-        "preemption": instance.preemptive,
+        # A policy that never interrupts a task serves tasks with checkpoints, which failures stop.
+        "preemption": instance.preemptive and tasks.checkpoint is None,
+        "checkpoints": tasks.checkpoint is not None,
         "fixed_horizon": instance.horizon is not None,
         "energy": bool(wanted & {"energy_j", "cost_usd", "carbon_g"}),
         "due_dates": bool(wanted & {"flow_time_s", "tardiness_s"}),

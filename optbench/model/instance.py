@@ -38,7 +38,9 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """One row per task. Deadlines are whole, inf where there is none; ``user`` says whose it is."""
+    """One row per task. Deadlines are whole, inf where there is none; ``user`` says whose it is.
+    ``checkpoint`` is after how many ticks of a segment each the work is saved, inf for never.
+    """
 
     kind: Ints
     units: Floats
@@ -50,6 +52,7 @@ class Tasks:
     names: tuple[str, ...] | None = None
     user: Ints | None = None
     user_names: tuple[str, ...] | None = None
+    checkpoint: Floats | None = None
 
     def name(self, task: Any) -> str:
         return self.names[int(task)] if self.names is not None else f"t{task}"

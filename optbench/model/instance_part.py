@@ -33,6 +33,7 @@ def part_of(instance: Instance, task: Ints, count: Ints, now: int) -> Instance:
             memory_gb=tasks.memory_gb[task],
             user=None if tasks.user is None else tasks.user[task],
             user_names=tasks.user_names,
+            checkpoint=None if tasks.checkpoint is None else tasks.checkpoint[task],
         ),
         pools=replace(
             pools,

@@ -7,7 +7,7 @@ import numpy as np
 from optbench.model.instance import Instance
 from optbench.model.metrics import requirements
 from optbench.model.schedule import Schedule
-from optbench.model.task_progress import TaskProgress
+from optbench.model.task_progress import TaskProgress, lost_energy_j
 from optbench.model.temperature import hottest
 from optbench.model.timegrid import rounded_sum
 
@@ -15,8 +15,8 @@ from optbench.model.timegrid import rounded_sum
 def physical_metrics(
     instance: Instance, schedule: Schedule, made: TaskProgress
 ) -> dict[str, float]:
-    """The highest temperature of any cooled place, how evenly users are served, and how many
-    failures the busy devices have on average.
+    """The highest temperature of any cooled place, how evenly users are served, how many failures
+    the busy devices have on average, and the energy of work that was interrupted and not saved.
     """
     found: dict[str, float] = {}
     if instance.cooling is not None:
@@ -28,6 +28,8 @@ def physical_metrics(
         ticks = np.maximum(schedule.end - schedule.start, 0)[row]
         failures = instance.pools.failures_per_s[pool] * count * ticks
         found["expected_failures"] = rounded_sum(failures) * instance.tick_s
+    if instance.tasks.checkpoint is not None:
+        found["lost_energy_j"] = rounded_sum(lost_energy_j(instance, schedule, made))
     return found
 
 

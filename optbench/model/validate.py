@@ -196,6 +196,7 @@ def _check_tasks(instance: Instance) -> None:
             raise ModelError(f"tasks.names has {length}")
         _unique(tasks.names, "task")
     _check_users(tasks, rows)
+    _check_checkpoints(instance, rows)
     rows.index("kind", len(modes.kind_names), "a known kind")
     positive = np.isfinite(tasks.units) & (tasks.units > 0)
     rows.require("units", positive, "positive and finite")
@@ -222,6 +223,19 @@ def _check_tasks(instance: Instance) -> None:
         largest = f"the largest it could use has {room[tasks.kind[tight]]:g} GB"
         need = f"{tasks.memory_gb[tight]:g} GB per device"
         raise ModelError(f"{rows.name(tight)} needs {need}; {largest}")
+
+
+def _check_checkpoints(instance: Instance, rows: _Rows) -> None:
+    if instance.tasks.checkpoint is None:
+        return
+    rows.non_negative("checkpoint", infinite=True)
+    rows.whole_ticks("checkpoint")
+    for wrong, what in ((not instance.preemptive, "not preemptive"), (instance.is_open, "open")):
+        if wrong:
+            raise ModelError(
+                f"tasks.checkpoint is given, and {instance.name!r} is {what}; checkpoints need "
+                "an instance with preemptive=True in which all work is completed"
+            )
 
 
 def _check_users(tasks: Tasks, rows: _Rows) -> None:

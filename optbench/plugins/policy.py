@@ -33,6 +33,7 @@ CARRIED_OUT = frozenset(
         "power_cap",
         "cooling",
         "congestion",
+        "checkpoints",
         "limits",
         "tariffs",
         "fixed_horizon",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import optbench as ob
 from optbench.errors import ParameterError
 from tests.problems.gpu_graphs import make
 
@@ -91,3 +92,32 @@ def test_links_of_a_rack_are_busy_together_and_free_at_last() -> None:
     assert set(factor.ravel().tolist()) == {1.0, 2.0, 4.0} and (factor[:, -1] == 1.0).all()
     # The work and its arrivals are the same.
     assert instance.tasks.release.tolist() == make(spec).tasks.release.tolist()
+
+
+def test_training_has_checkpoints_and_other_work_starts_again() -> None:
+    """2 s are 200 ticks of 0.01 s."""
+    made = make("gpu_cluster:nodes=2,tasks=40,types=2,failures=yes,checkpoint_s=2", 1)
+    training = np.array(
+        [made.modes.kind_names[kind].startswith("training") for kind in made.tasks.kind.tolist()]
+    )
+    assert made.preemptive and 0 < training.sum() < 40 and made.tasks.checkpoint is not None
+    assert (made.tasks.checkpoint == np.where(training, 200.0, np.inf)).all()
+    with pytest.raises(ParameterError, match="checkpoint_s is 0"):
+        make("gpu_cluster:checkpoint_s=0")
+
+
+@pytest.mark.parametrize("policy", ["heft", "path_milestones"])
+def test_no_task_is_lost_to_failures(policy: str) -> None:
+    """A device of each of the first two pools is gone from 5 s to 20 s, another 8 s to 30 s."""
+    made = make("gpu_cluster:nodes=2,tasks=40,types=2,failures=yes,checkpoint_s=2", 1)
+    spans = ((0, 500, 2000), (2, 500, 2000), (0, 800, 3000))
+    faults = [
+        ob.Fault(float(time), pool, sign)
+        for pool, since, until in spans
+        for time, sign in ((since, 1), (until, -1))
+    ]
+    done = ob.simulate(made, policy, faults=faults, bound=False)
+    assert done.end == "complete" and done.verified and done.lost_j == 0.0
+    calm = ob.simulate(made, policy, bound=False)
+    assert calm.metrics["lost_energy_j"] == 0.0 < done.metrics["lost_energy_j"]
+    assert done.schedule.num_segments > calm.schedule.num_segments == 40

@@ -25,7 +25,7 @@ def finishes(problem: Problem, tasks: list[list[Segment]]) -> list[int]:
 
 
 def is_completed(problem: Problem, own: list[Segment]) -> bool:
-    return bool(own) and sum(map(problem.progress, own)) >= 1
+    return bool(own) and problem.saved(own) >= 1
 
 
 def plain_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fraction]:

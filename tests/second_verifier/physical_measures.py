@@ -29,7 +29,21 @@ def physical_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fra
             ),
             Fraction(0),
         )
+    if problem.tasks.get("checkpoint") is not None:
+        found["lost_energy_j"] = lost_energy_j(problem, by_task(problem, segments))
     return found
+
+
+def lost_energy_j(problem: Problem, tasks: list[list[Segment]]) -> Fraction:
+    """Energy of work that counts for nothing."""
+    total = Fraction(0)
+    for own in tasks:
+        for segment in own[:-1]:
+            units = problem.tasks["units"][segment.task]
+            per_unit = problem.modes["energy_per_unit_j"][segment.mode]
+            lost = problem.progress(segment) - problem.counted(segment)
+            total += Fraction(units) * Fraction(per_unit) * lost
+    return total
 
 
 def fairness(problem: Problem, tasks: list[list[Segment]]) -> Fraction:

@@ -26,6 +26,10 @@ def physical_instance(
     if rng.random() < 0.7:
         rates = (0.0, 1e-9, rng.uniform(1e-8, 1e-3))
         made["pools"]["failures_per_s"] = [rng.choice(rates) for _ in made["pools"]["names"]]
+    is_open = (made.get("stream") or {}).get("opens") is not None
+    if made["preemptive"] and not is_open and rng.random() < 0.6:
+        every = (None, 0, 1, scale.factor, 2 * scale.factor - 1)
+        made["tasks"]["checkpoint"] = [rng.choice(every) for _ in made["tasks"]["kind"]]
     if made["edges"]["source"] and rng.random() < 0.8:
         times = sorted({0, *(rng.randint(1, 8) * scale.factor for _ in range(rng.randint(0, 3)))})
         factors = (1.0, 1.0, 1.5, rng.uniform(1.0, 4.0))

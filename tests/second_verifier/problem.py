@@ -128,6 +128,23 @@ class Problem:
         length = self.length(segment.task, segment.mode)
         return Fraction(segment.length, length) if length else Fraction(1)
 
+    def saved(self, own: list[Segment]) -> Fraction:
+        """Progress of a task with these segments, in their order: of all but the last only what
+        its checkpoints save.
+        """
+        if not own:
+            return Fraction(0)
+        return sum(map(self.counted, own[:-1]), self.progress(own[-1]))
+
+    def counted(self, segment: Segment) -> Fraction:
+        """Progress that the checkpoints of a segment save; all of it where tasks have none."""
+        whole = self.length(segment.task, segment.mode)
+        if self.tasks.get("checkpoint") is None or whole == 0:
+            return self.progress(segment)
+        every = self.tasks["checkpoint"][segment.task]
+        left = segment.length if every is None else segment.length % every if every else 0
+        return Fraction(segment.length - left, whole)
+
     def energy_j(self, segment: Segment) -> Fraction:
         """Energy that a segment draws."""
         units, per_unit = (

@@ -114,7 +114,7 @@ def all_work_done(problem: Problem, tasks: list[list[Segment]]) -> bool:
         return any(sum(map(problem.progress, own)) > 0 for own in tasks)
     if not problem.preemptive:
         return all(tasks)
-    return all(own and sum(map(problem.progress, own)) >= 1 for own in tasks)
+    return all(own and problem.saved(own) >= 1 for own in tasks)
 
 
 def of_edge(problem: Problem, edge: int, tasks: list[list[Segment]]) -> Iterator[str]:

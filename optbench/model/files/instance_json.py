@@ -172,7 +172,8 @@ def weight_from(value: Any, metric: str, path: str) -> float:
 
 
 def tasks_from(value: Any) -> Tasks:
-    later = {"names": col.texts, "user": col.ints}
+    every = partial(col.whole_numbers, null=np.inf)
+    later = {"names": col.texts, "user": col.ints, "checkpoint": every}
     data = col.columns(value, "tasks", TASK_COLUMNS, optional=(*later, "user_names"))
     for key, reader in later.items():
         if data[key] is not None:
@@ -279,7 +280,7 @@ def tariffs_from(value: Any, num_pools: int) -> Tariffs | None:
 def instance_to_dict(instance: Instance) -> dict[str, Any]:
     """The JSON object of an instance."""
     tasks, pools, limits = instance.tasks, instance.pools, instance.limits
-    levels = instance.objective.levels
+    levels, saved = instance.objective.levels, tasks.checkpoint
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -295,6 +296,7 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
             "release": times_listed(tasks.release),
             "deadline": times_listed(tasks.deadline),
             **listed_where_there(tasks, ("user", "user_names")),
+            **({} if saved is None else {"checkpoint": times_listed(saved)}),
         },
         "edges": listed_columns(instance.edges, EDGE_COLUMNS),
         "places": {"names": list(instance.places.names), "parent": listed(instance.places.parent)},

@@ -21,6 +21,7 @@ BEYOND = {
     "congestion": "busy links",
     "limits": "limits on metrics",
     "preemption": "preemption",
+    "checkpoints": "checkpoints",
     "fixed_horizon": "a fixed horizon",
 }
 

@@ -50,6 +50,7 @@ class Plant(NamedTuple):
     of pools standing for none.
 
     ``keeps_pool`` marks tasks that send or receive data: once begun they stay on their pool.
+    ``checkpoint`` is after how many ticks of a run each a task's work is saved, 0 for every one.
     """
 
     size: Ints
@@ -62,6 +63,7 @@ class Plant(NamedTuple):
     weight: Floats
     memory_gb: Floats
     keeps_pool: Ints
+    checkpoint: Floats
     tie: Ints
     release_order: Ints
     pred_ptr: Ints
@@ -158,6 +160,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         weight=_floats(tasks.weight),
         memory_gb=_floats(tasks.memory_gb),
         keeps_pool=_ints(tasks_with_data(instance)),
+        checkpoint=np.zeros(n) if tasks.checkpoint is None else _floats(tasks.checkpoint),
         tie=tie,
         release_order=_order_of_release(release, tie),
         pred_ptr=_pointers(edges.target, n),

@@ -26,6 +26,7 @@ SITES = CARRIED_OUT - {
     "cooling",
     "congestion",
     "checkpoints",
+    "waking",
 } | {"preemption", "outages"}
 
 

@@ -76,6 +76,7 @@ class CpSat(Solver):
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
         "checkpoints",
+        "waking",
         "outages",
         "cooling",
         "congestion",

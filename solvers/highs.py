@@ -68,6 +68,7 @@ class Highs(Solver):
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
         "checkpoints",
+        "waking",
         "outages",
         "cooling",
         "congestion",

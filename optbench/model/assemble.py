@@ -228,16 +228,16 @@ def _pools(m: Model) -> Pools:
         column("sleep_w", float),
         column("sleeps", bool),
         column("memory_gb", float),
-        _failures(m),
+        *(_of_some(m, name) for name in ("failures_per_s", "wake_s", "wake_j")),
     )
 
 
-def _failures(m: Model) -> Any:
-    """Failures per second of one device of each pool; None where no pool declares any."""
-    rates = [pool.failures_per_s for pool in m.pools]
-    if all(rate is None for rate in rates):
+def _of_some(m: Model, name: str) -> Any:
+    """A column of the pools, 0 where one does not declare it; None where none does."""
+    given = [getattr(pool, name) for pool in m.pools]
+    if all(value is None for value in given):
         return None
-    return np.array([0.0 if rate is None else rate for rate in rates])
+    return np.array([0.0 if value is None else float(value) for value in given])
 
 
 def _modes(m: Model) -> Modes:

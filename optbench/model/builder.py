@@ -92,14 +92,17 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         idle_w: float | None = None,
         sleep_w: float | None = None,
         sleeps: bool = False,
+        wake_s: float | None = None,
+        wake_j: float | None = None,
         memory_gb: float | None = None,
         clocks: Sequence[float] | None = None,
         failures_per_day: float | None = None,
     ) -> Pool:
         """Declare identical devices; arguments override the profile's power, memory and clocks.
 
-        Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
-        ``failures_per_day`` is how often one device fails.
+        Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``. Those
+        that take ``wake_s`` seconds or ``wake_j`` joules to wake sleep only where a schedule says
+        so. ``failures_per_day`` is how often one device fails.
         """
         shape = _profile(profile)
         count = _count(count, f"pool {name!r}: count")
@@ -127,6 +130,8 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
                 shape,
                 tuple(clocks if clocks is not None else shape.clocks if shape else ()),
                 None if failures_per_day is None else float(failures_per_day) / DAY_S,
+                wake_s,
+                wake_j,
             )
         )
         return Pool(len(self.pools) - 1, name)

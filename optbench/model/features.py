@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optbench.model.sleeping import provisioned
+
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
 
@@ -28,6 +30,7 @@ FEATURES = {
     "access": "tasks with an ingress latency to pools",
     "congestion": "links whose speed varies over time",
     "cooling": "places that may not become too hot",
+    "waking": "devices that sleep, and take time or energy to wake",
     "outages": "devices that fail, or are taken away, for a time",
     "open_end": "work that may be left undone at the horizon",
     "per_unit": "an objective per unit of work done",
@@ -59,6 +62,7 @@ def features_of(instance: Instance) -> frozenset[str]:
         "access": stream is not None and bool((stream.latency_s > 0).any()),
         "congestion": instance.congestion is not None,
         "cooling": instance.cooling is not None,
+        "waking": bool(provisioned(instance.pools).any()),
         "outages": stream is not None and len(stream.outages.time) > 0,
         "open_end": instance.is_open,
         "per_unit": "j_per_unit" in wanted,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | Non
             max(int(finish[task]), ends),
             row,
         )
-    return Schedule(schedule.task, schedule.mode, start, end)
+    return replace(schedule, start=start, end=end)
 
 
 def _lengths(instance: Instance, schedule: Schedule, reach: int) -> Ints | None:

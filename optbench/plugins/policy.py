@@ -34,6 +34,7 @@ CARRIED_OUT = frozenset(
         "cooling",
         "congestion",
         "checkpoints",
+        "waking",
         "limits",
         "tariffs",
         "fixed_horizon",

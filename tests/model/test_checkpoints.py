@@ -43,7 +43,7 @@ def broken(instance: Instance, *rows: tuple[int, int, int]) -> list[str]:
 
 
 def test_what_is_saved_counts_and_what_is_not_is_done_again() -> None:
-    """Stopped after 7 s, checkpoints every 3 s: 6 s are saved, 4 s left, and 1 s of 100 W is lost."""
+    """Stopped after 7 s, checkpoints every 3 s: 6 s are saved, 4 s left, and 1 s at 100 W lost."""
     instance = training(3.0)
     found = ob.verify(instance, pieces((0, 0, 7), (0, 8, 12)))
     assert found.feasible and found.metrics["lost_energy_j"] == 100.0

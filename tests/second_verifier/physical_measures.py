@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from fractions import Fraction
 
 from tests.second_verifier.heat import peaks
 from tests.second_verifier.measures import finishes
-from tests.second_verifier.problem import Problem, Segment, by_task
+from tests.second_verifier.problem import Nap, Problem, Segment, by_task
 
 
-def physical_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fraction | None]:
+def physical_metrics(
+    problem: Problem, segments: list[Segment], naps: Sequence[Nap] = ()
+) -> dict[str, Fraction | None]:
     """Each only where the instance says so."""
     found: dict[str, Fraction | None] = {}
-    warm = [peak for _, peak in peaks(problem, segments)]
+    warm = [peak for _, peak in peaks(problem, segments, naps)]
     if warm:
         found["peak_temperature_c"] = Fraction(max(warm))
     if problem.tasks.get("user") is not None:

@@ -72,6 +72,7 @@ POOL_COLUMNS: col.Readers = {
     "gated": col.bools,
     "memory_gb": FLOATS_OR_INF,
 }
+LATER_POOL_COLUMNS = ("failures_per_s", "wake_s", "wake_j")
 MODE_COLUMNS: col.Readers = {
     "kind": col.ints,
     "time_per_unit_s": col.floats,
@@ -184,10 +185,10 @@ def tasks_from(value: Any) -> Tasks:
 
 
 def pools_from(value: Any) -> Pools:
-    data = col.columns(value, "pools", POOL_COLUMNS, optional=("failures_per_s",))
-    if (rates := data["failures_per_s"]) is not None:
-        path = "pools.failures_per_s"
-        data["failures_per_s"] = col.column(rates, path, col.floats, len(data["names"]))
+    data = col.columns(value, "pools", POOL_COLUMNS, optional=LATER_POOL_COLUMNS)
+    for key in LATER_POOL_COLUMNS:
+        if data[key] is not None:
+            data[key] = col.column(data[key], f"pools.{key}", col.floats, len(data["names"]))
     return Pools(**data)
 
 
@@ -301,7 +302,7 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
         "edges": listed_columns(instance.edges, EDGE_COLUMNS),
         "places": {"names": list(instance.places.names), "parent": listed(instance.places.parent)},
         "pools": listed_columns(pools, POOL_COLUMNS)
-        | listed_where_there(pools, ("failures_per_s",)),
+        | listed_where_there(pools, LATER_POOL_COLUMNS),
         "modes": modes_to_dict(instance.modes),
         "links": links_to_dict(instance.links),
         "limits": {

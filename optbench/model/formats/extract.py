@@ -22,6 +22,7 @@ BEYOND = {
     "limits": "limits on metrics",
     "preemption": "preemption",
     "checkpoints": "checkpoints",
+    "waking": "devices that take time or energy to wake",
     "fixed_horizon": "a fixed horizon",
 }
 

@@ -15,6 +15,7 @@ from optbench.errors import ModelError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.checks import tasks_with_data
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.sleeping import kept_awake
 from optbench.model.timegrid import grid_up, narrowed
 from optbench.sim.kernel.cooled_places import cooled_places, starts_at_rest
 from optbench.sim.kernel.pointers import table_at
@@ -132,6 +133,7 @@ plant_at = table_at(Plant)
 
 def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     """Convert an instance, with the faults of one scenario, for the kernel."""
+    instance = kept_awake(instance)
     tasks, edges, modes = instance.tasks, instance.edges, instance.modes
     pools, links = instance.pools, instance.links
     n, has_ingress = instance.num_tasks, "access" in instance.features

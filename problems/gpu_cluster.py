@@ -77,7 +77,8 @@ class GpuCluster(Problem):
     at most two. ``gang`` is the largest number of GPUs that a task of training or matrix kernels
     may use. ``load`` makes jobs arrive over time, measured as ``load_of`` says, and ``burst`` is
     the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
-    devices that are not busy sleep. ``power_cap`` (``node_cap``) is a share of the cluster's (each
+    devices that are not busy sleep; with ``wake_s`` they take so long to wake, and sleep only where
+    a schedule says so. ``power_cap`` (``node_cap``) is a share of the cluster's (each
     node's) power while every device works; ``cooling`` is the share of it that keeps a node at its
     highest temperature. With ``failures`` devices have rates of failing. With ``checkpoint_s``
     tasks that a failure stops start again, and training goes on from what it saves after every so
@@ -102,6 +103,7 @@ class GpuCluster(Problem):
     deadlines: Literal["mixed", "flexible", "tight", "none"] = "mixed"
     makespan_share: float = 0.5
     sleeps: bool = False
+    wake_s: float | None = None
     power_cap: float | None = None
     node_cap: float | None = None
     cooling: float | None = None
@@ -141,6 +143,8 @@ class GpuCluster(Problem):
         known = self.load_of in ("least", "capacity")
         self._require(known, "load_of", "least or capacity")
         self._require(1 <= self.burst < math.inf, "burst", "at least 1")
+        wakes = self.wake_s is None or (0 < self.wake_s < math.inf and self.sleeps)
+        self._require(wakes, "wake_s", "none, or positive with sleeps=yes")
         saves = self.checkpoint_s is None or 0 < self.checkpoint_s < math.inf
         self._require(saves, "checkpoint_s", "none, or a positive number of seconds")
         bursts = self.burst == 1 or self.load is not None
@@ -215,6 +219,7 @@ class GpuCluster(Problem):
             cpus=self.cpus,
             sleeps=self.sleeps,
             fails=self.failures,
+            wake_s=self.wake_s,
         )
 
     def _made(

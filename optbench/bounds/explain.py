@@ -104,6 +104,11 @@ def explain(
             "require all work completed (geo_dc:drain=yes), or "
             "compare gap_offered and gap_own of its metrics"
         )
+    if "waking" in instance.features:
+        raise UnsupportedError(
+            f"{instance.name!r} has devices that take time or energy to wake, of which no part of "
+            "the fluid bound speaks; explain it without wake_s and wake_j"
+        )
     if not verdict.feasible:
         raise ParameterError(
             f"only feasible schedules are explained: {'; '.join(map(str, verdict.violations[:3]))}"

@@ -159,6 +159,8 @@ def test_a_bound_holds_for_devices_that_sleep() -> None:
     assert max(each.value for each in bounds) == pytest.approx(2300.0)
     with pytest.raises(ob.UnsupportedError, match="waking: devices that sleep, and take time"):
         ob.solve(made, "cpsat")
+    with pytest.raises(ob.UnsupportedError, match="explain it without wake_s and wake_j"):
+        ob.explain(made, at(made, [0, 40]))
 
 
 def test_the_rows_that_save_most_by_hand() -> None:

@@ -121,3 +121,21 @@ def test_no_task_is_lost_to_failures(policy: str) -> None:
     calm = ob.simulate(made, policy, bound=False)
     assert calm.metrics["lost_energy_j"] == 0.0 < done.metrics["lost_energy_j"]
     assert done.schedule.num_segments > calm.schedule.num_segments == 40
+
+
+def test_devices_take_time_and_energy_to_wake() -> None:
+    """A device wakes for 20 s at twice its idle power."""
+    made = make("gpu_cluster:nodes=2,tasks=10,types=2,sleeps=yes,wake_s=20", 1)
+    pools = made.pools
+    assert pools.wake_s is not None and pools.wake_j is not None and "waking" in made.features
+    assert (pools.wake_s == 20).all() and (pools.wake_j == 20 * pools.idle_w).all()
+    with pytest.raises(ParameterError, match="wake_s is 20"):
+        make("gpu_cluster:wake_s=20")
+
+
+def test_caps_and_cooling_count_devices_awake() -> None:
+    """Policies that never let a device sleep have to find room."""
+    spec = "gpu_cluster:nodes=2,tasks=12,types=2,sleeps=yes,wake_s=20,power_cap=0.6,cooling=0.7"
+    made = make(spec, 1)
+    done = ob.solve(made, "heft")
+    assert done.status == "feasible" and "rest_energy_j" in done.metrics

@@ -105,12 +105,14 @@ class SleepTimeout(Policy):
                 "sleep_timeout: ahead=yes wakes devices for starts that are not yet decided; it "
                 "solves (ob.solve) and cannot decide online"
             )
+        if not provisioned(instance.pools).any():
+            return self.placing_online().play(instance, rng, faults, until)
         if faults or until < math.inf:
             raise UnsupportedError(
                 "sleep_timeout follows a whole run without faults; leave out faults and horizon_s"
             )
         trace = self.placing_online().play(instance, rng)
-        if trace.schedule is None or not provisioned(instance.pools).any():
+        if trace.schedule is None:
             return trace
         schedule = followed(instance, trace.schedule, idle_ticks(instance, self.idle_s))
         state = trace.state

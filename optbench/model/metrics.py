@@ -326,7 +326,9 @@ def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
     horizon = float(end.max(initial=0.0)) if instance.horizon is None else float(instance.horizon)
     t = np.unique(np.concatenate(([instance.opens, horizon], start, end)))
     if rows is not None:
-        since, until = (np.clip(column, 0, horizon) for column in (rows.start, rows.end))
+        since, until = (
+            np.clip(column, 0, horizon).astype(float) for column in (rows.start, rows.end)
+        )
         t = np.unique(np.concatenate((t, since, until)))
     watched = (t[:-1] >= instance.opens) & (t[1:] <= horizon)
     energy = segment_energy_j(instance, schedule)

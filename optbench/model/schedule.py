@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ class Schedule:
     mode: Ints
     start: Ints
     end: Ints
-    sleep: Sleep | None = None
+    sleep: Sleep | None = field(default=None, kw_only=True)
 
     def as_int64(self) -> Schedule:
         """The same in 64-bit columns: differences of unsigned integers would wrap around."""

@@ -179,7 +179,7 @@ def test_no_rows_save_more(seed: int) -> None:
     """Against all sets of up to three rows that begin when something ends and wake in time."""
     rng = np.random.default_rng(seed)
     m = ob.Model("gaps", horizon_s=int(rng.integers(24, 30)) if seed % 2 else None)
-    waking = {"wake_s": int(rng.integers(0, 3)), "wake_j": int(rng.integers(1, 60))}
+    waking: dict[str, Any] = {"wake_s": int(rng.integers(0, 3)), "wake_j": int(rng.integers(1, 60))}
     gpu = m.pool("gpu", count=2, idle_w=20, sleep_w=5, sleeps=True, **waking)
     starts, now = [], 0
     for _ in range(3):

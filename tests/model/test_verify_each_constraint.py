@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from optbench.model.builder import Model
-from optbench.model.checks import missing_devices
+from optbench.model.busy_devices import missing_devices
 from optbench.model.cooling import Cooling
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS

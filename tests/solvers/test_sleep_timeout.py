@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -136,6 +137,6 @@ def test_no_decision_depends_on_what_comes_later(seed: int) -> None:
     assert seen[0] == seen[1] and seen[0][0] and seen[0][1]
 
 
-def expanded(rows: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def expanded(rows: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """A row per device."""
     return [(pool, *times) for pool, devices, *times in rows for _ in range(devices)]

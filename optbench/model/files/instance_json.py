@@ -174,7 +174,7 @@ def weight_from(value: Any, metric: str, path: str) -> float:
 
 def tasks_from(value: Any) -> Tasks:
     every = partial(col.whole_numbers, null=np.inf)
-    later = {"names": col.texts, "user": col.ints, "checkpoint": every}
+    later: col.Readers = {"names": col.texts, "user": col.ints, "checkpoint": every}
     data = col.columns(value, "tasks", TASK_COLUMNS, optional=(*later, "user_names"))
     for key, reader in later.items():
         if data[key] is not None:

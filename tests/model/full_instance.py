@@ -47,5 +47,10 @@ def full_instance() -> Instance:
             user_names=("x", "y", "z"),
             checkpoint=np.array([5.0, np.inf, 0.0]),
         ),
-        pools=replace(base.pools, failures_per_s=np.array([1e-6, 2e-6])),
+        pools=replace(
+            base.pools,
+            failures_per_s=np.array([1e-6, 2e-6]),
+            wake_s=np.array([30.0, 0.0]),
+            wake_j=np.array([0.0, 500.0]),
+        ),
     )

@@ -81,6 +81,13 @@ def mode_uses(instance: Instance) -> Ints:
 
 def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Floats:
     """Idle device-ticks of each pool within [opens, horizon]: an exact difference, rounded once."""
+    whole = [int(devices) * (horizon - instance.opens) for devices in instance.pools.count.tolist()]
+    busy = busy_ticks(instance, schedule, horizon)
+    return np.array([float(there - used) for there, used in zip(whole, busy, strict=True)])
+
+
+def busy_ticks(instance: Instance, schedule: Schedule, horizon: int) -> list[int]:
+    """Device-ticks of each pool that segments occupy within [opens, horizon], exactly."""
     opens, pools = instance.opens, instance.num_pools
     row, pool, count = requirements(instance, schedule.mode)
     last = max(horizon, opens)
@@ -89,9 +96,7 @@ def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Float
         pool, weights=count * (length & ((1 << HALF_BITS) - 1)), minlength=pools
     ).tolist()
     high = np.bincount(pool, weights=count * (length >> HALF_BITS), minlength=pools).tolist()
-    whole = [int(devices) * (horizon - opens) for devices in instance.pools.count.tolist()]
-    busy = [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
-    return np.array([float(there - used) for there, used in zip(whole, busy, strict=True)])
+    return [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
 
 
 def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Floats]:

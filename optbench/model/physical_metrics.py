@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from optbench.model.instance import Instance
-from optbench.model.metrics import requirements
+from optbench.model.metrics import busy_ticks, requirements
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import TaskProgress
 from optbench.model.temperature import hottest
@@ -15,20 +15,49 @@ from optbench.model.timegrid import rounded_sum
 def physical_metrics(
     instance: Instance, schedule: Schedule, made: TaskProgress
 ) -> dict[str, float]:
-    """The highest temperature of any cooled place, how evenly users are served, and how many
-    failures the busy devices have on average.
+    """The highest temperature of any cooled place, how users are served, and how many failures the
+    busy devices have on average.
     """
     found: dict[str, float] = {}
     if instance.cooling is not None:
         found["peak_temperature_c"] = max(each.celsius for each in hottest(instance, schedule))
     if instance.tasks.user is not None:
         found["fairness"] = fairness(instance, made)
+        found |= service_metrics(instance, schedule, made)
     if instance.pools.failures_per_s is not None:
         row, pool, count = requirements(instance, schedule.mode)
         ticks = np.maximum(schedule.end - schedule.start, 0)[row]
         failures = instance.pools.failures_per_s[pool] * count * ticks
         found["expected_failures"] = rounded_sum(failures) * instance.tick_s
     return found
+
+
+def service_metrics(instance: Instance, schedule: Schedule, made: TaskProgress) -> dict[str, float]:
+    """What users get of a cluster that they share, and how much of it is in use.
+
+    With the A tasks that arrive before the end E (the horizon of an open instance, else the
+    makespan), O the opening and n_p the devices of pool p,
+
+        slo_violation     late tasks of A with a deadline / tasks of A with a deadline
+        throughput_per_s  completed tasks of A / (E − O)
+        utilisation       Σ_p busy device-time of p within [O, E] / Σ_p n_p (E − O)
+
+    each 0 where it would divide by 0.
+    """
+    tasks = instance.tasks
+    end = instance.end_of_time if instance.is_open else int(schedule.end.max(initial=0))
+    here = tasks.release < end if instance.is_open else np.ones(len(tasks.release), dtype=bool)
+    due = np.isfinite(tasks.deadline) & here
+    late = made.finish(instance)[due] > tasks.deadline[due]
+    span = end - instance.opens
+    done = int((made.complete & here).sum())
+    whole = int(instance.pools.count.sum()) * span
+    busy = sum(busy_ticks(instance, schedule, end))
+    return {
+        "slo_violation": float(late.mean()) if len(late) else 0.0,
+        "throughput_per_s": done / (span * instance.tick_s) if span > 0 else 0.0,
+        "utilisation": busy / whole if whole > 0 else 0.0,
+    }
 
 
 def fairness(instance: Instance, made: TaskProgress) -> float:

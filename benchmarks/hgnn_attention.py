@@ -9,7 +9,8 @@ and the deviation of a trained one. A head *leans* to a feature by the mean of t
 shares of attention, less the mean without attention; features of pairs are logarithms of ratios to
 the best choice of a task, those of tasks and classes are in deviations. A layer *changes* by half
 of the sum of absolute differences of its shares between both situations. Last, shares are replaced
-by equal ones when solving; as nothing was trained for that, the loss rather overstates what the layer is worth.
+by equal ones when solving; nothing was trained for that, so that the loss rather overstates what
+the layer is worth. Intervals are over networks and instances together.
 """
 
 from __future__ import annotations
@@ -87,12 +88,6 @@ class WatchedPass(ForwardPass):
             found = some / np.maximum(1.0, some.sum(axis=axis, keepdims=True))
         self.kept[name] = found
         return found
-
-
-def target(spec: str, seed: int) -> Instance:
-    made = load_target(spec, seed)
-    assert isinstance(made, Instance)
-    return made
 
 
 def play(instance: Instance, found: Situation, network: WatchedPass) -> float:
@@ -194,7 +189,7 @@ def watch() -> Watched:
     out = Watched()
     trained = [read_network(NETWORKS / f"hgnn-{k}.safetensors") for k in TRAINED]
     for seed in SEEDS:
-        made = {name: target(spec, seed) for name, spec in BOUND_BY.items()}
+        made: dict[str, Instance] = {n: load_target(spec, seed) for n, spec in BOUND_BY.items()}
         first, second = made.values()
         assert (first.tasks.units == second.tasks.units).all()
         for k, checkpoint in enumerate(trained):
@@ -328,11 +323,11 @@ def page(found: Watched) -> str:
         "three of random weights, each layer with the mean and the deviation of a trained one. "
         "Measures are explained in `benchmarks/hgnn_attention.py`.",
         "",
-        f"**In short**: {readings} of {count} differences have one sign in all trainings and lie "
-        "outside of what random weights show: the attention cannot be read as looking at anything "
-        "else where deadlines bind than where energy does. With equal shares in all four layers "
-        f"the objective is {worth[0]} % higher where deadlines bind and {worth[1]} % where energy "
-        "does.",
+        f"**In short**: {readings} of {count} differences between both situations have one sign in "
+        "all trainings and lie outside of what random weights show; no other can be read as a look "
+        f"elsewhere. With equal shares in all four layers the objective is {worth[0]} % "
+        f"higher where deadlines bind and {worth[1]} % where energy does: this is what the weights "
+        "of attention are worth here.",
         "",
         "![attention by type of device](hgnn_attention.svg)",
         "",

@@ -324,8 +324,8 @@ def page(found: Watched) -> str:
         "Measures are explained in `benchmarks/hgnn_attention.py`.",
         "",
         f"**In short**: {readings} of {count} differences between both situations have one sign in "
-        "all trainings and lie outside of what random weights show; no other can be read as a look "
-        f"elsewhere. With equal shares in all four layers the objective is {worth[0]} % "
+        "all trainings and lie outside of what random weights show; only those can be read as "
+        f"looking elsewhere. With equal shares in all four layers the objective is {worth[0]} % "
         f"higher where deadlines bind and {worth[1]} % where energy does: this is what the weights "
         "of attention are worth here.",
         "",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hgnn_ablation import SEEDS, SPECS, VARIANTS, checkpoint
+from benchmarks.hgnn_ablation import SEEDS, SPECS, VARIANTS, trained
 from optbench.study.declared import Study
 from optbench.study.study_file import load_study
 
@@ -70,9 +70,11 @@ def test_every_cell_of_the_tables_is_claimed(
 
 def test_the_ablation_reads_the_networks_that_its_benchmark_trains() -> None:
     study = load_study(STUDIES / "hgnn_ablation.toml")
-    files = {str(each.params.get("checkpoint")) for each in study.solvers} - {"None"}
-    made = {str(checkpoint(Path(".optbench/hgnn_ablation"), each, 0)) for each in VARIANTS}
-    assert files == made and study.seeds == SEEDS and study.problems == SPECS
+    files = {(each.name, each.params.get("checkpoint")) for each in study.solvers}
+    folder = Path(".optbench/hgnn_ablation")
+    made = {(each.solver, str(each.path)) for each in (trained(folder, v, 0) for v in VARIANTS)}
+    assert {(name, str(path)) for name, path in files if path is not None} == made
+    assert study.seeds == SEEDS and study.problems == SPECS
 
 
 def test_flexible_deadlines_share_their_cells_with_the_claims() -> None:

@@ -312,6 +312,32 @@ def drawn(found: Watched) -> str:
     return picture(rows, x, y, "what the tasks of hgnn look at, by type of device")
 
 
+def layer_table(found: Watched) -> list[str]:
+    """Return by layer how wide it looks, how much it changes, and what equal shares cost."""
+    lines = [
+        "## How wide a layer looks, and how much it changes",
+        "",
+        "Width: 1 where all is looked at alike. Change: share of the attention that goes elsewhere "
+        "when energy binds instead of deadlines. Loss: objective with equal shares in that layer, "
+        "% above; nothing was trained for that, so that it rather overstates the layer.",
+        "",
+        "| layer | width, trained | width, random | change, trained | change, random | loss where "
+        "deadlines bind | loss where energy binds |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for layer in (*LAYERS, "all four"):
+        cells = []
+        if layer in LAYERS:
+            for kind in ("trained", "random"):
+                both = [found.focus[kind, name, layer] for name in BOUND_BY]
+                cells.append(f"{np.mean(both):.2f}")
+            cells += [shown(found.change[kind, layer], 3) for kind in ("trained", "random")]
+        cells += [""] * (4 - len(cells))
+        cells += [percent(found.worth[layer, name]) for name in BOUND_BY]
+        lines.append(f"| {LAYERS.get(layer, layer)} | {' | '.join(cells)} |")
+    return lines
+
+
 def page(found: Watched) -> str:
     table, readings = agreement(found)
     count = sum(map(len, FEATURES.values()))
@@ -331,30 +357,7 @@ def page(found: Watched) -> str:
         "",
         "![attention by type of device](hgnn_attention.svg)",
         "",
-        "## How wide a layer looks, and how much it changes",
-        "",
-        "Width: 1 where all is looked at alike. Change: share of the attention that goes elsewhere "
-        "when energy binds instead of deadlines. Loss: objective with equal shares in that layer, "
-        "% above; nothing was trained for that, so that it rather overstates the layer.",
-        "",
-        "| layer | width, trained | width, random | change, trained | change, random | loss where "
-        "deadlines bind | loss where energy binds |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    for layer in (*LAYERS, "all four"):
-        cells = []
-        if layer in LAYERS:
-            for kind in ("trained", "random"):
-                both = [found.focus[kind, name, layer] for name in BOUND_BY]
-                cells.append(f"{np.mean(both):.2f}")
-            for kind in ("trained", "random"):
-                moved = found.change.get((kind, layer))
-                cells.append("-" if moved is None else shown(moved, 3))
-        else:
-            cells = [""] * 4
-        cells += [percent(found.worth[layer, name]) for name in BOUND_BY]
-        lines.append(f"| {LAYERS.get(layer, layer)} | {' | '.join(cells)} |")
-    lines += [
+        *layer_table(found),
         "",
         f"The heads of the cluster are named {', '.join(LEVEL_HEADS)}; no loss ties a head to its "
         "name, and heads of different trainings have nothing in common but their number.",

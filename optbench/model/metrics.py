@@ -110,6 +110,15 @@ def resting_ticks(
     """Idle device-ticks of each pool within [opens, horizon], without those ``asleep``: an exact
     difference, rounded once.
     """
+    pools = instance.num_pools
+    whole = [int(devices) * (horizon - instance.opens) for devices in instance.pools.count.tolist()]
+    busy = busy_ticks(instance, schedule, horizon)
+    out = zip(whole, busy, asleep or [0] * pools, strict=True)
+    return np.array([float(there - used - slept) for there, used, slept in out])
+
+
+def busy_ticks(instance: Instance, schedule: Schedule, horizon: int) -> list[int]:
+    """Device-ticks of each pool that segments occupy within [opens, horizon], exactly."""
     opens, pools = instance.opens, instance.num_pools
     row, pool, count = requirements(instance, schedule.mode)
     last = max(horizon, opens)
@@ -118,10 +127,7 @@ def resting_ticks(
         pool, weights=count * (length & ((1 << HALF_BITS) - 1)), minlength=pools
     ).tolist()
     high = np.bincount(pool, weights=count * (length >> HALF_BITS), minlength=pools).tolist()
-    whole = [int(devices) * (horizon - opens) for devices in instance.pools.count.tolist()]
-    busy = [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
-    out = zip(whole, busy, asleep or [0] * pools, strict=True)
-    return np.array([float(there - used - slept) for there, used, slept in out])
+    return [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
 
 
 def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Floats]:

@@ -10,6 +10,7 @@ from optbench.model.schedule import Schedule
 from optbench.model.task_progress import TaskProgress
 from optbench.model.temperature import hottest
 from optbench.model.timegrid import rounded_sum
+from optbench.model.windows import shortest_durations
 
 
 def physical_metrics(
@@ -39,10 +40,8 @@ def fairness(instance: Instance, made: TaskProgress) -> float:
     1 where all are alike, 1 / U where one alone waits. The slowdown of a task is its time from
     release to finish over its shortest length (a tick at least).
     """
-    tasks, pairs = instance.tasks, instance.pairs
+    tasks, shortest = instance.tasks, shortest_durations(instance)
     assert tasks.user is not None
-    shortest = np.full(instance.num_tasks, np.inf)
-    np.minimum.at(shortest, pairs.task, pairs.duration)
     slowdown = (made.finish(instance) - tasks.release) / np.maximum(shortest, 1.0)
     # What comes after the end of an open instance was not there to be served.
     here = tasks.release < instance.end_of_time if instance.is_open else slowdown == slowdown

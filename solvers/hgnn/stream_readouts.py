@@ -135,8 +135,8 @@ def first_readouts() -> Floats:
     of devices, and half of the network's answers.
     """
     parts = {name: np.zeros(shape) for name, shape in SHAPES.items()}
-    for name, value in FIRST_WHOLE.items():
-        parts["whole"][-1, name] = value
+    for answer, value in FIRST_WHOLE.items():
+        parts["whole"][-1, answer] = value
     parts["device"][-1] = FIRST_DEVICE
     for name, value in FIRST_GAINS.items():
         parts["gain"][GAINS.index(name)] = value

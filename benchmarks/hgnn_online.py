@@ -79,7 +79,8 @@ def measured(spec: str, seed: int, method: str) -> Row:
         p50, p99 = np.percentile(1e3 * trace.decision_s, (50, 99))
         row |= {"p50_ms": float(p50), "p99_ms": float(p99)}
     row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return row | asdict(account(instance, trace.schedule))
+    found = account(instance, trace.schedule)
+    return row | asdict(found) | {"energy_j": found.energy_j}
 
 
 def known_rows() -> list[Row]:

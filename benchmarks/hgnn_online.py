@@ -157,7 +157,8 @@ def page(rows: list[Row]) -> str:
     least = min((row["started"] for row in large), default=0)
     lines = page_head("hgnn on streams", command)
     lines += [
-        "Seeds 10 to 14. Counted are the tasks of jobs that arrive from a fifth to nine tenths of "
+        "Seeds so far: see the column of streams (planned: 10 to 14). "
+        "Counted are the tasks of jobs that arrive from a fifth to nine tenths of "
         f"the span of the arrivals; at least {least:,} tasks start after the warm-up. Energy is "
         "per unit of work, with the rest of all devices, which no policy changes; lateness is "
         "weighted seconds of tardiness per unit of work; the cost adds 500 J per second of it. "

@@ -298,9 +298,10 @@ def page(rows: list[SearchRow], seeds: str, rounds: int) -> str:
     lines = page_head("An oracle over neighbourhoods", command)
     lines += [
         f"A try frees {SIZE} tasks and takes {STEPS} steps of lp_guided's annealer among them; "
-        f"each search has {rounds} charged rounds. The oracle tries eight selectors in a round, keeps "
-        "the best result and is charged one try. What counts as its gain was written into the "
-        "benchmark before these seeds were run. Means of paired differences with 95 % intervals.",
+        f"each search has {rounds} charged rounds. The oracle tries eight selectors in a round, "
+        "keeps the best result and is charged one try. What counts as its gain was written into "
+        "the benchmark before these seeds were run. Means of paired differences with 95 % "
+        "intervals.",
         "",
     ]
     by_start = {

@@ -13,8 +13,9 @@ are degraded in three ways:
     shift    start and end of each task plus s z C, one z per task, not below 0
     prices   the price of each class of alike pools times exp(s z)
 
-The error of a network is put on the same scale as ``tasks``: the standard deviation of
-log(due / LP end) over tasks, which leaves out a common factor, as multipliers do. Two rows exchange
+The errors of a network's due dates are put on the scales of ``tasks`` and ``shift``: the standard
+deviation of log(due / LP end) over tasks, and the root mean square of (f due - LP end) / C with the
+best factor f; both leave out a common factor, as multipliers do. Two rows exchange
 parts: the network's due dates and order at the LP's prices, and the LP's at the network's prices
 and costs. Objectives are verified; gaps are to the certified bound of the fluid LP.
 """
@@ -53,7 +54,12 @@ from optbench.plugins.solvers._lp_milestones import (  # noqa: E402
     targets_of,
 )
 from optbench.plugins.solvers.hgnn import Hgnn  # noqa: E402
-from optbench.plugins.solvers.hgnn.milestone_rule import DEPTH, numbers_of, rule_of  # noqa: E402
+from optbench.plugins.solvers.hgnn.milestone_rule import (  # noqa: E402
+    DEPTH,
+    RuleNumbers,
+    numbers_of,
+    rule_of,
+)
 from optbench.plugins.solvers.hgnn.situation import situation_of  # noqa: E402
 from optbench.sim.kernel.dispatch import Rule  # noqa: E402
 from optbench.sim.rules import has_choice, list_rule, run_rule  # noqa: E402
@@ -79,7 +85,9 @@ class CeilingCase:
         self.rules = MilestoneRules(finder, self.exact, seed)
         self.found = situation_of(self.instance)
 
-    def row(self, method: str, rule: Rule, level: float = 0.0, error: float = 0.0) -> PlayRow:
+    def row(
+        self, method: str, rule: Rule, level: float = 0.0, due: Floats | None = None
+    ) -> PlayRow:
         """Play a rule and verify its schedule."""
         began = time.process_time()
         schedule = run_rule(self.instance, rule).schedule
@@ -88,13 +96,14 @@ class CeilingCase:
             raise RuntimeError(f"{method} left work of {self.instance.name} undone")
         objective = verify(self.instance, schedule).objective
         assert isinstance(objective, float)
-        return self.made(method, objective, cpu_s, level, error)
+        made = self.made(method, objective, cpu_s, level)
+        if due is None:
+            return made
+        return replace(made, error=self.error(due), shift_error=self.shift_error(due))
 
-    def made(
-        self, method: str, objective: float, cpu_s: float, level: float = 0.0, error: float = 0.0
-    ) -> PlayRow:
+    def made(self, method: str, objective: float, cpu_s: float, level: float = 0.0) -> PlayRow:
         bound = self.known.bound.value
-        return PlayRow(self.spec, self.seed, method, level, objective, bound, error, cpu_s)
+        return PlayRow(self.spec, self.seed, method, level, objective, bound, cpu_s)
 
     def rule(self, targets: Targets, by: Multipliers, depth: int = DEPTH) -> Rule:
         """Return the milestone rule of these targets and multipliers."""
@@ -113,6 +122,12 @@ class CeilingCase:
         """Return the deviation of log(due / LP end)."""
         return float(np.std(np.log(np.maximum(due, 1.0) / np.maximum(self.exact.end, 1.0))))
 
+    def shift_error(self, due: Floats) -> float:
+        """Return the root mean square of (f due - LP end) / C with the best factor f."""
+        end = self.exact.end
+        factor = float(due @ end) / max(1.0, float(due @ due))
+        return float(np.sqrt(np.mean((factor * due - end) ** 2))) / max(1.0, self.known.makespan)
+
     def degraded(self, noise: str, level: float, rng: np.random.Generator) -> Targets:
         """Return the LP's milestones and prices with noise."""
         exact = self.exact
@@ -127,14 +142,16 @@ class CeilingCase:
         moved = np.maximum(-exact.start, level * z * self.known.makespan)
         return replace(exact, start=exact.start + moved, end=exact.end + moved)
 
-    def network_rows(self, name: str, network: Hgnn, by: Multipliers) -> Iterator[PlayRow]:
-        """Play a network's answers, and both exchanges of parts."""
+    def network_row(self, name: str, network: Hgnn) -> tuple[PlayRow, RuleNumbers]:
+        """Play a network's answers; return the numbers of its rule too."""
         answers = network.answers(self.instance, self.found)
         made = numbers_of(self.instance, self.found, answers)
-        error = self.error(made.due)
-        yield self.row(name, rule_of(self.instance, self.found, answers), error=error)
+        return self.row(name, rule_of(self.instance, self.found, answers), due=made.due), made
+
+    def exchanged(self, name: str, made: RuleNumbers, by: Multipliers) -> Iterator[PlayRow]:
+        """Play both exchanges of parts between a network and the LP."""
         mixed = replace(self.exact, start=made.base, end=made.due / by.stretch)
-        yield self.row(f"{name}: its due dates, LP prices", self.rule(mixed, by), error=error)
+        yield self.row(f"{name}: its due dates, LP prices", self.rule(mixed, by), due=made.due)
         rule = list_rule(
             self.instance,
             base=self.exact.start - by.tail * self.rules.tail,
@@ -151,18 +168,22 @@ class CeilingCase:
         yield self.row(f"{name}: LP due dates, its prices", rule)
 
     def rows(self, trained: list[str], curve: bool) -> Iterator[PlayRow]:
-        """Play everything on this instance."""
-        sets = cluster_sets()
+        """Play everything on this instance; without the curve, its ends alone."""
+        sets, shipped = cluster_sets(), fixed_sets()
         one = sets[0]
         yield self.row("LP milestones", self.rule(self.exact, one))
         yield self.best("LP milestones, best of 32", sets)
-        shipped = fixed_sets()
         yield self.best("LP milestones, first set of lp_guided", shipped[:1])
         yield self.best("LP milestones, 16 sets of lp_guided", shipped)
-        yield self.best("LP milestones, 16 sets of lp_guided, its depth", shipped, DEEPEST)
-        for k, path in enumerate(trained):
-            yield from self.network_rows(f"hgnn {k}", Hgnn(checkpoint=path), one)
-        yield from self.network_rows("no network", Hgnn(weights="none"), one)
+        if curve:
+            name = "LP milestones, 16 sets of lp_guided, its depth"
+            yield self.best(name, shipped, DEEPEST)
+        networks = {f"hgnn {k}": Hgnn(checkpoint=path) for k, path in enumerate(trained)}
+        for name, network in {**networks, "no network": Hgnn(weights="none")}.items():
+            row, made = self.network_row(name, network)
+            yield row
+            if curve:
+                yield from self.exchanged(name, made, one)
         rules = {"path_milestones": f"path_milestones:depth={DEPTH}", "tuned rule": tuned_rule()}
         for name, spec in rules.items():
             run = play(spec, self.instance)
@@ -176,7 +197,7 @@ class CeilingCase:
                 rng = np.random.default_rng((self.seed, k, round(1000 * level)))
                 for _ in range(DRAWS):
                     targets = self.degraded(noise, level, rng)
-                    yield self.row(noise, self.rule(targets, by), level, self.error(targets.end))
+                    yield self.row(noise, self.rule(targets, by), level, targets.end)
 
 
 def measured(

@@ -17,8 +17,7 @@ again    one neighbourhood, of a drawn selector, eight times
 
 or it makes one try: ``random`` draws a selector, and goes on for eight times the rounds, which is
 what the oracle computes; ``uniform``, ``window`` and ``critical`` always take one selector.
-``annealing`` is lp_guided's own annealer with all tasks free, for the steps that a round is charged
-and for eight times as many.
+``annealing`` is lp_guided's own annealer with all tasks free, for the charged steps.
 
 What counts, written before any report seed was run. The best of eight results is lower than one
 result even where all eight neighbourhoods are alike. So the gain of the choice is not oracle
@@ -74,7 +73,7 @@ RUNS, ROUNDINGS, ANNEALED = 16, 10, 20
 # How often the temperature of lp_guided's annealer changes.
 LOOKS = 200
 SINGLE = {"uniform": "random", "window": "window", "critical": "critical"}
-METHODS = ("oracle", "luck", "again", "random", *SINGLE, "annealing", "annealing x 8")
+METHODS = ("oracle", "luck", "again", "random", *SINGLE, "annealing")
 # Schedules of the LP's rule and of the network, as they are: they are not searched.
 SCHEDULES = ("LP milestones, played", "hgnn, best of 8")
 STOP = 1.0
@@ -173,9 +172,9 @@ def row_of(
     began = time.process_time()
     first = float(begun.finder.search.value[BEST_VALUE])
     won: dict[str, int] = {}
-    if method.startswith("annealing"):
+    if method == "annealing":
         finder = begun.finder.twin(seed)
-        anneal_all(finder, rounds * STEPS * (TRIES if method.endswith("8") else 1))
+        anneal_all(finder, rounds * STEPS)
         values = [float(finder.search.value[BEST_VALUE])]
     elif method == SCHEDULES[0]:
         values = [begun.played]
@@ -223,7 +222,6 @@ WORDS = (
     ("critical", "one try, the critical path", 1, 1),
     ("annealing", "lp_guided's annealer, all tasks free", 1, 1),
     ("random x 8", "one try, a drawn selector, eight times the rounds", 8, 8),
-    ("annealing x 8", "lp_guided's annealer, eight times the steps", 8, 8),
     (SCHEDULES[0], "the start's schedule by the LP's rule, no search", 0, 0),
     (SCHEDULES[1], "no search", 0, 0),
 )

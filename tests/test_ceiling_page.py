@@ -19,11 +19,11 @@ def rows() -> list[PlayRow]:
         fixed = {"path_milestones": 200.0, "tuned rule": 400.0, EXACT: 100.0, "hgnn 0": 120.0}
         fixed |= {"hgnn 1": 140.0, "LP milestones, best of 32": 96.0, "no network": 190.0}
         for name, value in fixed.items():
-            out.append(PlayRow(SPEC, seed, name, 0.0, value, 80.0, 0.3, 0.01))
+            out.append(PlayRow(SPEC, seed, name, 0.0, value, 80.0, 0.01, 0.3))
         for noise in NOISES:
             for level in LEVELS:
                 value = 100.0 + worse[noise](level)
-                out.append(PlayRow(SPEC, seed, noise, level, value, 80.0, level, 0.01))
+                out.append(PlayRow(SPEC, seed, noise, level, value, 80.0, 0.01, level))
     return out
 
 

@@ -25,7 +25,9 @@ RULES = ("path_milestones", "tuned rule")
 NETWORK = "hgnn "
 # The picture, in pixels.
 WIDTH, LEFT, TOP, PANEL, HEIGHT, BETWEEN, FOOT = 1060.0, 90.0, 40.0, 360.0, 300.0, 90.0, 110.0
-RULE_COLOUR, HALF_COLOUR, BEST_COLOUR = "#8a8f98", "#c4320a", "#11845b"
+RULE_COLOUR, HALF_COLOUR, BEST_COLOUR = "#8a8f98", "#c4320a", "#1b2230"
+# The largest noise or error of the picture, in per cent.
+WIDEST = 90.0
 STYLE = (
     "text{font:12px sans-serif;fill:#1b2230}.grid{stroke:#dfe3ea}.tick{text-anchor:middle}"
     ".watts{text-anchor:end}.axis-name{text-anchor:middle;font-weight:600}"
@@ -190,7 +192,7 @@ def picture(rows: list[PlayRow], curves: Sequence[str]) -> str:
 def panel(size: RowsOfSize, number: int, high: float) -> str:
     """Return the panel of one size: curves of noise, levels of rules, and the networks."""
     left = LEFT + number * (PANEL + BETWEEN)
-    x = linear(left, PANEL, 0.0, 100 * LEVELS[-1], 8, name="noise s, or error of due dates, %")
+    x = linear(left, PANEL, 0.0, WIDEST, 9, name="noise s, or error of due dates, %")
     y = linear(TOP + HEIGHT, -HEIGHT, 0.0, high, 8, name="gap, %")
     parts = [grid(x, y), svg.text(left, TOP - 14, size_name(size.rows[0].spec), font_weight=600)]
     rule = 100 * float(np.mean(size.gaps([size.best_rule()])))
@@ -209,9 +211,11 @@ def panel(size: RowsOfSize, number: int, high: float) -> str:
     for name in (*size.networks(), "no network"):
         error = 100 * float(np.mean(size.mean([name], field="error")))
         gap = 100 * float(np.mean(size.gaps([name])))
-        at = (x.at(error), y.at(gap))
-        parts.append(svg.circle(*at, 5.0, [f"{name}: {gap:.1f} %"], fill="none", stroke="#1b2230"))
-        parts.append(svg.text(at[0] + 8, at[1] + 4, name.removeprefix("hgnn ")))
+        across, down = x.at(error), y.at(gap)
+        tip = [f"{name}: {gap:.1f} %"]
+        parts.append(svg.circle(across, down, 5.0, tip, fill="none", stroke="#1b2230"))
+        label = {"no network": name, size.networks()[0]: "hgnn"}.get(name, "")
+        parts.append(svg.text(across - 10, down + 4, label, class_="watts"))
     return "".join(parts)
 
 
@@ -246,5 +250,5 @@ def legend() -> str:
         out.append(svg.text(at + 30, down, words))
     at = LEFT + 690
     out.append(svg.circle(at, base - 4, 5.0, fill="none", stroke="#1b2230"))
-    out.append(svg.text(at + 12, base, "hgnn, by training seed; no network"))
+    out.append(svg.text(at + 12, base, "hgnn (three trainings), no network"))
     return "".join(out)

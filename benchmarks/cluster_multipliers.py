@@ -64,7 +64,7 @@ def with_depth(rule: Rule, depth: int) -> Rule:
 
 def value_of(rules: MilestoneRules, by: Multipliers) -> float:
     """Return the value of one run at hgnn's depth."""
-    return rules.finder.value_of(with_depth(rules.rule(by), HGNN_DEPTH))
+    return float(rules.finder.value_of(with_depth(rules.rule(by), HGNN_DEPTH)))
 
 
 def rules_of(spec: str, seed: int) -> MilestoneRules:

@@ -1,5 +1,5 @@
-"""What the benchmarks of hgnn share: one run of a policy with its verified objective, paired
-intervals, and the lines that say on what machine and versions a page was made.
+"""What the benchmarks of hgnn share: training of one checkpoint, one run of a policy with its
+verified objective, paired intervals, and the lines that say how a page was made.
 """
 
 from __future__ import annotations
@@ -8,7 +8,10 @@ import json
 import os
 import platform
 import subprocess
+import sys
 import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +24,49 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 RULES = Path(__file__).with_name("hgnn_rules.json")
 RESULTS = ROOT / "docs" / "results"
+TRAINED_ON = tuple(
+    f"gpu_cluster:{line}"
+    for line in (ROOT / "solvers" / "hgnn" / "trained_on.txt").read_text(encoding="utf-8").split()
+)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A checkpoint that a benchmark trains: how, and into which file."""
+
+    path: Path
+    settings: tuple[str, ...]
+    seed: int
+    problems: tuple[str, ...] = TRAINED_ON
+    solver: str = "hgnn"
+
+    def train(self) -> None:
+        """Train it, unless it is trained; what was begun goes on."""
+        if self.path.exists() and not self.path.with_name(f"{self.path.name}.state").exists():
+            return
+        command = [sys.executable, "-m", "optbench.cli.main", "train", self.solver]
+        command += ["--seed", str(self.seed), "-o", str(self.path), "--no-track", "-q"]
+        for problem in self.problems:
+            command += ["--on", problem]
+        for setting in self.settings:
+            command += ["-p", setting]
+        subprocess.run(command, check=True, cwd=ROOT)
+        print(f"trained: {self.path.name}", flush=True)
+
+    def spec(self) -> str:
+        return f"{self.solver}:checkpoint={self.path}"
+
+
+def train_all(wanted: Iterable[Trained], processes: int) -> None:
+    """Train what is not trained, so many at a time."""
+    with ThreadPoolExecutor(processes) as pool:
+        for job in [pool.submit(each.train) for each in wanted]:
+            job.result()
+
+
+def file_name(words: str) -> str:
+    """Return words with everything but letters and digits replaced."""
+    return "".join(letter if letter.isalnum() else "_" for letter in words)
 
 
 @dataclass(frozen=True)
@@ -70,6 +116,12 @@ def percent(values: list[float]) -> str:
 
     found = estimate([100.0 * value for value in values])
     return f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
+
+
+def above(runs: Sequence[PlayedRun], base: Sequence[PlayedRun], name: str = "objective") -> str:
+    """Return by how much a figure of runs is above that of others, paired, in per cent."""
+    pairs = zip(runs, base, strict=True)
+    return percent([getattr(mine, name) / getattr(other, name) - 1.0 for mine, other in pairs])
 
 
 def page_head(title: str, command: str) -> list[str]:

@@ -13,6 +13,8 @@ from .hierarchical_design import HierarchicalDesign
 from .network_design import NetworkDesign
 from .network_settings import Convolution, NetworkSettings, Pooling, Sampling
 
+EXPERTS = ("lp_guided", "cpsat")
+
 
 @dataclass(frozen=True)
 class ListRuleTraining:
@@ -29,6 +31,7 @@ class ListRuleTraining:
     samples: int = 8
     batch: int = 8
     rate: float = 6e-4
+    expert: Literal["lp_guided", "cpsat"] = "lp_guided"
     expert_work: float = 0.2
     only_streams: bool = False
     check_every: int = 25
@@ -44,6 +47,7 @@ class ListRuleTraining:
         for name in ("imitate", "label"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self._require(self.imitate + self.label <= 1, "label", "at most 1 - imitate")
+        self._require(self.expert in EXPERTS, "expert", f"one of {', '.join(EXPERTS)}")
         holds = not self.only_streams or self.start is not None
         self._require(holds, "only_streams", "no without start, a checkpoint")
 
@@ -66,13 +70,13 @@ class HgnnTraining(ListRuleTraining):
     problem; read-outs for arriving work take 3/7 of either on top.
 
     The first ``imitate`` share of it imitates schedules that lp_guided finds with ``expert_work``,
-    and the LP's prices. The next ``label`` share imitates the best answers so far of each instance,
-    after ``samples`` more are drawn around those of the network. The rest is policy gradient with
-    the mean of ``samples`` as the baseline. A step takes ``batch`` instances; validation is every
-    ``check_every`` steps. ``start`` is a checkpoint to go on from (a new cluster). With
-    ``only_streams`` its network stays and the read-outs for arriving work are trained.
-    ``convolution``, ``pooling``, ``sampling`` with ``keep``, and ``levels`` switch parts of the
-    network off; ``rate`` is the first learning rate.
+    and the LP's prices; with ``expert=cpsat`` those of cpsat up to 60 tasks. The next ``label``
+    share imitates the best answers so far of each instance, after ``samples`` more are drawn around
+    those of the network. The rest is policy gradient with the mean of ``samples`` as the baseline.
+    A step takes ``batch`` instances; validation is every ``check_every`` steps. ``start`` is a
+    checkpoint to go on from (a new cluster). With ``only_streams`` its network stays and the
+    read-outs for arriving work are trained. ``convolution``, ``pooling``, ``sampling`` with
+    ``keep``, and ``levels`` switch parts of the network off; ``rate`` is the first learning rate.
     """
 
     solver: ClassVar[str] = "hgnn"

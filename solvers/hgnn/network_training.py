@@ -34,6 +34,9 @@ MEMORY = 0.98
 # The learning rate and the noise fall linearly to these shares of what they begin with.
 LAST_RATE, LAST_NOISE = 0.05, 0.4
 STAGES = ("imitation", "labels", "gradient")
+# Instances of up to so many tasks are imitated from the expert of the settings, others from
+# lp_guided.
+EXACT_TASKS = 60
 # Keys of the text of a saved state.
 STATE = ("step", "spent_s", "least", "history", "rng", "about", "values", "stretch")
 
@@ -139,8 +142,10 @@ class NetworkTraining:
         if k not in self.targets:
             prepared = self.pupils[k].prepared
             work, seed = self.settings.expert_work, int(self.rng.integers(2**31))
+            small = prepared.instance.num_tasks <= EXACT_TASKS
+            expert = self.settings.expert if small else "lp_guided"
             found = solve(
-                prepared.instance, "lp_guided", time_limit_s=None, work_limit=work, seed=seed,
+                prepared.instance, expert, time_limit_s=None, work_limit=work, seed=seed,
                 bound=False,
             )  # fmt: skip
             self.targets[k] = targets_of(prepared, found.schedule)

@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from optbench.api import solve
 from optbench.errors import FileFormatError, ParameterError
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.training import TrainingResult, TrainingRun
 from solvers.hgnn import Hgnn
 from solvers.hgnn.learning_settings import HgnnTraining
 from solvers.hgnn.network_checkpoint import NetworkCheckpoint, read_network
+from solvers.hgnn.network_training import NetworkTraining
+from solvers.hgnn.prepared_instances import targets_of
 
 ON = ("gpu_cluster:nodes=2,types=2,tasks=8", "gpu_cluster:nodes=1,types=1,tasks=6")
 STREAM = "gpu_cluster:nodes=2,types=2,tasks=8,load=0.8"
@@ -103,6 +106,21 @@ def test_other_settings_do_not_go_on(tmp_path: Path) -> None:
         trained(path, short(4))
 
 
+def test_small_instances_are_imitated_from_cpsat() -> None:
+    """The expert's seed is the first number that the training draws."""
+    instances = [load_problem(spec).instance(0) for spec in ON]
+    settings = short(1, imitate=1.0, label=0.0, expert="cpsat")
+    training = NetworkTraining(instances, instances[:1], settings, 3)
+    drawn = int(np.random.default_rng(3).integers(2**31))
+    exact = solve(instances[1], "cpsat", time_limit_s=None, work_limit=0.2, seed=drawn, bound=False)
+    expected = targets_of(training.pupils[1].prepared, exact.schedule)
+    found = training.target(1)
+    assert found is not None
+    assert expected is not None
+    assert found.stretch == expected.stretch
+    assert (found.position == expected.position).all()
+
+
 def test_a_finished_training_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "net.safetensors"
     trained(path, short(1))
@@ -136,6 +154,7 @@ def test_problems_that_cannot_be_learned_are_named(tmp_path: Path) -> None:
         ({"keep": 0.0}, "keep is 0.0"),
         ({"hidden": 6}, "a multiple of 4"),
         ({"rate": float("inf")}, "rate is inf; it must be positive"),
+        ({"expert": "highs"}, "expert is 'highs'; it must be one of lp_guided, cpsat"),
         ({"batch": 0}, "batch is 0; it must be at least 1"),
         ({"only_streams": True}, "only_streams is True; it must be no without start"),
     ],

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -27,17 +28,18 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks._cluster_runs import RESULTS, page_head, stream_rule  # noqa: E402
+from benchmarks._cluster_runs import RESULTS, STREAM_RULES, page_head, stream_rule  # noqa: E402
 from benchmarks._online_page import decisions, overall, tables  # noqa: E402
 from benchmarks._stream_accounts import account  # noqa: E402
 
 RAW = RESULTS / "raw" / "hgnn_online.jsonl"
 SCALES, LOADS = ("seconds", "minutes"), ("0.5", "0.8", "0.95")
-TUNED = "tuned_rule"
-# Method to the solver that plays it; the tuned rule has the numbers of hgnn_rules.py --streams.
+TUNED, TUNED_BY_LOAD = "tuned_rule", "tuned_rule, another for each load"
+# Method to the solver that plays it; the tuned rules have the numbers of hgnn_rules.py --streams.
 METHODS = {
     "hgnn": "hgnn",
     TUNED: "",
+    TUNED_BY_LOAD: "",
     "hgnn, read-outs alone": "hgnn:weights=readouts",
     "hgnn, random weights": "hgnn:weights=random",
     "hgnn, permuted weights": "hgnn:weights=permuted",
@@ -53,6 +55,12 @@ METHODS = {
 Row = dict[str, Any]
 
 
+def rule_of_load(spec: str) -> Path:
+    """Return the file of the rule that was tuned on streams of this load alone."""
+    load = re.findall(r"load=([0-9.]+)", spec)[0]
+    return STREAM_RULES.with_stem(f"{STREAM_RULES.stem}-{load}")
+
+
 def spec_of(nodes: int, tasks: int, load: str, scale: str) -> str:
     return f"gpu_cluster:nodes={nodes},tasks={tasks},load={load},load_of=capacity,scale={scale}"
 
@@ -66,7 +74,9 @@ def measured(spec: str, seed: int, method: str) -> Row:
     from optbench.sim.moments import TimedTrace
 
     instance = task_instance(load_target(spec, seed), "a benchmark of hgnn")
-    solver = METHODS.get(method, method) or stream_rule(int(instance.pools.count.sum()))
+    devices = int(instance.pools.count.sum())
+    rule = rule_of_load(spec) if method == TUNED_BY_LOAD else STREAM_RULES
+    solver = METHODS.get(method, method) or stream_rule(devices, rule)
     policy = load_solver(solver)[1]
     assert isinstance(policy, Policy)
     began = time.process_time()
@@ -163,7 +173,9 @@ def page(rows: list[Row]) -> str:
         "per unit of work, with the rest of all devices, which no policy changes; lateness is "
         "weighted seconds of tardiness per unit of work; the cost adds 500 J per second of it. "
         "Differences are paired by stream, with 95 % bootstrap intervals. The tuned rule is that "
-        "of `hgnn_rules.py --streams`.",
+        "of `hgnn_rules.py --streams`, one for all loads; the other is tuned anew for each load, in "
+        "as much time: `hgnn_rules.py --streams --cpu-minutes 2 --only load=0.95, -o "
+        "benchmarks/hgnn_stream_rules-0.95.json`.",
         *overall(large, METHODS),
         *tables(large, METHODS),
         "",

@@ -173,8 +173,8 @@ def page(rows: list[Row]) -> str:
         "per unit of work, with the rest of all devices, which no policy changes; lateness is "
         "weighted seconds of tardiness per unit of work; the cost adds 500 J per second of it. "
         "Differences are paired by stream, with 95 % bootstrap intervals. The tuned rule is that "
-        "of `hgnn_rules.py --streams`, one for all loads; the other is tuned anew for each load, in "
-        "as much time: `hgnn_rules.py --streams --cpu-minutes 2 --only load=0.95, -o "
+        "of `hgnn_rules.py --streams`, one for all loads; the other is tuned anew for each load, "
+        "in as much time: `hgnn_rules.py --streams --cpu-minutes 2 --only load=0.95, -o "
         "benchmarks/hgnn_stream_rules-0.95.json`.",
         *overall(large, METHODS),
         *tables(large, METHODS),

@@ -38,15 +38,20 @@ class Hgnn(learned_list_rule.LearnedListRule):
     rule.
 
     ``samples`` schedules are made, the first from the network's answers, the others with noise on
-    the best answers so far, and the best is returned; where work arrives over time there is one.
-    ``checkpoint`` is a file of ``optbench train hgnn``. ``weights`` puts something else in the
-    place of the trained network, for comparison: ``random`` or ``permuted`` weights, a ``table`` of
-    mean answers by device, or ``none``, the rule at its plain values.
+    the best answers so far or, with ``around=starts``, by rules drawn around the starts of the best
+    schedule so far, as ``random_rules`` does; the best is returned. Where work arrives over time
+    there is one. ``checkpoint`` is a file of ``optbench train hgnn``; without it, the shipped
+    network that was trained on instances of such features is taken. ``weights`` puts something else
+    in the place of the trained network, for comparison: ``random`` or ``permuted`` weights, a
+    ``table`` of mean answers by device, or ``none``, the rule at its plain values.
     """
 
     settings: ClassVar[type] = HgnnTraining
     design: ClassVar[type[NetworkDesign]] = HierarchicalDesign
-    shipped: ClassVar[Path] = Path(__file__).with_name("clusters.safetensors")
+    shipped: ClassVar[tuple[Path, ...]] = (
+        Path(__file__).with_name("shops.safetensors"),
+        Path(__file__).with_name("clusters.safetensors"),
+    )
 
     weights: Literal["trained", "random", "permuted", "table", "none"] = "trained"
 
@@ -60,7 +65,7 @@ class Hgnn(learned_list_rule.LearnedListRule):
     def network(self, instance: Instance) -> AnsweringNetwork | None:
         if self.weights == "none":
             return None
-        found = self.found()
+        found = self.found(instance)
         if self.weights == "table":
             return table_for(instance, found.table)
         weights = found.weights
@@ -70,6 +75,6 @@ class Hgnn(learned_list_rule.LearnedListRule):
             weights = permuted_weights(weights)
         return self.design(found.settings).forward_pass(weights)
 
-    def readouts(self) -> StreamReadouts | None:
+    def readouts(self, instance: Instance) -> StreamReadouts | None:
         """The read-outs belong to the trained network."""
-        return super().readouts() if self.weights == "trained" else None
+        return super().readouts(instance) if self.weights == "trained" else None

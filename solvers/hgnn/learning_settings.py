@@ -31,6 +31,7 @@ class ListRuleTraining:
     samples: int = 8
     batch: int = 8
     rate: float = 6e-4
+    hold: float = 0.0
     expert: Literal["lp_guided", "cpsat"] = "lp_guided"
     expert_work: float = 0.2
     only_streams: bool = False
@@ -44,6 +45,7 @@ class ListRuleTraining:
         self._require(self.steps >= 0, "steps", "at least 0; 0 trains for cpu_minutes")
         for name in ("cpu_minutes", "rate", "expert_work"):
             self._require(0 < getattr(self, name) < float("inf"), name, "positive")
+        self._require(0 <= self.hold < float("inf"), "hold", "at least 0")
         for name in ("imitate", "label"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self._require(self.imitate + self.label <= 1, "label", "at most 1 - imitate")
@@ -77,6 +79,8 @@ class HgnnTraining(ListRuleTraining):
     checkpoint to go on from (a new cluster). With ``only_streams`` its network stays and the
     read-outs for arriving work are trained. ``convolution``, ``pooling``, ``sampling`` with
     ``keep``, and ``levels`` switch parts of the network off; ``rate`` is the first learning rate.
+    ``hold`` is the weight of squared answers for the whole and for tasks in policy gradient, which
+    keeps them where their noise still changes the schedule.
     """
 
     solver: ClassVar[str] = "hgnn"

@@ -127,7 +127,9 @@ class NetworkTraining:
                 loss = label_loss(pupil.prepared, answer, samples, self.rng, answered)
             else:
                 scale = max(LAST_NOISE, 1.0 - self.share)
-                loss = gradient_loss(pupil.prepared, answer, samples, self.rng, scale, answered)
+                loss = gradient_loss(
+                    pupil.prepared, answer, samples, self.rng, scale, answered, self.settings.hold
+                )
             (loss / len(chosen)).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), CLIPPED)
         self.optimiser.step()

@@ -61,6 +61,8 @@ def test_two_steps_are_the_same_for_a_seed(tmp_path: Path) -> None:
     assert same(first, again) and not same(first, other)
     assert first.provenance["gradient_steps"] == 2
     assert first.provenance["trained_on"] == list(ON)
+    instances = [load_problem(spec).instance(1000) for spec in ON]
+    assert first.features == instances[0].features | instances[1].features
     assert first.table == again.table
 
 

@@ -125,9 +125,9 @@ def main() -> None:
     train_all((trained(args.work, FULL, seed) for seed in TRAINING_SEEDS), args.processes)
     wanted = [
         network(args.work, place, seed, goes_on)
+        for goes_on in (False, True)
         for place in PLACES
         for seed in TRAINING_SEEDS
-        for goes_on in (False, True)
     ]
     train_all(wanted, args.processes)
     lines = page_head("Generality of hgnn", "python benchmarks/hgnn_generality.py")

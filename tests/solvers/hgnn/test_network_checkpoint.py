@@ -130,7 +130,7 @@ def test_features_of_the_training_are_names(
     assert read_network(written(tmp_path / "as_it_was", tensors, about)).features is None
     known = about | {"provenance": {"features": ["modes", "precedence"]}}
     found = read_network(written(tmp_path / "known", tensors, known))
-    assert found.features == {"modes", "precedence"}
+    assert found.features == frozenset({"modes", "precedence"})
     for k, given in enumerate((["modes", 3], "modes", None)):
         path = written(tmp_path / f"f{k}", tensors, about | {"provenance": {"features": given}})
         refused(path, "provenance is damaged")

@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from optbench.model.instance import Instance
     from optbench.shapes.protocol.shape import AnyInstance
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = Path(__file__).with_name("hgnn_rules.json")
+STREAM_RULES = Path(__file__).with_name("hgnn_stream_rules.json")
+STREAMS_FILE = ROOT / "solvers" / "hgnn" / "streamed_on.txt"
 RESULTS = ROOT / "docs" / "results"
 TRAINED_ON = tuple(
     f"gpu_cluster:{line}"
@@ -108,6 +111,37 @@ def tuned_rule() -> str:
     """Return the spec of ``tuned_rule`` with the prices of ``hgnn_rules.py``."""
     found = json.loads(RULES.read_text(encoding="utf-8"))["tuned_rule"]
     return "tuned_rule:" + ",".join(f"{name}={value}" for name, value in found.items())
+
+
+def stream_rule(devices: int, path: Path = STREAM_RULES) -> str:
+    """Return the spec of ``tuned_rule`` as tuned for streams, for a cluster of so many devices.
+
+    Its price of time is a share of what the makespan costs, which grows with the cluster; what a
+    second of a task is worth does not, so that the share is taken of as many devices as it was
+    tuned on. On a large cluster as many tasks are tried as there are devices, as hgnn does.
+    """
+    about = json.loads(path.read_text(encoding="utf-8"))
+    found = about["tuned_rule"] | {
+        "time": round(about["tuned_rule"]["time"] * about["devices"] / devices, 8),
+        "depth": max(100, devices),
+    }
+    return "tuned_rule:" + ",".join(f"{name}={value}" for name, value in found.items())
+
+
+def training_streams() -> list[tuple[str, int]]:
+    """Return the streams on which read-outs and rules are trained, each with its seed."""
+    lines = STREAMS_FILE.read_text(encoding="utf-8").split()
+    return [(spec, 1000 + place) for place, spec in enumerate(lines)]
+
+
+def stream_cost(spec: str, given: Instance) -> float:
+    """Return the verified objective of a run without what the end of the stream costs, which comes
+    with the last arrivals: energy beyond that of resting devices, transfers and tardiness.
+    """
+    from optbench.model.objective_prices import end_cost
+
+    run = play(spec, given)
+    return run.objective - end_cost(given) * run.makespan_s / given.tick_s
 
 
 def percent(values: list[float]) -> str:

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from optbench.model.result import Bound as Bound
     from optbench.model.result import Result as Result
     from optbench.model.schedule import Schedule as Schedule
+    from optbench.model.schedule import Sleep as Sleep
+    from optbench.model.sleeping import with_sleep as with_sleep
     from optbench.model.verify import Verdict as Verdict
     from optbench.plugins.discovery import load_problem as load_problem
     from optbench.plugins.discovery import load_solver as load_solver
@@ -127,6 +129,7 @@ _HOME = {
     "Run": "optbench.plugins.protocol",
     "Schedule": "optbench.model.schedule",
     "Simulation": "optbench.simulation",
+    "Sleep": "optbench.model.schedule",
     "Solver": "optbench.plugins.protocol",
     "Task": "optbench.model.declarations",
     "TrackedRun": "optbench.track.runs",
@@ -160,6 +163,7 @@ _HOME = {
     "simulate": "optbench.simulation",
     "solve": "optbench.api",
     "verify": "optbench.plugins.shape_files",
+    "with_sleep": "optbench.model.sleeping",
     "write_decision": "optbench.plugins.shape_files",
     "write_instance": "optbench.plugins.shape_files",
     "write_result": "optbench.model.files.result_json",

@@ -20,6 +20,8 @@ RACK_GBIT_S, RACK_MS, RACK_J_PER_GB = 100.0, 0.02, 10.0
 # to one (modelled: a common ratio of leaf-spine networks), so that a node has a quarter of a port.
 BETWEEN_GBIT_S, BETWEEN_MS, BETWEEN_J_PER_GB = 25.0, 0.06, 30.0
 SOCKETS = 2
+# A device that wakes draws twice its idle power (modelled): this share of it beyond idling.
+WAKE_SHARE = 1.0
 # Failures per day: GPUs had 58.7 % of the 419 unexpected interruptions of 16,384 H100 in 54 days;
 # CPUs had two, a socket per four GPUs counted (Llama Team, The Llama 3 Herd of Models,
 # 2024, section 3.3.4). Older types fail more often (modelled).
@@ -43,6 +45,7 @@ class Hardware:
     nodes_per_rack: int
     sleeps: bool
     fails: bool
+    wake_s: float | None
 
     @property
     def pool_node(self) -> Ints:
@@ -88,15 +91,19 @@ class Hardware:
         of_pool = [self.shapes[t] for t in self.shape_idx.tolist()]
         node = self.pool_node
         first = len(self.places().names) - len(self.node_type)
+        idle_w = np.array([shape.idle_w for shape in of_pool], dtype=float)
+        wake = None if self.wake_s is None else np.full(len(node), self.wake_s)
         return Pools(
             tuple(f"{s.name.lower()}-{i}" for s, i in zip(of_pool, node.tolist(), strict=True)),
             first + node,
             self.pool_count,
-            np.array([shape.idle_w for shape in of_pool], dtype=float),
+            idle_w,
             np.array([shape.sleep_w for shape in of_pool], dtype=float),
             np.full(len(node), self.sleeps),
             np.array([shape.memory_gb for shape in of_pool], dtype=float),
             failures_per_s=self.failures_per_s() if self.fails else None,
+            wake_s=wake,
+            wake_j=None if wake is None else WAKE_SHARE * idle_w * wake,
         )
 
     def failures_per_s(self) -> Floats:
@@ -135,6 +142,7 @@ def hardware(
     cpus: bool,
     sleeps: bool = False,
     fails: bool = False,
+    wake_s: float | None = None,
 ) -> Hardware:
     """Deal the types over the nodes in turn; nodes have ``gpus`` GPUs and half as many in turn.
 
@@ -151,4 +159,5 @@ def hardware(
         nodes_per_rack,
         sleeps,
         fails,
+        wake_s,
     )

@@ -22,6 +22,7 @@ import numpy as np
 from optbench.errors import ParameterError
 from optbench.model.cooling import Cooling
 from optbench.model.instance import Bools, Floats, Instance, Ints, Limits
+from optbench.model.sleeping import kept_awake
 
 # Air at the inlet of a node: the upper end of what ASHRAE TC 9.9 recommends (18 to 27 °C).
 AMBIENT_C = 27.0
@@ -54,7 +55,7 @@ def with_power_caps(
     instance: Instance, cluster_share: float | None, node_share: float | None, num_nodes: int
 ) -> Instance:
     """Add a cap of the cluster and one of each node, in whole watts; nodes are the last places."""
-    power = PlacePower.of(instance)
+    power = PlacePower.of(kept_awake(instance))
     places, caps_w = np.zeros(0, dtype=np.int64), np.zeros(0)
     nodes = np.arange(num_nodes) + len(instance.places.names) - num_nodes
     for name, share, where in (
@@ -72,7 +73,7 @@ def with_power_caps(
 
 def with_cooling(instance: Instance, share: float, num_nodes: int) -> Instance:
     """Cool each node so that it can do this share of its full power for ever."""
-    power = PlacePower.of(instance)
+    power = PlacePower.of(kept_awake(instance))
     nodes = np.arange(num_nodes) + len(instance.places.names) - num_nodes
     steady_w = share * power.full_w[nodes]
     _refuse_without_modes(instance, power, nodes, steady_w, "cooling", share)

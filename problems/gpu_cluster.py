@@ -77,10 +77,12 @@ class GpuCluster(Problem):
     at most two. ``gang`` is the largest number of GPUs that a task of training or matrix kernels
     may use. ``load`` makes jobs arrive over time, measured as ``load_of`` says, and ``burst`` is
     the rate in bursts over that between them. ``scale`` says how long tasks take. With ``sleeps``
-    devices that are not busy sleep. ``power_cap`` (``node_cap``) is a share of the cluster's (each
+    devices that are not busy sleep; with ``wake_s`` they take so long to wake, and sleep only where
+    a schedule says so. ``power_cap`` (``node_cap``) is a share of the cluster's (each
     node's) power while every device works; ``cooling`` is the share of it that keeps a node at its
-    highest temperature. With ``failures`` devices have rates of failing, and with
-    ``congestion`` links of racks are busy at times. ``jobs`` is a file of
+    highest temperature. With ``failures`` devices have rates of failing. With ``checkpoint_s``
+    tasks that a failure stops start again, and training goes on from what it saves after every so
+    many seconds. With ``congestion`` links of racks are busy at times. ``jobs`` is a file of
     recorded work instead: a WfFormat workflow, a Gavel trace or a list of Alibaba's pods, at most
     ``tasks`` of it. Its run times are taken to be those of ``work`` (a category) on one
     ``reference`` device; ``load`` then scales its arrivals in time.
@@ -101,11 +103,13 @@ class GpuCluster(Problem):
     deadlines: Literal["mixed", "flexible", "tight", "none"] = "mixed"
     makespan_share: float = 0.5
     sleeps: bool = False
+    wake_s: float | None = None
     power_cap: float | None = None
     node_cap: float | None = None
     cooling: float | None = None
     failures: bool = False
     congestion: bool = False
+    checkpoint_s: float | None = None
     load: float | None = None
     load_of: Literal["least", "capacity"] = "least"
     burst: float = 1.0
@@ -139,6 +143,10 @@ class GpuCluster(Problem):
         known = self.load_of in ("least", "capacity")
         self._require(known, "load_of", "least or capacity")
         self._require(1 <= self.burst < math.inf, "burst", "at least 1")
+        wakes = self.wake_s is None or (0 < self.wake_s < math.inf and self.sleeps)
+        self._require(wakes, "wake_s", "none, or positive with sleeps=yes")
+        saves = self.checkpoint_s is None or 0 < self.checkpoint_s < math.inf
+        self._require(saves, "checkpoint_s", "none, or a positive number of seconds")
         bursts = self.burst == 1 or self.load is not None
         self._require(bursts, "burst", "1 without load, because all jobs are there at time 0")
         category = self.work is None or self.work in CATEGORIES
@@ -211,6 +219,7 @@ class GpuCluster(Problem):
             cpus=self.cpus,
             sleeps=self.sleeps,
             fails=self.failures,
+            wake_s=self.wake_s,
         )
 
     def _made(
@@ -248,6 +257,7 @@ class GpuCluster(Problem):
                 work.names(),
                 np.array(work.job_user, dtype=np.int64)[work.job],
                 tuple(f"u{user}" for user in range(self.users)),
+                self._checkpoints(work),
             ),
             edges=Edges(
                 np.array(work.source, dtype=np.int64),
@@ -260,6 +270,7 @@ class GpuCluster(Problem):
             links=cluster.links(),
             limits=Limits(np.zeros(0, dtype=np.int64), np.zeros(0)),
             objective=self._objective(pools),
+            preemptive=self.checkpoint_s is not None,
             problem=NAME,
         )
         if self.power_cap is not None or self.node_cap is not None:
@@ -270,6 +281,14 @@ class GpuCluster(Problem):
             rack = cluster.pool_node // self.nodes_per_rack
             instance = with_congestion(instance, _generators(seed)[2], rack, self.scale)
         return validate(instance)
+
+    def _checkpoints(self, work: Workload) -> Floats | None:
+        """Ticks between the checkpoints of tasks of training; other tasks have none."""
+        if self.checkpoint_s is None:
+            return None
+        training = np.array([kind.category == "training" for kind in work.kind])
+        every = max(1.0, float(grid_up(self.checkpoint_s / self.tick_s)))
+        return np.where(training, every, np.inf)
 
     def _objective(self, pools: Pools) -> Objective:
         weights = {"energy_j": 1.0}

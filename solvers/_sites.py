@@ -25,6 +25,8 @@ SITES = CARRIED_OUT - {
     "power_cap",
     "cooling",
     "congestion",
+    "checkpoints",
+    "waking",
 } | {"preemption", "outages"}
 
 

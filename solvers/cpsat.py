@@ -75,6 +75,8 @@ class CpSat(Solver):
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
+        "checkpoints",
+        "waking",
         "outages",
         "cooling",
         "congestion",

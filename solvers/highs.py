@@ -67,6 +67,8 @@ class Highs(Solver):
 
     supports: ClassVar[frozenset[str]] = frozenset(FEATURES) - {
         "preemption",
+        "checkpoints",
+        "waking",
         "outages",
         "cooling",
         "congestion",

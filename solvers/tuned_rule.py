@@ -16,7 +16,7 @@ alone they are better there and much worse elsewhere: ``optbench tune gpu_dag_pr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -39,8 +39,10 @@ class TunedRule(RulePolicy):
 
     ``time`` is the share of the cost of the makespan that the end of a task is charged with,
     ``price_1`` to ``price_6`` are shares of it per device of each type. ``order`` is that of the
-    queue: by the longest remaining path, or by arrival.
+    queue: by the longest remaining path, or by arrival. ``depth`` tasks of it are tried.
     """
+
+    job_by_job: ClassVar[bool] = True
 
     time: float = 0.0209
     price_1: float = 2.749
@@ -50,6 +52,7 @@ class TunedRule(RulePolicy):
     price_5: float = 1.0
     price_6: float = 1.0
     order: Literal["path", "arrival"] = "path"
+    depth: int = 100
 
     def __post_init__(self) -> None:
         for name in ("time", *(f"price_{k}" for k in range(1, 7))):
@@ -58,6 +61,8 @@ class TunedRule(RulePolicy):
                 raise ob.ParameterError(
                     f"tuned_rule: {name} is {value!r}; it must be at least 0 and finite"
                 )
+        if self.depth < 1:
+            raise ob.ParameterError(f"tuned_rule: depth is {self.depth!r}; it must be at least 1")
 
     def rule(self, instance: ob.Instance, rng: np.random.Generator) -> Rule:
         known, cost = windows(instance), end_cost(instance)
@@ -68,6 +73,7 @@ class TunedRule(RulePolicy):
         return list_rule(
             instance,
             base=arrival if self.order == "arrival" else -(known.shortest + known.tail),
+            depth=self.depth,
             end_weight=max(self.time, LEAST) * cost,
             energy_weight=joule_price(instance),
             late_weight=weights.get("tardiness_s", 0.0) * instance.tick_s,

@@ -14,7 +14,7 @@ from tests.golden.recording import FOLDER, compare, read
 SCRIPT = FOLDER / "record.py"
 MOST_BYTES = 1_500_000
 # Built-in solvers of 20 November 2026.
-NUM_SOLVERS = 30
+NUM_SOLVERS = 31
 # A new verb needs a command in command_cases.py.
 VERBS = {
     "audit",

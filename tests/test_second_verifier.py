@@ -21,7 +21,7 @@ from tests.reference.two_verifiers import disagreements, instance_of
 from tests.second_verifier.decoder import decode, perturbed, schedule_of
 from tests.second_verifier.families import TWO_KINDS, Family, families, instance, stream
 from tests.second_verifier.generator import SCALES, Scale, random_instance
-from tests.second_verifier.physics import physical_instance
+from tests.second_verifier.physics import physical_instance, with_naps
 from tests.second_verifier.problem import Json, down, up
 from tests.second_verifier.verifier import judge
 
@@ -92,6 +92,8 @@ def test_verdicts_and_metrics_agree_where_physics_counts(scale: Scale) -> None:
         data, rng = physical_instance(seed, scale, (2, 4), **linked), random.Random(seed)
         made, schedule = instance_of(data), decode(data, rng)
         tried = [] if schedule is None else [perturbed(data, schedule, rng) for _ in range(4)]
+        if schedule is not None and ({"wake_s", "wake_j"} & {*data["pools"]}):
+            tried += [with_naps(data, schedule, rng) for _ in range(4)]
         for each in [schedule, *tried] if schedule is not None else []:
             wrong += [f"{data['name']}: {line}" for line in disagreements(made, data, each)[1]]
     assert wrong == []
@@ -119,6 +121,8 @@ def test_the_slice_meets_every_verdict() -> None:
             for _ in range(0 if schedule is None else 2):
                 assert schedule is not None
                 met |= judge(data, perturbed(data, schedule, rng)).violated
+                if {"wake_s", "wake_j"} & {*data["pools"]}:
+                    met |= judge(data, with_naps(data, schedule, rng)).violated
     assert set(CONSTRAINTS) - met <= {"form", "finite"}
 
 

@@ -17,7 +17,7 @@ from optbench.errors import ParameterError, UnknownNameError, UnsupportedError
 from optbench.model.instance import Instance, task_instance
 from optbench.model.objective import METRICS, Objective
 from optbench.model.schedule import Schedule
-from optbench.model.verify import verify
+from optbench.model.verify import Verdict, verify
 
 # Shares of the time for the LP itself, and for that of the energy alone.
 MAIN_SHARE, ENERGY_SHARE = 0.6, 0.5
@@ -98,16 +98,7 @@ def explain(
     began = time.perf_counter()
     instance = task_instance(instance, "an explanation")
     verdict = verify(instance, schedule)
-    if instance.is_open:
-        raise UnsupportedError(
-            f"{instance.name!r} may leave work undone, so that no bound on a sum explains it; "
-            "require all work completed (geo_dc:drain=yes), or "
-            "compare gap_offered and gap_own of its metrics"
-        )
-    if not verdict.feasible:
-        raise ParameterError(
-            f"only feasible schedules are explained: {'; '.join(map(str, verdict.violations[:3]))}"
-        )
+    _refuse(instance, verdict)
     if metric is not None and metric not in METRICS:
         raise UnknownNameError("metric", metric, METRICS)
     objective = instance.objective.level(0) if metric is None else Objective.weighted({metric: 1.0})
@@ -140,6 +131,25 @@ def explain(
         tuple(values),
         time.perf_counter() - began,
     )
+
+
+def _refuse(instance: Instance, verdict: Verdict) -> None:
+    """Raise where a schedule cannot be explained."""
+    if instance.is_open:
+        raise UnsupportedError(
+            f"{instance.name!r} may leave work undone, so that no bound on a sum explains it; "
+            "require all work completed (geo_dc:drain=yes), or "
+            "compare gap_offered and gap_own of its metrics"
+        )
+    if "waking" in instance.features:
+        raise UnsupportedError(
+            f"{instance.name!r} has devices that take time or energy to wake, of which no part of "
+            "the fluid bound speaks; explain it without wake_s and wake_j"
+        )
+    if not verdict.feasible:
+        raise ParameterError(
+            f"only feasible schedules are explained: {'; '.join(map(str, verdict.violations[:3]))}"
+        )
 
 
 def of_original(found: Anatomy, objective: float) -> Anatomy:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # The user of a task that names none.
 NO_USER = -1
+# The checkpoints of a task that names none: it keeps all that it has done, like one with 0.
+NO_CHECKPOINT = -np.inf
 # Columns of declared tasks, with the value that stands for "not given".
 TASK_COLUMNS: dict[str, Any] = {
     "units": 1.0,
@@ -40,6 +42,7 @@ TASK_COLUMNS: dict[str, Any] = {
     "weight": 1.0,
     "memory_gb": 0.0,
     "user": NO_USER,
+    "checkpoint_s": NO_CHECKPOINT,
 }
 
 
@@ -166,6 +169,7 @@ def _tasks(m: Model, column: dict[str, Any], tick_s: float) -> Tasks:
         column["memory_gb"],
         names,
         *_users(m, column["user"]),
+        checkpoint=_checkpoints(column["checkpoint_s"], tick_s),
     )
 
 
@@ -178,6 +182,15 @@ def _users(m: Model, column: Any) -> tuple[Any, tuple[str, ...] | None]:
         who = m.task_names.get(int(nobody[0]), int(nobody[0]))
         raise ModelError(f"task {who!r} has no user, but others do; give user= to every task")
     return column.astype(np.int64), tuple(m.users)
+
+
+def _checkpoints(every_s: Any, tick_s: float) -> Any:
+    """Ticks between the checkpoints of each task; None where no task names any."""
+    given = every_s != NO_CHECKPOINT
+    if not given.any():
+        return None
+    every = grid_up(np.where(given, every_s, 0.0) / tick_s)
+    return np.asarray(np.where(every > HORIZON_TICKS, np.inf, every), dtype=float)
 
 
 def _not_numbers(m: Model) -> Iterator[tuple[str, int, Any]]:
@@ -215,16 +228,16 @@ def _pools(m: Model) -> Pools:
         column("sleep_w", float),
         column("sleeps", bool),
         column("memory_gb", float),
-        _failures(m),
+        *(_of_some(m, name) for name in ("failures_per_s", "wake_s", "wake_j")),
     )
 
 
-def _failures(m: Model) -> Any:
-    """Failures per second of one device of each pool; None where no pool declares any."""
-    rates = [pool.failures_per_s for pool in m.pools]
-    if all(rate is None for rate in rates):
+def _of_some(m: Model, name: str) -> Any:
+    """A column of the pools, 0 where one does not declare it; None where none does."""
+    given = [getattr(pool, name) for pool in m.pools]
+    if all(value is None for value in given):
         return None
-    return np.array([0.0 if rate is None else rate for rate in rates])
+    return np.array([0.0 if value is None else float(value) for value in given])
 
 
 def _modes(m: Model) -> Modes:

@@ -92,14 +92,17 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         idle_w: float | None = None,
         sleep_w: float | None = None,
         sleeps: bool = False,
+        wake_s: float | None = None,
+        wake_j: float | None = None,
         memory_gb: float | None = None,
         clocks: Sequence[float] | None = None,
         failures_per_day: float | None = None,
     ) -> Pool:
         """Declare identical devices; arguments override the profile's power, memory and clocks.
 
-        Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``.
-        ``failures_per_day`` is how often one device fails.
+        Devices that are not busy draw ``idle_w``, or ``sleep_w`` where the pool ``sleeps``. Those
+        that take ``wake_s`` seconds or ``wake_j`` joules to wake sleep only where a schedule says
+        so. ``failures_per_day`` is how often one device fails.
         """
         shape = _profile(profile)
         count = _count(count, f"pool {name!r}: count")
@@ -127,6 +130,8 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
                 shape,
                 tuple(clocks if clocks is not None else shape.clocks if shape else ()),
                 None if failures_per_day is None else float(failures_per_day) / DAY_S,
+                wake_s,
+                wake_j,
             )
         )
         return Pool(len(self.pools) - 1, name)
@@ -230,20 +235,24 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         weight: float = 1.0,
         memory_gb: float = 0.0,
         user: str | int | None = None,
+        checkpoint_s: float | None = None,
     ) -> Task:
         """Declare a task: explicit ``modes``, or a ``kind`` of the pools' profiles with GPU counts.
 
         ``size_gflop`` is the work of its problems that can run in parallel; without it they fill
         every device (see the DVFS law). ``data_gb`` is the data that each predecessor sends; its
         keys are predecessors too. A deadline is hard unless the objective includes tardiness;
-        ``hard=`` overrides this. ``user`` says whose task it is, by any name.
+        ``hard=`` overrides this. ``user`` says whose task it is, by any name. In a preemptive
+        model an interrupted task keeps all it has done; with ``checkpoint_s`` only what it had
+        done at its last checkpoint, one after every so many seconds of a run (inf: none).
         """
         idx = len(self.columns["units"])
         label = f"task {name!r}" if name is not None else f"task {idx}"
         if name is not None:
             self.task_names[idx] = name
         kind_idx = self._kind(label, kind, modes, gpus, pools, size_gflop)
-        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        owner = self._users(user)
+        given = (release_s, deadline_s, hard, weight, memory_gb, owner, checkpoint_s)
         self._add(1, label, units, kind_idx, *given)
         volumes = dict(data_gb or {})
         before = dict.fromkeys((after,) if isinstance(after, Task) else after) | dict.fromkeys(
@@ -268,6 +277,7 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
         weight: Any = 1.0,
         memory_gb: Any = 0.0,
         user: Any = None,
+        checkpoint_s: Any = None,
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
         """Declare tasks by arrays of equal length, or one value for all; returns indices."""
         units = np.atleast_1d(np.asarray(units, dtype=float))
@@ -280,7 +290,8 @@ class Model(DeclaredLimits, RenderedInstance, kind="model"):
             kind_idx = np.asarray(
                 [self._kind(label, str(k), modes, gpus, pools, size_gflop) for k in names]
             )[which]
-        given = (release_s, deadline_s, hard, weight, memory_gb, self._users(user))
+        owner = self._users(user)
+        given = (release_s, deadline_s, hard, weight, memory_gb, owner, checkpoint_s)
         self._add(n, label, units, kind_idx, *given)
         return np.arange(begin, begin + n)
 

@@ -50,6 +50,15 @@ def exact_added_w(instance: Instance, place: int, mode: int) -> Fraction:
     return own
 
 
+def exact_saved_w(instance: Instance, place: int) -> list[Fraction]:
+    """By how much less than at rest a device of each pool draws asleep; 0 where it is elsewhere."""
+    pools = instance.pools
+    rows = zip(instance.under[place].tolist(), pools.rest_w.tolist(), pools.sleep_w.tolist())
+    return [
+        Fraction(rest) - Fraction(asleep) if here else Fraction(0) for here, rest, asleep in rows
+    ]
+
+
 def resting_power_w(instance: Instance, place: int) -> float:
     """base_q, rounded once."""
     return rounded(exact_resting_w(instance, place))

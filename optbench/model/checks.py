@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from optbench.model.busy_devices import Spans, joined, missing_devices, peaks_by_pool
 from optbench.model.cooling import Cooling
-from optbench.model.instance import Bools, Floats, Instance, Ints
+from optbench.model.instance import Bools, Floats, Instance
 from optbench.model.metrics import first_and_last, peak_power, requirements
-from optbench.model.schedule import Schedule
+from optbench.model.schedule import Schedule, Sleep
+from optbench.model.schedule_form import LARGEST_TIME, form_error
+from optbench.model.sleeping import provisioned, wake_ticks
 from optbench.model.task_progress import TaskProgress
 from optbench.model.temperature import hottest, tolerance_c
 from optbench.model.timegrid import exceeds
@@ -19,8 +22,8 @@ from optbench.model.timegrid import exceeds
 CONSTRAINTS = {
     "form": "columns of equal length, known tasks and modes, whole ticks",
     "assignment": (
-        "every task is complete: its shares add up to 1 or more (of an open instance "
-        "it may be cut off by the horizon)"
+        "every task is complete: its shares add up to 1 or more, of a segment that was cut short "
+        "what a checkpoint saved (of an open instance it may be cut off by the horizon)"
     ),
     "single_segment": "one segment per task unless the instance is preemptive",
     "one_pool": "a task that sends or receives data keeps the primary pool of its first segment",
@@ -41,6 +44,8 @@ CONSTRAINTS = {
     "link": "data moves only between linked pools",
     "capacity": "a pool never has more busy devices than it has",
     "self_overlap": "segments of one task do not overlap",
+    "sleep": "devices sleep where a schedule decides it, from time 0 on, for a positive time",
+    "awake": "devices that sleep or wake are not busy: together they are at most the pool's",
     "power_cap": "power at a place stays within its cap",
     "temperature": "a cooled place stays within its highest temperature",
     "limit": "an upper limit on a metric holds (named limit:<metric>)",
@@ -51,8 +56,6 @@ CONSTRAINTS = {
 Describe = Callable[[int], str]
 # The number of rows that a violation's message describes.
 SHOWN = 3
-# Later times, far beyond any horizon, are invalid, so that differences of times fit into int64.
-LARGEST_TIME = 2**60
 
 
 @dataclass(frozen=True)
@@ -70,27 +73,8 @@ class Violation:
 
 def check_form(instance: Instance, s: Schedule) -> Violation | None:
     """Violations of the form; a schedule of invalid form is not checked further."""
-    bad_form = _form(instance, s)
+    bad_form = form_error(instance, s)
     return Violation("form", bad_form) if bad_form else None
-
-
-def _form(instance: Instance, s: Schedule) -> str | None:
-    columns = {"task": s.task, "mode": s.mode, "start": s.start, "end": s.end}
-    n = s.task.size
-    for name, column in columns.items():
-        if column.ndim != 1 or len(column) != n:
-            return f"column {name!r} has shape {column.shape}, expected ({n},)"
-        if column.dtype.kind not in "iu":
-            return f"column {name!r} holds {column.dtype}, expected whole numbers"
-    for name, top in (("task", instance.num_tasks), ("mode", instance.num_modes)):
-        bad = np.flatnonzero((columns[name] < 0) | (columns[name] >= top))
-        if len(bad):
-            return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected 0 to {top - 1}"
-    for name in ("start", "end"):
-        bad = np.flatnonzero((columns[name] > LARGEST_TIME) | (columns[name] < -LARGEST_TIME))
-        if len(bad):
-            return f"{name}[{bad[0]}] is {columns[name][bad[0]]}, expected at most 2^60 ticks"
-    return None
 
 
 def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Violation]:
@@ -105,6 +89,8 @@ def check(instance: Instance, schedule: Schedule, made: TaskProgress) -> list[Vi
         checks.check_edges()
     checks.check_capacity()
     checks.check_power_caps()
+    if schedule.sleep is not None:
+        checks.check_sleep(schedule.sleep)
     if instance.cooling is not None:
         checks.check_temperature(instance.cooling)
     return checks.found
@@ -293,23 +279,55 @@ class _Checks:
         self.add("transfer", (missing > 0) & (early <= 0), missing, too_late)
 
     def check_capacity(self) -> None:
-        instance, s = self.instance, self.s
-        row, pool, count = requirements(instance, s.mode)
-        start, end = s.start[row].astype(float), s.end[row].astype(float)
-        keep = end > start
-        pool, start, end, count = pool[keep], start[keep], end[keep], count[keep]
-        if instance.stream is not None and len(instance.stream.outages.time):
-            gone, since, until, devices = missing_devices(instance)
-            pool, count = np.concatenate((pool, gone)), np.concatenate((count, devices))
-            start, end = np.concatenate((start, since)), np.concatenate((end, until))
-        top, at = _peaks_by_pool(pool, start, end, count, instance.num_pools)
-        names, room = instance.pools.names, instance.pools.count
+        top, at = self.busiest(*self.busy_spans())
+        names, room = self.instance.pools.names, self.instance.pools.count
 
         def describe(p: int) -> str:
             busy = f"{top[p]:g} busy devices of {room[p]} at {self.clock(at[p])}"
             return f"pool {names[p]} has {busy}"
 
         self.add("capacity", top > room, top - room, describe)
+
+    def busy_spans(self) -> Spans:
+        """Pool, start, end and number of the devices that are busy or gone."""
+        instance, s = self.instance, self.s
+        row, pool, count = requirements(instance, s.mode)
+        start, end = s.start[row].astype(float), s.end[row].astype(float)
+        keep = end > start
+        spans = pool[keep], start[keep], end[keep], count[keep]
+        if instance.stream is not None and len(instance.stream.outages.time):
+            return joined(spans, missing_devices(instance))
+        return spans
+
+    def busiest(self, *spans: Any) -> tuple[Floats, Floats]:
+        pool, start, end, count = spans
+        return peaks_by_pool(pool, start, end, count, self.instance.num_pools)
+
+    def check_sleep(self, rows: Sleep) -> None:
+        """Rows are sound each by itself; then devices that sleep or wake do nothing else."""
+        instance, names, clock = self.instance, self.instance.pools.names, self.clock
+        wakes, room = provisioned(instance.pools)[rows.pool], instance.pools.count
+        late = rows.end > instance.end_of_time
+        bad = ~wakes | (rows.devices < 1) | (rows.start < 0) | (rows.end <= rows.start) | late
+
+        def unsound(r: int) -> str:
+            span = f"sleep from {clock(rows.start[r])} to {clock(rows.end[r])}"
+            none = "" if wakes[r] else ", where devices do not wake by rows of a schedule"
+            return f"{rows.devices[r]} devices of pool {names[rows.pool[r]]} {span}{none}"
+
+        self.add("sleep", bad, 1.0, unsound)
+        if bad.any():
+            return
+        until = (rows.end + wake_ticks(instance)[rows.pool]).astype(float)
+        slept = rows.pool, rows.start.astype(float), until, rows.devices
+        top, at = self.busiest(*joined(self.busy_spans(), slept))
+        sleeps = np.isin(np.arange(instance.num_pools), rows.pool)
+
+        def describe(p: int) -> str:
+            out = f"{top[p]:g} devices of {room[p]} that are busy, gone, asleep or waking"
+            return f"pool {names[p]} has {out} at {clock(at[p])}"
+
+        self.add("awake", sleeps & (top > room), top - room, describe)
 
     def check_power_caps(self) -> None:
         limits, names = self.instance.limits, self.instance.places.names
@@ -350,36 +368,3 @@ def tasks_with_data(instance: Instance) -> Bools:
 
 def pool_name(instance: Instance, pool: Any) -> str:
     return instance.pools.names[int(pool)] if pool >= 0 else "no pool"
-
-
-def missing_devices(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
-    """Outages as intervals: pool, from, to (inf if devices do not return) and number of devices."""
-    assert instance.stream is not None
-    outages = instance.stream.outages
-    spans: list[tuple[int, float, float, int]] = []
-    for pool in np.unique(outages.pool).tolist():
-        rows = outages.pool == pool
-        times, gone = outages.time[rows], np.cumsum(outages.devices[rows])
-        for since, until, devices in zip(times, [*times[1:], np.inf], gone, strict=True):
-            if devices > 0 and until > since:
-                spans.append((pool, float(since), float(until), int(devices)))
-    table = np.array(spans, dtype=float).reshape(-1, 4)
-    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2], table[:, 3].astype(np.int64)
-
-
-def _peaks_by_pool(
-    pool: Ints, start: Floats, end: Floats, count: Ints, num_pools: int
-) -> tuple[Floats, Floats]:
-    """The largest number of busy devices of each pool, and its first time, by one sweep."""
-    t, change = np.concatenate((end, start)), np.concatenate((-count, count))
-    order = np.argsort(t, kind="stable")  # An end is sorted before a start at the same time.
-    which = np.concatenate((pool, pool))[order].astype(np.int16 if num_pools < 2**15 else np.int64)
-    by_pool = np.argsort(which, kind="stable")
-    level = np.cumsum(change[order][by_pool])  # The sum is 0 again at the end of each pool.
-    top, at = np.zeros(num_pools), np.zeros(num_pools)
-    sizes = np.bincount(which, minlength=num_pools)
-    for p, (size, last) in enumerate(zip(sizes.tolist(), np.cumsum(sizes).tolist(), strict=True)):
-        if size:
-            row = int(np.argmax(level[last - size : last])) + last - size
-            top[p], at[p] = level[row], t[order[by_pool[row]]]
-    return top, at

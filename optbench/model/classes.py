@@ -23,6 +23,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints, Modes
+from optbench.model.sleeping import kept_awake, wake_energy_j, wake_ticks
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,13 +160,16 @@ def _classes(instance: Instance, physics: Ints) -> Ints:
     number: dict[tuple[object, ...], int] = {}
     out = np.empty(instance.num_pools, dtype=np.int64)
     rest_w, memory_gb = pools.rest_w.tolist(), pools.memory_gb.tolist()
+    idle_w = kept_awake(instance).pools.rest_w
+    columns = (idle_w, wake_ticks(instance), wake_energy_j(pools))
+    waking = list(zip(*(column.tolist() for column in columns), strict=True))
     for p in range(instance.num_pools):
         rates = (
             b""
             if tariffs is None
             else tariffs.price_usd_per_kwh[p].tobytes() + tariffs.carbon_g_per_kwh[p].tobytes()
         )
-        key = (memory_gb[p], rest_w[p], rates, capped[:, p].tobytes(), uses[p])
+        key = (memory_gb[p], rest_w[p], waking[p], rates, capped[:, p].tobytes(), uses[p])
         out[p] = number.setdefault(key, len(number))
     return out
 

@@ -26,7 +26,7 @@ SETS_OF_ROWS = {
 NAMES = frozenset({"names", "kind_names", "ingress_names", "user_names"})
 PARTS = ("tasks", "edges", "places", "pools", "modes", "links", "limits", "tariffs", "stream")
 LATER_PARTS = ("cooling", "congestion")
-LATER_COLUMNS = frozenset({"user", "failures_per_s"})
+LATER_COLUMNS = frozenset({"user", "failures_per_s", "checkpoint", "wake_s", "wake_j"})
 
 
 def physics_digest(instance: Any) -> str:

@@ -65,6 +65,8 @@ class PoolData:
     profile: Profile | None
     clocks: tuple[float, ...]
     failures_per_s: float | None
+    wake_s: float | None
+    wake_j: float | None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from optbench.model.sleeping import provisioned
+
 if TYPE_CHECKING:
     from optbench.model.instance import Instance
 
@@ -21,12 +23,14 @@ FEATURES = {
     "limits": "upper limits on energy or another metric",
     "tariffs": "price or carbon that varies over time",
     "preemption": "tasks that may be interrupted",
+    "checkpoints": "tasks that keep, of a segment cut short, only what is saved",
     "fixed_horizon": "a fixed horizon",
     "energy": "an objective with energy",
     "due_dates": "an objective with flow time or tardiness",
     "access": "tasks with an ingress latency to pools",
     "congestion": "links whose speed varies over time",
     "cooling": "places that may not become too hot",
+    "waking": "devices that sleep, and take time or energy to wake",
     "outages": "devices that fail, or are taken away, for a time",
     "open_end": "work that may be left undone at the horizon",
     "per_unit": "an objective per unit of work done",
@@ -49,13 +53,16 @@ def features_of(instance: Instance) -> frozenset[str]:
         "power_cap": len(instance.limits.cap_w) > 0,
         "limits": bool(instance.limits.metric_max),
         "tariffs": varying and bool(wanted & {"cost_usd", "carbon_g"}),
-        "preemption": instance.preemptive,
+        # A policy that never interrupts a task serves tasks with checkpoints, which failures stop.
+        "preemption": instance.preemptive and tasks.checkpoint is None,
+        "checkpoints": tasks.checkpoint is not None,
         "fixed_horizon": instance.horizon is not None,
         "energy": bool(wanted & {"energy_j", "cost_usd", "carbon_g"}),
         "due_dates": bool(wanted & {"flow_time_s", "tardiness_s"}),
         "access": stream is not None and bool((stream.latency_s > 0).any()),
         "congestion": instance.congestion is not None,
         "cooling": instance.cooling is not None,
+        "waking": bool(provisioned(instance.pools).any()),
         "outages": stream is not None and len(stream.outages.time) > 0,
         "open_end": instance.is_open,
         "per_unit": "j_per_unit" in wanted,

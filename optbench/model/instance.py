@@ -38,7 +38,9 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Tasks:
-    """One row per task. Deadlines are whole, inf where there is none; ``user`` says whose it is."""
+    """One row per task. Deadlines are whole, inf where there is none; ``user`` says whose it is.
+    ``checkpoint`` is after how many ticks of a segment each the work is saved, inf for never.
+    """
 
     kind: Ints
     units: Floats
@@ -50,6 +52,7 @@ class Tasks:
     names: tuple[str, ...] | None = None
     user: Ints | None = None
     user_names: tuple[str, ...] | None = None
+    checkpoint: Floats | None = None
 
     def name(self, task: Any) -> str:
         return self.names[int(task)] if self.names is not None else f"t{task}"
@@ -75,7 +78,8 @@ class Places:
 @dataclass(frozen=True, eq=False)
 class Pools:
     """``count`` devices at a place; ``gated`` ones sleep when they are not busy, others idle.
-    ``failures_per_s`` is how often one device fails.
+    ``failures_per_s`` is how often one device fails. Gated devices that take ``wake_s`` or
+    ``wake_j`` to wake sleep only where a schedule says so (``model.sleeping``).
     """
 
     names: tuple[str, ...]
@@ -86,10 +90,12 @@ class Pools:
     gated: Bools
     memory_gb: Floats
     failures_per_s: Floats | None = None
+    wake_s: Floats | None = None
+    wake_j: Floats | None = None
 
     @property
     def rest_w(self) -> Floats:
-        """Power of one device that is not busy."""
+        """The least power of one device that is not busy."""
         return np.where(self.gated, self.sleep_w, self.idle_w)
 
 

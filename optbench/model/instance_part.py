@@ -33,6 +33,7 @@ def part_of(instance: Instance, task: Ints, count: Ints, now: int) -> Instance:
             memory_gb=tasks.memory_gb[task],
             user=None if tasks.user is None else tasks.user[task],
             user_names=tasks.user_names,
+            checkpoint=None if tasks.checkpoint is None else tasks.checkpoint[task],
         ),
         pools=replace(
             pools,
@@ -43,7 +44,14 @@ def part_of(instance: Instance, task: Ints, count: Ints, now: int) -> Instance:
             sleep_w=pools.sleep_w[pool],
             gated=pools.gated[pool],
             memory_gb=pools.memory_gb[pool],
-            failures_per_s=None if pools.failures_per_s is None else pools.failures_per_s[pool],
+            **{
+                name: None if values is None else values[pool]
+                for name, values in (
+                    ("failures_per_s", pools.failures_per_s),
+                    ("wake_s", pools.wake_s),
+                    ("wake_j", pools.wake_j),
+                )
+            },
         ),
         modes=modes_within(instance.modes, count),
         links=Links(links.latency_s[square], links.s_per_gb[square], links.j_per_gb[square]),

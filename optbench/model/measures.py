@@ -44,6 +44,8 @@ def metric_unit(name: str) -> str:
     """The unit in a metric's name; empty for ``makespan``, which is in the instance's own time
     unit.
     """
+    if name.endswith("_per_s"):
+        return "1/s"
     return UNIT_SUFFIXES.get(name.rpartition("_")[2], "") if "_" in name else ""
 
 

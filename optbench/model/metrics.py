@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from optbench.model.caps import Peak, exact_added_w, exact_peak, exact_resting_w
+from optbench.model.caps import (
+    Peak,
+    exact_added_w,
+    exact_peak,
+    exact_resting_w,
+    exact_saved_w,
+)
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
+from optbench.model.sleeping import (
+    SleepTotals,
+    kept_awake,
+    provisioned,
+    sleep_rows,
+    sleep_totals,
+    wake_energy_j,
+)
 from optbench.model.stream_metrics import stream_metrics
 from optbench.model.task_progress import TaskProgress, progress, segment_energy_j
 from optbench.model.timegrid import HALF_BITS, rounded_sum
@@ -30,10 +45,10 @@ def metrics_of(
     horizon = int(makespan) if instance.horizon is None else int(instance.horizon)
     busy_j = rounded_sum(segment_energy_j(instance, schedule, made.part))
     transfer_j = rounded_sum(transfers(instance, schedule)[2])
-    rest_j = (
-        rounded_sum(instance.pools.rest_w * resting_ticks(instance, schedule, horizon)) * tick_s
-    )
-    energy_j = busy_j + transfer_j + rest_j
+    slept = sleep_totals(instance, schedule, instance.opens, horizon)
+    rest_j = rounded_sum(_resting_terms(instance, schedule, horizon, slept)) * tick_s
+    wake_j = rounded_sum(wake_energy_j(instance.pools) * np.array(slept.wakes, dtype=float))
+    energy_j = busy_j + transfer_j + rest_j + wake_j
     cost, carbon = tariff_totals(instance, schedule, float(horizon))
     streamed = (
         {}
@@ -53,6 +68,7 @@ def metrics_of(
         "cost_usd": cost,
         "carbon_g": carbon,
         "peak_power_w": peak_power(instance, schedule, 0).watts,
+        **({"wake_energy_j": wake_j} if provisioned(instance.pools).any() else {}),
         **streamed,
     }
 
@@ -79,8 +95,30 @@ def mode_uses(instance: Instance) -> Ints:
     return uses
 
 
-def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Floats:
-    """Idle device-ticks of each pool within [opens, horizon]: an exact difference, rounded once."""
+def _resting_terms(
+    instance: Instance, schedule: Schedule, horizon: int, slept: SleepTotals
+) -> Floats:
+    """Power times ticks of devices that are not busy, and of those asleep."""
+    pools, asleep = instance.pools, np.array([float(ticks) for ticks in slept.ticks])
+    awake = pools.rest_w * resting_ticks(instance, schedule, horizon, slept.ticks)
+    return np.concatenate((awake, pools.sleep_w * asleep)) if asleep.any() else awake
+
+
+def resting_ticks(
+    instance: Instance, schedule: Schedule, horizon: int, asleep: Sequence[int] | None = None
+) -> Floats:
+    """Idle device-ticks of each pool within [opens, horizon], without those ``asleep``: an exact
+    difference, rounded once.
+    """
+    pools = instance.num_pools
+    whole = [int(devices) * (horizon - instance.opens) for devices in instance.pools.count.tolist()]
+    busy = busy_ticks(instance, schedule, horizon)
+    out = zip(whole, busy, asleep or [0] * pools, strict=True)
+    return np.array([float(there - used - slept) for there, used, slept in out])
+
+
+def busy_ticks(instance: Instance, schedule: Schedule, horizon: int) -> list[int]:
+    """Device-ticks of each pool that segments occupy within [opens, horizon], exactly."""
     opens, pools = instance.opens, instance.num_pools
     row, pool, count = requirements(instance, schedule.mode)
     last = max(horizon, opens)
@@ -89,9 +127,7 @@ def resting_ticks(instance: Instance, schedule: Schedule, horizon: int) -> Float
         pool, weights=count * (length & ((1 << HALF_BITS) - 1)), minlength=pools
     ).tolist()
     high = np.bincount(pool, weights=count * (length >> HALF_BITS), minlength=pools).tolist()
-    whole = [int(devices) * (horizon - opens) for devices in instance.pools.count.tolist()]
-    busy = [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
-    return np.array([float(there - used) for there, used in zip(whole, busy, strict=True)])
+    return [(int(h) << HALF_BITS) + int(l) for h, l in zip(high, low, strict=True)]
 
 
 def transfers(instance: Instance, schedule: Schedule) -> tuple[Ints, Floats, Floats]:
@@ -139,11 +175,14 @@ def _tariff_total(instance: Instance, schedule: Schedule, horizon: float, rates:
     energy = segment_energy_j(instance, schedule)
     sender, sent_at, sent_j = transfers(instance, schedule)
     total = _resting_total(instance, schedule, int(horizon), rates)
+    woken, woken_at, woken_j = wakes(instance, schedule, int(horizon))
     for p in range(instance.num_pools):
         here = primary == p
         total += float((energy[here] * mean_rate(times, rates[p], start[here], end[here])).sum())
         at = sender == p
         total += float((sent_j[at] * rate_at(times, rates[p], sent_at[at])).sum())
+        up = woken == p
+        total += float((woken_j[up] * rate_at(times, rates[p], woken_at[up])).sum())
     return total / J_PER_KWH
 
 
@@ -154,7 +193,9 @@ def _resting_total(instance: Instance, schedule: Schedule, horizon: int, rates: 
     row, pool, count = requirements(instance, schedule.mode)
     edges = [*(int(time) for time in times.tolist()), math.inf]
     last = max(horizon, instance.opens)
-    terms = []
+    terms, slept = [], [list[tuple[int, int, int]]() for _ in range(instance.num_pools)]
+    for p, *sleep in sleep_rows(schedule):
+        slept[p].append((sleep[0], sleep[1], sleep[2]))
     for p in range(instance.num_pools):
         mine = pool == p
         start, end, devices = schedule.start[row[mine]], schedule.end[row[mine]], count[mine]
@@ -163,11 +204,24 @@ def _resting_total(instance: Instance, schedule: Schedule, horizon: int, rates: 
             if low >= high:
                 continue
             length = np.minimum(end, high) - np.maximum(start, low)
-            idle = int(pools.count[p]) * (high - low) - _device_ticks(
-                devices, np.maximum(length, 0)
+            asleep = sum(
+                n * max(0, min(until, high) - max(since, low)) for n, since, until in slept[p]
             )
+            idle = int(pools.count[p]) * (high - low) - asleep
+            idle -= _device_ticks(devices, np.maximum(length, 0))
             terms.append(float(rates[p, period]) * float(pools.rest_w[p]) * float(idle))
+            terms.append(float(rates[p, period]) * float(pools.sleep_w[p]) * float(asleep))
     return rounded_sum(terms) * instance.tick_s
+
+
+def wakes(instance: Instance, schedule: Schedule, horizon: int) -> tuple[Ints, Floats, Floats]:
+    """Pool, time and energy of the devices of each row that wake before the horizon."""
+    rows = schedule.sleep
+    if rows is None:
+        return np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+    wake = rows.end < horizon
+    energy = wake_energy_j(instance.pools)[rows.pool] * rows.devices
+    return rows.pool[wake], np.maximum(rows.end, 0)[wake].astype(float), energy[wake]
 
 
 def _device_ticks(devices: Ints, length: Ints) -> int:
@@ -225,9 +279,17 @@ def peak_power(instance: Instance, schedule: Schedule, place: int) -> Peak:
     start, end, mode = schedule.start[busy], schedule.end[busy], schedule.mode[busy]
     used = np.flatnonzero(np.bincount(mode, minlength=instance.num_modes))
     added = [exact_added_w(instance, place, k) for k in used.tolist()]
-    which = np.zeros(instance.num_modes, dtype=np.int64)
-    which[used] = np.arange(len(used))
-    return exact_peak(start, end, which[mode], added, exact_resting_w(instance, place))
+    number = np.zeros(instance.num_modes, dtype=np.int64)
+    number[used] = np.arange(len(used))
+    which = number[mode]
+    if (rows := schedule.sleep) is not None:
+        # A device that sleeps takes back what it would draw at rest.
+        saved = exact_saved_w(instance, place)
+        which = np.concatenate((which, len(added) + np.arange(len(rows.pool))))
+        devices = zip(rows.pool.tolist(), rows.devices.tolist(), strict=True)
+        added += [-saved[pool] * count for pool, count in devices]
+        start, end = np.concatenate((start, rows.start)), np.concatenate((end, rows.end))
+    return exact_peak(start, end, which, added, exact_resting_w(instance, place))
 
 
 def profile_of(start: Floats, end: Floats, demand: Floats) -> tuple[Floats, Floats]:
@@ -262,10 +324,18 @@ class PowerTrace:
 
 
 def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
-    """Power over time: segments draw evenly; one of zero length counts as a transfer."""
+    """Power over time: segments draw evenly; one of zero length counts as a transfer, as do
+    wakes.
+    """
+    instance, rows = kept_awake(instance), schedule.sleep
     start, end = schedule.start.astype(float), schedule.end.astype(float)
     horizon = float(end.max(initial=0.0)) if instance.horizon is None else float(instance.horizon)
     t = np.unique(np.concatenate(([instance.opens, horizon], start, end)))
+    if rows is not None:
+        since, until = (
+            np.clip(column, 0, horizon).astype(float) for column in (rows.start, rows.end)
+        )
+        t = np.unique(np.concatenate((t, since, until)))
     watched = (t[:-1] >= instance.opens) & (t[1:] <= horizon)
     energy = segment_energy_j(instance, schedule)
     long = end > start
@@ -277,9 +347,16 @@ def power_trace(instance: Instance, schedule: Schedule) -> PowerTrace:
     rest_w = np.where(
         watched, instance.pools.rest_w[:, None] * (instance.pools.count[:, None] - busy), 0.0
     )
-    _, sent_at, sent_j = transfers(instance, schedule)
-    at = np.concatenate((sent_at, start[~long]))
-    return PowerTrace(t, busy_w, rest_w, at, np.concatenate((sent_j, energy[~long])))
+    if rows is not None:
+        less = _accumulate(t, rows.pool, since, until, rows.devices.astype(float), len(rest_w))
+        saved_w = (instance.pools.rest_w - instance.pools.sleep_w)[:, None]
+        rest_w = np.where(watched, rest_w - saved_w * less, 0.0)
+    (_, sent_at, sent_j), (_, woken_at, woken_j) = (
+        transfers(instance, schedule),
+        wakes(instance, schedule, int(horizon)),
+    )
+    at = np.concatenate((sent_at, woken_at, start[~long]))
+    return PowerTrace(t, busy_w, rest_w, at, np.concatenate((sent_j, woken_j, energy[~long])))
 
 
 def _accumulate(

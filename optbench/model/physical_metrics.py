@@ -5,30 +5,62 @@ from __future__ import annotations
 import numpy as np
 
 from optbench.model.instance import Instance
-from optbench.model.metrics import requirements
+from optbench.model.metrics import busy_ticks, requirements
 from optbench.model.schedule import Schedule
-from optbench.model.task_progress import TaskProgress
+from optbench.model.task_progress import TaskProgress, lost_energy_j
 from optbench.model.temperature import hottest
 from optbench.model.timegrid import rounded_sum
+from optbench.model.windows import shortest_durations
 
 
 def physical_metrics(
     instance: Instance, schedule: Schedule, made: TaskProgress
 ) -> dict[str, float]:
-    """The highest temperature of any cooled place, how evenly users are served, and how many
-    failures the busy devices have on average.
+    """The highest temperature of any cooled place, how users are served, how many failures the busy
+    devices have on average, and the energy of work that was interrupted and not saved.
     """
     found: dict[str, float] = {}
     if instance.cooling is not None:
         found["peak_temperature_c"] = max(each.celsius for each in hottest(instance, schedule))
     if instance.tasks.user is not None:
         found["fairness"] = fairness(instance, made)
+        found |= service_metrics(instance, schedule, made)
     if instance.pools.failures_per_s is not None:
         row, pool, count = requirements(instance, schedule.mode)
         ticks = np.maximum(schedule.end - schedule.start, 0)[row]
         failures = instance.pools.failures_per_s[pool] * count * ticks
         found["expected_failures"] = rounded_sum(failures) * instance.tick_s
+    if instance.tasks.checkpoint is not None:
+        found["lost_energy_j"] = rounded_sum(lost_energy_j(instance, schedule, made))
     return found
+
+
+def service_metrics(instance: Instance, schedule: Schedule, made: TaskProgress) -> dict[str, float]:
+    """What users get of a cluster that they share, and how much of it is in use.
+
+    With the A tasks that arrive before the end E (the horizon of an open instance, else the
+    makespan), O the opening and n_p the devices of pool p,
+
+        slo_violation     late tasks of A with a deadline / tasks of A with a deadline
+        throughput_per_s  completed tasks of A / (E − O)
+        utilisation       Σ_p busy device-time of p within [O, E] / Σ_p n_p (E − O)
+
+    each 0 where it would divide by 0.
+    """
+    tasks = instance.tasks
+    end = instance.end_of_time if instance.is_open else int(schedule.end.max(initial=0))
+    here = tasks.release < end if instance.is_open else np.ones(len(tasks.release), dtype=bool)
+    due = np.isfinite(tasks.deadline) & here
+    late = made.finish(instance)[due] > tasks.deadline[due]
+    span = end - instance.opens
+    done = int((made.complete & here).sum())
+    whole = int(instance.pools.count.sum()) * span
+    busy = sum(busy_ticks(instance, schedule, end))
+    return {
+        "slo_violation": float(late.mean()) if len(late) else 0.0,
+        "throughput_per_s": done / (span * instance.tick_s) if span > 0 else 0.0,
+        "utilisation": busy / whole if whole > 0 else 0.0,
+    }
 
 
 def fairness(instance: Instance, made: TaskProgress) -> float:
@@ -39,10 +71,8 @@ def fairness(instance: Instance, made: TaskProgress) -> float:
     1 where all are alike, 1 / U where one alone waits. The slowdown of a task is its time from
     release to finish over its shortest length (a tick at least).
     """
-    tasks, pairs = instance.tasks, instance.pairs
+    tasks, shortest = instance.tasks, shortest_durations(instance)
     assert tasks.user is not None
-    shortest = np.full(instance.num_tasks, np.inf)
-    np.minimum.at(shortest, pairs.task, pairs.duration)
     slowdown = (made.finish(instance) - tasks.release) / np.maximum(shortest, 1.0)
     # What comes after the end of an open instance was not there to be served.
     here = tasks.release < instance.end_of_time if instance.is_open else slowdown == slowdown

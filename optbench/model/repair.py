@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.model.task_progress import ticks_left
+from optbench.model.task_progress import saved_ticks, ticks_left
 from optbench.model.timegrid import grid_down
 from optbench.model.verify import Verdict, verify
 
@@ -138,7 +138,7 @@ def _moved(instance: Instance, schedule: Schedule, early: int) -> Schedule | Non
             max(int(finish[task]), ends),
             row,
         )
-    return Schedule(schedule.task, schedule.mode, start, end)
+    return replace(schedule, start=start, end=end)
 
 
 def _lengths(instance: Instance, schedule: Schedule, reach: int) -> Ints | None:
@@ -155,8 +155,11 @@ def _lengths(instance: Instance, schedule: Schedule, reach: int) -> Ints | None:
         return np.asarray(out, dtype=np.int64)
     order = np.lexsort((schedule.start, schedule.task))
     task = schedule.task[order]
+    every = instance.tasks.checkpoint
+    saved = out if every is None else saved_ticks(out, every[schedule.task])
     for rows in np.split(order, np.flatnonzero(np.diff(task)) + 1):
-        parts = list(zip(out[rows].tolist(), whole[rows].tolist(), strict=True))
+        done = [*saved[rows[:-1]].tolist(), int(out[rows[-1]])]
+        parts = list(zip(done, whole[rows].tolist(), strict=True))
         left = ticks_left(parts, parts[-1][1])
         if left > 2 * reach:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,37 @@ from optbench.model.instance import Instance, Ints
 
 
 @dataclass(frozen=True, eq=False)
+class Sleep:
+    """Rows: ``devices`` of ``pool`` sleep from ``start`` to ``end`` in whole ticks, then wake."""
+
+    pool: Ints
+    devices: Ints
+    start: Ints
+    end: Ints
+
+
+@dataclass(frozen=True, eq=False)
 class Schedule:
-    """One row per segment: ``task`` runs in ``mode`` from ``start`` to ``end``, in whole ticks."""
+    """One row per segment: ``task`` runs in ``mode`` from ``start`` to ``end``, in whole ticks.
+
+    ``sleep`` says which devices sleep, where waking them takes time or energy.
+    """
 
     task: Ints
     mode: Ints
     start: Ints
     end: Ints
+    sleep: Sleep | None = field(default=None, kw_only=True)
 
     def as_int64(self) -> Schedule:
         """The same in 64-bit columns: differences of unsigned integers would wrap around."""
-        columns = (self.task, self.mode, self.start, self.end)
-        if all(column.dtype == np.int64 for column in columns):
+        columns, sleep = (self.task, self.mode, self.start, self.end), self.sleep
+        if sleep is not None:
+            rows = (sleep.pool, sleep.devices, sleep.start, sleep.end)
+            sleep = Sleep(*(column.astype(np.int64) for column in rows))
+        elif all(column.dtype == np.int64 for column in columns):
             return self
-        return Schedule(*(column.astype(np.int64) for column in columns))
+        return Schedule(*(column.astype(np.int64) for column in columns), sleep=sleep)
 
     @property
     def num_segments(self) -> int:

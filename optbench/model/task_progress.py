@@ -3,12 +3,19 @@
 A segment of length l in a mode in which its whole task takes D ticks is l / D of the task, an empty
 segment where D = 0 the whole of it. A task is complete when its shares add up to 1 or more; its
 work done is units · min(1, sum), its energy follows the sum.
+
+Where tasks have checkpoints, only l' of a segment's l ticks count towards completion: all of the
+task's last segment, and of one before it what the last checkpoint has saved,
+
+    l' = c ⌊l / c⌋        c = checkpoint of the task        l' = l where c = 0, 0 where c = ∞.
+
+The energy of a segment is still that of all its l ticks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -57,15 +64,47 @@ def progress(instance: Instance, schedule: Schedule) -> TaskProgress:
         np.maximum.at(last, schedule.task, end)
     whole = whole_durations(instance, schedule)
     part = segment_shares(schedule, whole)
-    share = np.bincount(schedule.task, weights=part, minlength=n).astype(float)
+    counted, kept = schedule, part
+    if instance.tasks.checkpoint is not None:
+        counted = replace(schedule, end=schedule.start + counted_ticks(instance, schedule))
+        kept = segment_shares(counted, whole)
+    share = np.bincount(schedule.task, weights=kept, minlength=n).astype(float)
     work = np.bincount(schedule.task, weights=end - start, minlength=n).astype(float)
-    complete = complete_tasks(schedule, share, whole, segments)
+    complete = complete_tasks(counted, share, whole, segments)
     return TaskProgress(share, complete, first, last, work, whole, part)
 
 
 def whole_durations(instance: Instance, schedule: Schedule) -> Ints:
     """D of each segment: ticks that its whole task takes in its mode."""
     return instance.duration(schedule.mode, instance.tasks.units[schedule.task])
+
+
+def counted_ticks(instance: Instance, schedule: Schedule) -> Ints:
+    """The ticks of each segment that count towards completion."""
+    length = schedule.end - schedule.start
+    if instance.tasks.checkpoint is None or len(length) == 0:
+        return length
+    order = np.lexsort((schedule.end, schedule.start, schedule.task))
+    task = schedule.task[order]
+    last = np.zeros(len(length), dtype=bool)
+    last[order[np.append(task[1:] != task[:-1], True)]] = True
+    saved = saved_ticks(length, instance.tasks.checkpoint[schedule.task])
+    return np.where(last, length, saved)
+
+
+def saved_ticks(length: Ints, checkpoint: Floats) -> Ints:
+    """What the last checkpoint within each length has saved: c ⌊l / c⌋."""
+    every = np.where(np.isfinite(checkpoint), np.maximum(checkpoint, 1.0), 1.0).astype(np.int64)
+    saved = length // every * every
+    return np.where(np.isfinite(checkpoint), saved, 0)
+
+
+def lost_energy_j(instance: Instance, schedule: Schedule, made: TaskProgress) -> Floats:
+    """Energy of each segment's ticks that do not count towards completion."""
+    energy_j = instance.energy_j(schedule.mode, instance.tasks.units[schedule.task])
+    lost = schedule.end - schedule.start - counted_ticks(instance, schedule)
+    share = np.where(made.whole > 0, lost / np.maximum(made.whole, 1), 0.0)
+    return np.asarray(energy_j * share, dtype=float)
 
 
 def segment_shares(schedule: Schedule, whole: Ints) -> Floats:

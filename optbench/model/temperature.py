@@ -28,6 +28,7 @@ from optbench.model.cooling import Cooling
 from optbench.model.instance import Bools, Floats, Instance, Ints
 from optbench.model.metrics import requirements
 from optbench.model.schedule import Schedule
+from optbench.model.sleeping import kept_awake
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import TEMPERATURE_TOLERANCE
 
@@ -46,7 +47,8 @@ def hottest(instance: Instance, schedule: Schedule) -> list[Hottest]:
     assert cooling is not None
     end = float(max(schedule.end.max(initial=0), instance.horizon or 0))
     long = schedule.end > schedule.start
-    rows = Schedule(*(getattr(schedule, f.name)[long] for f in fields(Schedule)))
+    columns = (schedule.task, schedule.mode, schedule.start, schedule.end)
+    rows = Schedule(*(column[long] for column in columns), sleep=schedule.sleep)
     watts = segment_energy_j(instance, rows) / ((rows.end - rows.start) * instance.tick_s)
     out = []
     for row in range(len(cooling.place)):
@@ -67,6 +69,11 @@ def _power(
     used = np.bincount(segment, weights=under[pool], minlength=len(own)) > 0
     start, until = np.clip(rows.start[used], 0, end), np.clip(rows.end[used], 0, end)
     change = (own - freed)[used]
+    if (sleep := rows.sleep) is not None:
+        saved_w = np.where(under, instance.pools.rest_w - instance.pools.sleep_w, 0.0)
+        change = np.concatenate((change, -saved_w[sleep.pool] * sleep.devices))
+        start = np.concatenate((start, np.clip(sleep.start, 0, end)))
+        until = np.concatenate((until, np.clip(sleep.end, 0, end)))
     times = np.concatenate(([0.0, end], start, until)).astype(float)
     order = np.argsort(times, kind="stable")
     # Wide numbers: what a short segment of great power adds, it takes back without a trace.
@@ -177,7 +184,7 @@ def check_cooling(instance: Instance, cooling: Cooling) -> None:
             if not np.isfinite(value) or (value <= 0 and not signed):
                 allowed = "a finite number" if signed else "a positive finite number"
                 raise ModelError(f"{where}: {column} is {value!r}; it must be {allowed}")
-    _check_rest(names, cooling, resting_c(instance, cooling))
+    _check_rest(names, cooling, resting_c(kept_awake(instance), cooling))
 
 
 def _check_rest(names: Any, cooling: Cooling, rest: Floats) -> None:

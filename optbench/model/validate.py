@@ -13,6 +13,7 @@ from optbench.errors import ModelError, nearest
 from optbench.model.congestion import check_congestion
 from optbench.model.instance import Bools, Instance, Tasks
 from optbench.model.objective import METRICS, RATIOS
+from optbench.model.sleeping import provisioned, wake_ticks
 from optbench.model.streams import check_stream
 from optbench.model.temperature import check_cooling
 from optbench.model.timegrid import HORIZON_TICKS
@@ -135,6 +136,20 @@ def _check_pools(instance: Instance) -> None:
     rows.non_negative("memory_gb", infinite=True)
     if pools.failures_per_s is not None:
         rows.non_negative("failures_per_s")
+    _check_waking(instance, rows)
+
+
+def _check_waking(instance: Instance, rows: _Rows) -> None:
+    pools = instance.pools
+    for name in ("wake_s", "wake_j"):
+        if getattr(pools, name) is not None:
+            rows.non_negative(name)
+            allowed = "0 in a pool that does not sleep"
+            rows.require(name, pools.gated | (getattr(pools, name) == 0), allowed)
+    if pools.wake_s is not None or pools.wake_j is not None:
+        less = pools.sleep_w <= np.where(provisioned(pools), pools.idle_w, np.inf)
+        rows.require("sleep_w", less, "at most idle_w where waking takes time or energy")
+        rows.require("wake_s", wake_ticks(instance) <= HORIZON_TICKS, "at most 2^52 ticks")
 
 
 def _unique(names: tuple[str, ...], what: str) -> None:
@@ -196,6 +211,7 @@ def _check_tasks(instance: Instance) -> None:
             raise ModelError(f"tasks.names has {length}")
         _unique(tasks.names, "task")
     _check_users(tasks, rows)
+    _check_checkpoints(instance, rows)
     rows.index("kind", len(modes.kind_names), "a known kind")
     positive = np.isfinite(tasks.units) & (tasks.units > 0)
     rows.require("units", positive, "positive and finite")
@@ -222,6 +238,19 @@ def _check_tasks(instance: Instance) -> None:
         largest = f"the largest it could use has {room[tasks.kind[tight]]:g} GB"
         need = f"{tasks.memory_gb[tight]:g} GB per device"
         raise ModelError(f"{rows.name(tight)} needs {need}; {largest}")
+
+
+def _check_checkpoints(instance: Instance, rows: _Rows) -> None:
+    if instance.tasks.checkpoint is None:
+        return
+    rows.non_negative("checkpoint", infinite=True)
+    rows.whole_ticks("checkpoint")
+    for wrong, what in ((not instance.preemptive, "not preemptive"), (instance.is_open, "open")):
+        if wrong:
+            raise ModelError(
+                f"tasks.checkpoint is given, and {instance.name!r} is {what}; checkpoints need "
+                "an instance with preemptive=True in which all work is completed"
+            )
 
 
 def _check_users(tasks: Tasks, rows: _Rows) -> None:

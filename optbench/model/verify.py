@@ -7,10 +7,10 @@ the horizon:
     E = Σ_s share_s u_i(s) e_k(s) + Σ_edges transfer_j
         + Σ_pools rest_w (count (H − O) − Σ_s n_s |[start_s, end_s] ∩ [O, H]|)
 
-with share_s = (end_s − start_s) / D, O the opening (0 where none is given) and H the fixed horizon,
-or the makespan. Cost and carbon weigh the same power with the pool's tariff at the time: a segment
-draws its energy evenly over its length, a transfer draws at the sender the moment the producer
-ends.
+(``model.sleeping`` says what rows of devices that sleep change), with share_s = (end_s − start_s) /
+D, O the opening (0 where none is given) and H the fixed horizon, or the makespan. Cost and carbon
+weigh the same power with the pool's tariff at the time: a segment draws its energy evenly over its
+length, a transfer draws at the sender the moment the producer ends.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from optbench.model.metrics import metrics_of
 from optbench.model.objective import MAKESPANS
 from optbench.model.physical_metrics import physical_metrics
 from optbench.model.schedule import Schedule
+from optbench.model.sleeping import kept_awake
 from optbench.model.task_progress import progress
 from optbench.model.timegrid import exceeds, grid_down
 
@@ -63,6 +64,7 @@ def verify(instance: Instance, schedule: Schedule) -> Verdict:
     if bad_form := check_form(instance, schedule):
         return Verdict(False, (bad_form,), (), {})
     schedule = schedule.as_int64()
+    instance = kept_awake(instance)
     made = progress(instance, schedule)
     violations = check(instance, schedule, made)
     # Values that are too large for a float are reported below.

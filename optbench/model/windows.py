@@ -48,10 +48,20 @@ def windows(instance: Instance) -> Windows:
     return Windows(shortest, longest, np.asarray(head), np.asarray(tail), lag)
 
 
+def shortest_durations(instance: Instance) -> Floats:
+    """The ticks of each task in the fastest mode that fits; inf where none does."""
+    return _fitting_modes(instance).durations(instance)[0]
+
+
 def earliest_ready(instance: Instance) -> Floats:
     """The earliest start of each task on any pool, by release and ingress latency alone."""
     kinds = _fitting_modes(instance)
     return kinds.ready(instance, kinds.nearest)
+
+
+def shortest_durations(instance: Instance) -> Floats:
+    """The shortest duration of each task over the modes that fit it, inf where none does."""
+    return _fitting_modes(instance).durations(instance)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,8 @@ CARRIED_OUT = frozenset(
         "power_cap",
         "cooling",
         "congestion",
+        "checkpoints",
+        "waking",
         "limits",
         "tariffs",
         "fixed_horizon",

@@ -89,6 +89,7 @@ class TaskArrivals:
                 names=names,
                 user=None if tasks.user is None else tasks.user[rows],
                 user_names=tasks.user_names,
+                checkpoint=None if tasks.checkpoint is None else tasks.checkpoint[rows],
             ),
             edges=self._edges(count),
             stream=None if instance.stream is None else _stream(instance.stream, rows, now),

@@ -14,6 +14,7 @@ from optbench.errors import OptbenchError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Bools, Instance, Ints
 from optbench.model.schedule import Schedule
+from optbench.model.sleeping import kept_awake
 from optbench.model.temperature import can_run_alone
 from optbench.model.timegrid import narrowed
 from optbench.model.windows import task_groups
@@ -109,6 +110,7 @@ def within_caps(instance: Instance) -> Bools:
     """Return the modes that every power cap and every cooled place allows while nothing else runs,
     so that no task waits for ever.
     """
+    instance = kept_awake(instance)
     limits, out = instance.limits, can_run_alone(instance)
     for place, cap_w in zip(limits.cap_place.tolist(), limits.cap_w.tolist(), strict=True):
         out &= net_power_w(instance, place) <= narrowed(cap_w) - resting_power_w(instance, place)

@@ -59,8 +59,12 @@ OF_STREAMS = (
     "sojourn_censored_s",
     "service_mean_s",
 )
-# Their distance from certified floors: at their own units, at all units offered, at their own mean
-# sojourn time.
+# Metrics of instances whose tasks have users; ``slo_violation`` is one of them too.
+OF_USERS = ("fairness", "throughput_per_s", "utilisation")
+# Metrics of instances with cooled places, and of those whose devices fail.
+OF_HARDWARE = ("peak_temperature_c", "expected_failures")
+# The distance of schedules of arriving work from certified floors: at their own units, at all
+# units offered, at their own mean sojourn time.
 OF_FLOORS = (
     "floor_own_j_per_unit",
     "gap_own",
@@ -69,7 +73,7 @@ OF_FLOORS = (
     "floor_frontier_j_per_unit",
     "gap_frontier",
 )
-KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_STREAMS, *OF_FLOORS)
+KNOWN = (*CONDITIONS, *MEASURES, *OF_SCHEDULES, *OF_STREAMS, *OF_USERS, *OF_HARDWARE, *OF_FLOORS)
 # An unknown metric this similar to a known one is a misspelling and not a metric of another family.
 SLIP = 0.8
 

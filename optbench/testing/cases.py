@@ -4,6 +4,7 @@ solver.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -190,6 +191,26 @@ def interrupted(m: Model) -> None:
     m.minimize(flow_time_s=1.0)
 
 
+def unsaved(m: Model) -> None:
+    """b arrives at 1; what a has done until then is lost if b interrupts it. b first, 1–2, and a
+    2–6: flow 1 + 6; a first it is 4 + 4.
+    """
+    gpu = m.pool("gpu")
+    m.task("a", modes=[m.mode(gpu, time_s=4)], checkpoint_s=math.inf)
+    m.task("b", modes=[m.mode(gpu, time_s=1)], release_s=1)
+    m.minimize(flow_time_s=1.0)
+
+
+def sleeping(m: Model) -> None:
+    """Work for 20 s, 2,000 J; 30 s are left, in one piece or awake: asleep for 27 s at 10 W, 3 s at
+    50 W and 100 J to wake.
+    """
+    gpu = m.pool("gpu", idle_w=50, sleep_w=10, sleeps=True, wake_s=3, wake_j=100)
+    for release_s in (0, 40):
+        m.task(modes=[m.mode(gpu, time_s=10, energy_j=1000)], release_s=release_s)
+    m.minimize(energy_j=1.0)
+
+
 def ingress_latency(m: Model) -> Instance:
     """Pool x has a latency of 1 s and takes 4 s, y has 3 s and takes 1 s: 3 + 1 = 4."""
     x, y = m.pool("x"), m.pool("y")
@@ -258,6 +279,8 @@ CASES = (
     Case("fixed_horizon", fixed_horizon, 130.0, {"horizon_s": 10}),
     Case("in_seconds", in_seconds, 3.75, {"time": "seconds"}),
     Case("interrupted", interrupted, 6.0, {"time": "seconds", "preemptive": True}),
+    Case("unsaved", unsaved, 7.0, {"time": "seconds", "preemptive": True}),
+    Case("sleeping", sleeping, 2520.0),
     Case("ingress_latency", ingress_latency, 4.0),
     Case("device_outage", device_outage, 6.0, {"time": "seconds", "preemptive": True}),
     Case("open_horizon", open_horizon, 80.0 / 6.0, {"time": "seconds", "horizon_s": 10}),

@@ -29,7 +29,9 @@ from .network_design import AnsweringNetwork, NetworkDesign
 from .stream_readouts import StreamReadouts
 from .substitutes import permuted_weights, random_weights
 
-WEIGHTS = ("trained", "random", "permuted", "table", "none")
+WEIGHTS = ("trained", "random", "permuted", "table", "none", "readouts")
+# Without the read-outs for arriving work.
+PLAIN = ("table", "none")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Hgnn(learned_list_rule.LearnedListRule):
     there is one. ``checkpoint`` is a file of ``optbench train hgnn``; without it, the shipped
     network that was trained on instances of such features is taken. ``weights`` puts something else
     in the place of the trained network, for comparison: ``random`` or ``permuted`` weights, a
-    ``table`` of mean answers by device, or ``none``, the rule at its plain values.
+    ``table`` of mean answers by device, ``none``, the rule at its plain values, or ``readouts``,
+    which differs from ``none`` where work arrives over time: there it has the read-outs of the
+    trained network.
     """
 
     settings: ClassVar[type] = HgnnTraining
@@ -53,7 +57,7 @@ class Hgnn(learned_list_rule.LearnedListRule):
         Path(__file__).with_name("clusters.safetensors"),
     )
 
-    weights: Literal["trained", "random", "permuted", "table", "none"] = "trained"
+    weights: Literal["trained", "random", "permuted", "table", "none", "readouts"] = "trained"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,7 +67,7 @@ class Hgnn(learned_list_rule.LearnedListRule):
             )
 
     def network(self, instance: Instance) -> AnsweringNetwork | None:
-        if self.weights == "none":
+        if self.weights in ("none", "readouts"):
             return None
         found = self.found(instance)
         if self.weights == "table":
@@ -76,5 +80,5 @@ class Hgnn(learned_list_rule.LearnedListRule):
         return self.design(found.settings).forward_pass(weights)
 
     def readouts(self, instance: Instance) -> StreamReadouts | None:
-        """The read-outs belong to the trained network."""
-        return super().readouts(instance) if self.weights == "trained" else None
+        """Random and permuted weights have the read-outs of the trained network."""
+        return None if self.weights in PLAIN else super().readouts(instance)

@@ -74,6 +74,10 @@ class ForwardPass:
         weight, bias = self.weights[f"{name}.norm.weight"], self.weights[f"{name}.norm.bias"]
         return np.asarray(centred / spread * weight + bias, dtype=np.float32)
 
+    def shares(self, name: str, score: Array, axis: int) -> Array:
+        """Return the shares of attention of these scores; ``name`` is that of the layer."""
+        return softmax(score, axis)
+
     def attention(
         self, name: str, sender: Array, receiver: Array, seen: SeenArrays, *, to_device: bool
     ) -> Array:
@@ -86,8 +90,7 @@ class ForwardPass:
         both = np.where(both > 0, both, SLOPE * both).reshape(*both.shape[:2], heads, -1)
         score = np.einsum("nchw,hw->nch", both, self.weights[f"{name}.att"][0])
         score = np.where(seen.fits[:, :, None], score, -np.inf)
-        axis = 0 if to_device else 1
-        share = softmax(score, axis)
+        share = self.shares(name, score, 0 if to_device else 1)
         value = left.reshape(len(left), heads, -1)
         out = np.einsum("nch,nhw->chw" if to_device else "nch,chw->nhw", share, value)
         return np.asarray(out.reshape(len(receiver), -1) + self.weights[f"{name}.bias"], np.float32)
@@ -115,7 +118,8 @@ class ForwardPass:
         both = np.where(both > 0, both, SLOPE * both).reshape(count, count, heads, -1)
         score = np.einsum("schw,hw->sch", both, self.weights[f"{name}.att"][0])
         score = np.where(np.eye(count, dtype=bool)[:, :, None], -np.inf, score)
-        out = np.einsum("sch,shw->chw", softmax(score, 0), left.reshape(count, heads, -1))
+        share = self.shares(name, score, 0)
+        out = np.einsum("sch,shw->chw", share, left.reshape(count, heads, -1))
         return np.asarray(out.reshape(count, -1) + self.weights[f"{name}.bias"], dtype=np.float32)
 
     def through_levels(self, d: Array, z: Array, seen: SeenArrays) -> tuple[Array, Array]:
@@ -139,7 +143,7 @@ class ForwardPass:
         q = self.linear("query", z).reshape(heads, -1)
         k = self.linear("key", nodes).reshape(len(nodes), heads, -1)
         v = self.linear("value", nodes).reshape(len(nodes), heads, -1)
-        weight = softmax(np.einsum("hw,nhw->hn", q, k) / np.sqrt(q.shape[1]), 1)
+        weight = self.shares("cluster", np.einsum("hw,nhw->hn", q, k) / np.sqrt(q.shape[1]), 1)
         gathered_up = np.einsum("hn,nhw->hw", weight, v).ravel()
         z = relu(self.linear("cluster", np.concatenate((z, gathered_up))))
         above = np.mean([back for _, back in pooled], axis=0)

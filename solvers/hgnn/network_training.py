@@ -74,6 +74,7 @@ class NetworkTraining:
                 [PreparedInstance(x) for x in group] for group in (instances, validation)
             )
         )
+        self.checks = self.comparable(self.checks)
         self.targets: dict[int, ImitationTargets | None] = {}
         self.mean = {k: v.clone() for k, v in self.network.state_dict().items()}
         skips = [p for name, p in self.network.named_parameters() if "_skip" in name]
@@ -84,6 +85,20 @@ class NetworkTraining:
         self.step, self.spent_s, self.least = 0, 0.0, np.inf
         self.best = {k: v.clone() for k, v in self.mean.items()}
         self.history: list[dict[str, float]] = []
+
+    def comparable(self, checks: list[Pupil]) -> list[Pupil]:
+        """Return the validation instances of which the plain rule makes a valid schedule: the loss
+        is relative to its objective.
+        """
+        kept = [each for each in checks if np.isfinite(each.prepared.plain)]
+        if not kept:
+            names = ", ".join(each.prepared.instance.name for each in checks) or "none"
+            raise ParameterError(
+                f"training of {self.settings.solver}: the rule without a network makes no valid "
+                f"schedule of any validation instance ({names}), so that nothing can be compared; "
+                "train on a problem of which `-s tuned_rule` makes one"
+            )
+        return kept
 
     def start_from(self, checkpoint: NetworkCheckpoint) -> None:
         if checkpoint.settings != self.design.settings:
@@ -155,7 +170,17 @@ class NetworkTraining:
         return self.targets[k]
 
     def check(self) -> dict[str, float]:
-        """Evaluate the running mean of the weights on validation; keep it if it is the best."""
+        """Evaluate the running mean of the weights on validation; keep it if it is the best.
+
+        Weights that are no longer finite end the training: their loss would be kept nowhere.
+        """
+        broken = [name for name, value in self.mean.items() if not torch.isfinite(value).all()]
+        if broken:
+            raise ParameterError(
+                f"training of {self.settings.solver}: the weights of {broken[0]} are not finite "
+                f"after step {self.step} with rate {self.settings.rate:g}; train anew with a "
+                "smaller rate (--fresh, -p rate=...)"
+            )
         kept = {k: v.clone() for k, v in self.network.state_dict().items()}
         self.network.load_state_dict(self.mean)
         ratios = []
@@ -173,6 +198,15 @@ class NetworkTraining:
         }  # fmt: skip
         self.history.append(point)
         return point
+
+    def require_a_valid_check(self) -> None:
+        """Refuse to end with the weights of the beginning as the result."""
+        if not np.isfinite(self.least):
+            raise ParameterError(
+                f"training of {self.settings.solver}: after {self.step} steps no check has made "
+                f"valid schedules of all {len(self.checks)} validation instances, so that no "
+                "weights are kept; train for longer, or on problems that leave more room"
+            )
 
     def table(self) -> dict[str, Any]:
         """Return the mean of the best answers over the training instances: for the whole, and per

@@ -4,7 +4,8 @@ At an arrival the network sees the tasks that have just arrived, how many device
 free, and the work of known tasks that is not done (a running task counts whole); nothing of what
 comes later, and no temperatures yet (``heat`` is 0). Its answers for tasks stay with them; its
 answers for the whole and for classes hold until the next arrival. Streams have read-outs of their
-own (``StreamReadouts``), since the end of a stream is not the policy's to choose.
+own (``StreamReadouts``), since the end of a stream is not the policy's to choose, and as many tasks
+of the queue are tried as there are devices.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from optbench.sim.kernel.state import (
     NONE,
     NUM_DONE,
     NUM_RUNNING,
+    RUNNING,
     State,
     last_moment,
     new_state,
@@ -42,6 +44,7 @@ from optbench.sim.kernel.state import (
 from optbench.sim.moments import TimedTrace
 from optbench.sim.rules import has_choice, list_rule, refuse_trouble, set_cost_rows
 
+from .answers import plain_answers
 from .milestone_rule import DEPTH, RuleNumbers, numbers_of
 from .network_design import AnsweringNetwork
 from .situation import DeviceState, Surroundings, situation_of, surroundings_of
@@ -66,13 +69,14 @@ class OnlinePlay:
     ) -> None:
         self.instance, self.network, self.readouts = instance, network, readouts
         self.around = surroundings_of(instance) if around is None else around
+        self.traffic = None if readouts is None else readouts.traffic(instance, self.around.tables)
         self.plant = plant_of(instance, faults)
         self.state: State = new_state(self.plant)
         n, classes = instance.num_tasks, self.around.tables.view.num_classes
         self.rule: Rule = list_rule(
             instance,
             due=math.inf,
-            depth=DEPTH,
+            depth=max(DEPTH, int(instance.pools.count.sum())),
             lookahead=has_choice(instance),
             set_cost=np.zeros(set_cost_rows(instance)[-1]),
         )
@@ -124,8 +128,14 @@ class OnlinePlay:
         found = situation_of(part, self.around, state, total)
         self.load[tasks], self.choice[tasks] = found.load, found.choice
         answers = None if self.network is None else self.network.answers(found.seen)
-        if answers is not None and self.readouts is not None:
-            answers = self.readouts.add(answers, found.seen)
+        if self.readouts is not None and self.traffic is not None:
+            if answers is None:
+                seen = found.seen
+                answers = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
+            idle = self.known[self.state.status[self.known] != RUNNING]
+            answers = self.readouts.read(
+                part, found, answers, self.traffic, now, float(self.load[idle].sum())
+            )
         self.write(tasks, numbers_of(part, found, answers))
 
     def write(self, tasks: Ints, made: RuleNumbers) -> None:

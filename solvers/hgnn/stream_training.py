@@ -1,8 +1,14 @@
 """Training of the read-outs for arriving work: the cross-entropy method on whole simulated streams.
 
-Read-outs are drawn around a mean, each number with a deviation of its own, and played on some
-streams by the policy as it will be used. Mean and deviation move to those of the best of them, by
-the mean logarithm of the objective over that of the first read-outs. The network stays as it is.
+Read-outs are drawn in opposite pairs around a mean, each number with a deviation of its own, and
+played on some of the streams, at even distances and in turn, by the policy as it will be used.
+Mean and deviation move to those of the best of them. What counts is the verified objective without
+what the makespan costs, since the end of a stream comes with its last arrivals,
+
+    v = objective - R makespan,        loss = mean over streams of (v - first) / |first|
+
+with R what a tick of the makespan costs and ``first`` the value of the first read-outs; v may be
+negative, and the loss of a run that leaves work undone is MOST_LOSS. The network stays as it is.
 """
 
 from __future__ import annotations
@@ -14,6 +20,7 @@ from collections.abc import Callable, Collection
 import numpy as np
 
 from optbench.model.instance import Floats, Instance
+from optbench.model.objective_prices import end_cost
 from optbench.model.verify import verify
 from optbench.plugins.training import OnPoint
 
@@ -23,15 +30,17 @@ from .situation import Surroundings, surroundings_of
 from .stream_readouts import (
     SHAPES,
     StreamReadouts,
-    num_readouts,
+    first_readouts,
     readouts_from,
     which_readouts,
 )
 
-# Draws per step, the best of them, and streams on which each is played.
-DRAWS, ELITE, STREAMS = 20, 5, 4
+# Draws per step (even), the best of them, and streams on which each is played.
+DRAWS, ELITE, STREAMS = 16, 5, 3
 # First and least deviation, and how far mean and deviation move.
-SPREAD, LEAST_SPREAD, MOVE = 0.3, 0.02, 0.7
+SPREAD, LEAST_SPREAD, MOVE = 0.3, 0.02, 0.5
+# The loss of a stream that is not played to its end, and the most that any counts.
+MOST_LOSS = 3.0
 
 
 class StreamTraining:
@@ -50,44 +59,49 @@ class StreamTraining:
         self.moving = which_readouts(trained)
         self.streams = [(each, surroundings_of(each)) for each in streams]
         self.checks = [(each, surroundings_of(each)) for each in validation]
-        self.theta = np.zeros(num_readouts()) if start is None else start.flat()
-        self.spread = SPREAD * self.moving
+        self.theta = first_readouts() if start is None else start.flat()
+        self.start, self.spread = self.theta.copy(), SPREAD * self.moving
         self.first: dict[int, float] = {}
         self.plain = [self.value(self.theta, *each) for each in self.checks]
-        self.best, self.least = self.theta.copy(), 1.0
+        self.best, self.least = self.theta.copy(), 0.0
         self.steps, self.history = 0, list[dict[str, float]]()
 
     def value(self, theta: Floats, instance: Instance, around: Surroundings) -> float:
-        """Return the verified objective of a run with these read-outs."""
+        """Return the verified objective of a run with these read-outs, without what the makespan
+        costs; inf where work is left.
+        """
         play = OnlinePlay(instance, self.network, readouts_from(theta), (), around)
         schedule = play.play(math.inf).schedule
         if schedule is None:
             return math.inf
         verdict = verify(instance, schedule)
-        return float(verdict.objectives[0]) if verdict.feasible else math.inf
+        if not verdict.feasible:
+            return math.inf
+        return float(verdict.objectives[0]) - end_cost(instance) * verdict.metrics["makespan"]
 
     def step(self) -> None:
         """Draw read-outs, play each on the same streams, and move to the best."""
-        count = min(STREAMS, len(self.streams))
-        chosen = self.rng.choice(len(self.streams), size=count, replace=False).tolist()
+        every = max(1, len(self.streams) // STREAMS)
+        chosen = list(range(self.steps % every, len(self.streams), every))
         for k in chosen:
             if k not in self.first:
-                self.first[k] = self.value(self.theta, *self.streams[k])
-        drawn = self.theta + self.spread * self.rng.normal(size=(DRAWS, len(self.theta)))
+                self.first[k] = self.value(self.start, *self.streams[k])
+        noise = self.rng.normal(size=(DRAWS // 2, len(self.theta)))
+        drawn = self.theta + self.spread * np.concatenate((noise, -noise))
         scores = [
-            np.mean([math.log(self.value(row, *self.streams[k]) / self.first[k]) for k in chosen])
+            np.mean([relative(self.value(row, *self.streams[k]), self.first[k]) for k in chosen])
             for row in drawn
         ]
-        best = drawn[np.argsort(scores)[:ELITE]]
+        best = drawn[np.argsort(scores, kind="stable")[:ELITE]]
         self.theta = (1.0 - MOVE) * self.theta + MOVE * best.mean(axis=0)
         spread = np.maximum(LEAST_SPREAD * self.moving, best.std(axis=0))
         self.spread = (1.0 - MOVE) * self.spread + MOVE * spread
         self.steps += 1
 
     def check(self) -> float:
-        """Return the mean ratio to the first validation; keep the read-outs if it is the least."""
+        """Return the mean loss of validation; keep the read-outs if it is the least."""
         values = [self.value(self.theta, *each) for each in self.checks]
-        loss = float(np.mean(np.asarray(values) / np.asarray(self.plain)))
+        loss = float(np.mean([relative(*pair) for pair in zip(values, self.plain, strict=True)]))
         if loss < self.least:
             self.best, self.least = self.theta.copy(), loss
         self.history.append({"stream_step": float(self.steps), "stream_loss": loss})
@@ -116,3 +130,14 @@ class StreamTraining:
             share = self.steps / steps if steps else spent / seconds
         self.check()
         return spent
+
+
+def relative(value: float, first: float) -> float:
+    """Return how much more a value is than the first, as a share of it: at most MOST_LOSS, and
+    that where work is left.
+    """
+    if not math.isfinite(value):
+        return MOST_LOSS
+    if not math.isfinite(first):
+        return -MOST_LOSS
+    return float(np.clip((value - first) / max(abs(first), 1e-9), -MOST_LOSS, MOST_LOSS))

@@ -9,9 +9,9 @@ from .network_design import Weights
 SEED = 1
 
 
-def random_weights(weights: Weights) -> Weights:
+def random_weights(weights: Weights, seed: int = SEED) -> Weights:
     """Return Gaussian weights, each layer with the mean and deviation of the trained one."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     return {
         name: (each.mean() + each.std() * rng.normal(size=each.shape)).astype(np.float32)
         for name, each in weights.items()

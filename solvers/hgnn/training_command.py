@@ -65,6 +65,8 @@ def train(run: TrainingRun) -> TrainingResult:
     if run.kept.exists():
         training.load(run.kept)
     complete = train_network(training, run.kept, run.on_point, run.stop.is_set)
+    if complete:
+        training.require_a_valid_check()
     weights = {name: value.numpy().copy() for name, value in training.best.items()}
     history, readouts, spent = list(training.history), None, training.spent_s
     if complete and streams:

@@ -41,6 +41,16 @@ def full_instance() -> Instance:
         stream=stream,
         cooling=cooling,
         congestion=Congestion(np.array([0, 5]), np.array([[1.0, 2.0], [1.5, 1.0]])),
-        tasks=replace(base.tasks, user=np.array([0, 2, 0]), user_names=("x", "y", "z")),
-        pools=replace(base.pools, failures_per_s=np.array([1e-6, 2e-6])),
+        tasks=replace(
+            base.tasks,
+            user=np.array([0, 2, 0]),
+            user_names=("x", "y", "z"),
+            checkpoint=np.array([5.0, np.inf, 0.0]),
+        ),
+        pools=replace(
+            base.pools,
+            failures_per_s=np.array([1e-6, 2e-6]),
+            wake_s=np.array([30.0, 0.0]),
+            wake_j=np.array([0.0, 500.0]),
+        ),
     )

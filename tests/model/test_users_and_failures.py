@@ -42,6 +42,50 @@ def test_fairness_by_hand() -> None:
     assert "fairness" not in metrics(shared([None] * 3), [0, 2, 4])
 
 
+SERVICE = ("slo_violation", "throughput_per_s", "utilisation")
+
+
+def served(users: str | None) -> Instance:
+    """Three tasks of 2 s; the second is due at 3 s (a wish), the third at 9 s. Two pools, the
+    other one of three devices, which nobody uses.
+    """
+    m = ob.Model("served")
+    gpu = m.pool("gpu")
+    m.pool("other", count=3)
+    for due in (None, 3, 9):
+        m.task(modes=[m.mode(gpu, time_s=2)], user=users, deadline_s=due, hard=False)
+    m.minimize(makespan=1.0)
+    return m.build()
+
+
+def test_service_by_hand() -> None:
+    """Runs at [1, 3), [4, 6) and [6, 8): of two deadlines one is missed, three tasks end within
+    8 s, and one device of four is busy for 6 s of them. Ended exactly in time is not late.
+    """
+    found = metrics(served("alice"), [1, 4, 6])
+    assert [found[name] for name in SERVICE] == [1 / 2, 3 / 8, 6 / 32]
+    assert metrics(served("alice"), [3, 1, 7])["slo_violation"] == 0.0
+    assert not {*SERVICE} & {*metrics(served(None), [1, 4, 6])}
+
+
+def test_service_of_an_open_instance_by_hand() -> None:
+    """From 1 s on to the horizon of 9 s: task 0 has run since 0 s, half of it before the opening;
+    task 1 is cut off after 2 of 4 s, late for 5 s; task 2 comes at the horizon and counts nowhere.
+    One of two arrivals ends within 8 s, and (1 + 2) of 8 device-seconds are busy.
+    """
+    m = ob.Model("open", horizon_s=9, tick_s=1.0)
+    gpu = m.pool("gpu")
+    for time_s, due in ((2, None), (4, 5), (1, 1)):
+        mode = m.mode(gpu, time_s=time_s)
+        m.task(modes=[mode], user="a", deadline_s=due, hard=False)
+    m.minimize(makespan=1.0)
+    made = m.build()
+    late = replace(made, tasks=replace(made.tasks, release=np.array([0, 0, 9])))
+    task, start, end = np.array([[0, 1], [0, 7], [2, 9]])
+    found = ob.verify(with_stream(late, opens=1), Schedule(task, task, start, end)).metrics
+    assert [found[name] for name in SERVICE] == [1.0, 1 / 8, 3 / 8]
+
+
 def test_work_that_arrives_after_the_end_is_nobodys() -> None:
     """bob's task is released at the horizon: alice is alone; her slowdown is 1."""
     made = shared(["alice", "bob"])

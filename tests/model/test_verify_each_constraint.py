@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from optbench.model.builder import Model
-from optbench.model.checks import missing_devices
+from optbench.model.busy_devices import missing_devices
 from optbench.model.cooling import Cooling
 from optbench.model.instance import Instance
 from optbench.model.objective import METRICS
-from optbench.model.schedule import Schedule
+from optbench.model.schedule import Schedule, Sleep
 from optbench.model.streams import Outages, with_stream
 from optbench.model.verify import CONSTRAINTS, verify
 from tests.model.verified_by_hand import BOTH_A, ON_A, ON_B, floats, instance, ints, schedule
@@ -133,6 +133,18 @@ def from_afar(problem: Instance, s: Schedule) -> Broken:
     ), s
 
 
+def asleep(pool: int, start: int, end: int) -> Edit:
+    """Devices of b take 2 s to wake; one of a pool sleeps."""
+
+    def edit(problem: Instance, s: Schedule) -> Broken:
+        gated = np.array([False, True])
+        pools = replace(problem.pools, gated=gated, wake_s=floats(0, 2))
+        rows = Sleep(ints(pool), ints(1), ints(start), ints(end))
+        return replace(problem, pools=pools), replace(s, sleep=rows)
+
+    return edit
+
+
 def tighter_limit(metric: str, value: float) -> Edit:
     def edit(problem: Instance, s: Schedule) -> Broken:
         return problem.with_limits(**{metric: value}), s
@@ -168,6 +180,10 @@ BREAKS: dict[str, Edit] = {
     # until 8.
     "capacity": lambda problem, s: moved(2, 8)(*moved(0, 2)(*moved(3, 4)(problem, s))),
     "self_overlap": overlapping_segments,
+    # Devices of a sleep as their pool says, not by rows.
+    "sleep": asleep(0, 4, 6),
+    # The device of b wakes until 6, and t2 runs there from 5 to 7.
+    "awake": asleep(1, 0, 4),
     "power_cap": hotter,
     "temperature": cooled,
     # 300 + 300 + 300 + 1000 J are drawn.
@@ -218,6 +234,11 @@ SAID: dict[str, tuple[str, float]] = {
     "link": ("t0 to t2: no link from b to a", 1.0),
     "capacity": ("pool a has 3 busy devices of 2 at 4", 1.0),
     "self_overlap": ("task t0 runs twice at 5", 1.0),
+    "sleep": (
+        "1 devices of pool a sleep from 4 to 6, where devices do not wake by rows of a schedule",
+        1.0,
+    ),
+    "awake": ("pool b has 2 devices of 1 that are busy, gone, asleep or waking at 5", 1.0),
     # 150 W + 250 W.
     "power_cap": ("cluster draws 400 W at 13, the cap is 350 W", 50.0),
     # t3 draws 250 W from 12 to 16.

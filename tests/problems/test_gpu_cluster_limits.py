@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import optbench as ob
 from optbench.errors import ParameterError
 from tests.problems.gpu_graphs import make
 
@@ -91,3 +92,50 @@ def test_links_of_a_rack_are_busy_together_and_free_at_last() -> None:
     assert set(factor.ravel().tolist()) == {1.0, 2.0, 4.0} and (factor[:, -1] == 1.0).all()
     # The work and its arrivals are the same.
     assert instance.tasks.release.tolist() == make(spec).tasks.release.tolist()
+
+
+def test_training_has_checkpoints_and_other_work_starts_again() -> None:
+    """2 s are 200 ticks of 0.01 s."""
+    made = make("gpu_cluster:nodes=2,tasks=40,types=2,failures=yes,checkpoint_s=2", 1)
+    training = np.array(
+        [made.modes.kind_names[kind].startswith("training") for kind in made.tasks.kind.tolist()]
+    )
+    assert made.preemptive and 0 < training.sum() < 40 and made.tasks.checkpoint is not None
+    assert (made.tasks.checkpoint == np.where(training, 200.0, np.inf)).all()
+    with pytest.raises(ParameterError, match="checkpoint_s is 0"):
+        make("gpu_cluster:checkpoint_s=0")
+
+
+@pytest.mark.parametrize("policy", ["heft", "path_milestones"])
+def test_no_task_is_lost_to_failures(policy: str) -> None:
+    """A device of each of the first two pools is gone from 5 s to 20 s, another 8 s to 30 s."""
+    made = make("gpu_cluster:nodes=2,tasks=40,types=2,failures=yes,checkpoint_s=2", 1)
+    spans = ((0, 500, 2000), (2, 500, 2000), (0, 800, 3000))
+    faults = [
+        ob.Fault(float(time), pool, sign)
+        for pool, since, until in spans
+        for time, sign in ((since, 1), (until, -1))
+    ]
+    done = ob.simulate(made, policy, faults=faults, bound=False)
+    assert done.end == "complete" and done.verified and done.lost_j == 0.0
+    calm = ob.simulate(made, policy, bound=False)
+    assert calm.metrics["lost_energy_j"] == 0.0 < done.metrics["lost_energy_j"]
+    assert done.schedule.num_segments > calm.schedule.num_segments == 40
+
+
+def test_devices_take_time_and_energy_to_wake() -> None:
+    """A device wakes for 20 s at twice its idle power."""
+    made = make("gpu_cluster:nodes=2,tasks=10,types=2,sleeps=yes,wake_s=20", 1)
+    pools = made.pools
+    assert pools.wake_s is not None and pools.wake_j is not None and "waking" in made.features
+    assert (pools.wake_s == 20).all() and (pools.wake_j == 20 * pools.idle_w).all()
+    with pytest.raises(ParameterError, match="wake_s is 20"):
+        make("gpu_cluster:wake_s=20")
+
+
+def test_caps_and_cooling_count_devices_awake() -> None:
+    """Policies that never let a device sleep have to find room."""
+    spec = "gpu_cluster:nodes=2,tasks=12,types=2,sleeps=yes,wake_s=20,power_cap=0.6,cooling=0.7"
+    made = make(spec, 1)
+    done = ob.solve(made, "heft")
+    assert done.status == "feasible" and "rest_energy_j" in done.metrics

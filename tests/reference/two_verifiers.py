@@ -53,7 +53,8 @@ def schedule_for(instance: Instance, data: Json, schedule: Json, claims: bool = 
 
 def is_beyond_files(schedule: Json) -> bool:
     """Whether a schedule has times that no file can hold."""
-    times = (*schedule["segments"]["start"], *schedule["segments"]["end"])
+    tables = (schedule["segments"], schedule.get("sleep") or {"start": [], "end": []})
+    times = [time for table in tables for key in ("start", "end") for time in table[key]]
     return max(map(abs, times), default=0) > LARGEST_IN_FILES
 
 
@@ -80,6 +81,7 @@ def disagreements(instance: Instance, data: Json, schedule: Json) -> tuple[Verdi
 def plain(names: frozenset[str]) -> set[str]:
     """Names that count whatever else is violated."""
     beside = {"assignment"} if "duration" in names else set()
+    beside |= {"power_cap", "temperature"} if "sleep" in names else set()
     return {name for name in names if not name.startswith("limit:")} - beside
 
 

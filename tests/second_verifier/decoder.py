@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 
 from tests.second_verifier.problem import Json, Problem, Segment
 from tests.second_verifier.rules import violations
@@ -71,7 +70,8 @@ def placed(problem: Problem, rows: list[Row], task: int, rng: random.Random) -> 
         length, whole = problem.length(task, first), problem.length(task, second)
         if length > 1 and whole > 0:
             piece = rng.choice((1, length - 1, length // 2, rng.randint(1, length - 1)))
-            rest = math.ceil((1 - Fraction(piece, length)) * whole)
+            done_share = problem.counted(Segment(task, first, 0, piece, 0))
+            rest = math.ceil((1 - done_share) * whole)
             begun = earliest(problem, rows, task, first, piece)
             done = None if begun is None else earliest(problem, begun, task, second, rest)
             if done is not None:

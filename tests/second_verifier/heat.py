@@ -11,19 +11,20 @@ powers being rational numbers and pieces after t being left out.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from tests.second_verifier.problem import Json, Problem, Segment
+from tests.second_verifier.problem import Json, Nap, Problem, Segment
 
 TOLERANCE = Fraction(1, 2**30)
 
 
-def too_hot(problem: Problem, segments: list[Segment]) -> bool:
+def too_hot(problem: Problem, segments: list[Segment], naps: Sequence[Nap] = ()) -> bool:
     """Whether a cooled place passes its limit."""
     return any(
         peak - row["limit_c"] > float(TOLERANCE) * size_of(row)
-        for row, peak in peaks(problem, segments)
+        for row, peak in peaks(problem, segments, naps)
     )
 
 
@@ -31,25 +32,30 @@ def size_of(row: Json) -> float:
     return sum(abs(float(row[key])) for key in ("ambient_c", "start_c", "limit_c"))
 
 
-def peaks(problem: Problem, segments: list[Segment]) -> list[tuple[Json, float]]:
+def peaks(
+    problem: Problem, segments: list[Segment], naps: Sequence[Nap] = ()
+) -> list[tuple[Json, float]]:
     """Each cooled place and its highest temperature."""
     table = problem.data.get("cooling")
     if table is None:
         return []
     rows = [dict(zip(table, row)) for row in zip(*table.values())]
-    return [(row, peak(problem, segments, row)) for row in rows]
+    return [(row, peak(problem, segments, naps, row)) for row in rows]
 
 
-def peak(problem: Problem, segments: list[Segment], row: Json) -> float:
+def peak(problem: Problem, segments: list[Segment], naps: Sequence[Nap], row: Json) -> float:
     end = max([problem.horizon or 0, *(s.end for s in segments)])
     moments = {0, end}
     moments |= {t for s in segments if s.length > 0 for t in (s.start, s.end) if 0 <= t <= end}
+    moments |= {t for nap in naps for t in (nap.start, nap.end) if 0 <= t <= end}
     times = sorted(moments)
-    pieces = [(a, b, power(problem, segments, row["place"], a)) for a, b in pairwise(times)]
+    pieces = [(a, b, power(problem, segments, naps, row["place"], a)) for a, b in pairwise(times)]
     return max(temperature(problem, row, pieces, t) for t in times)
 
 
-def power(problem: Problem, segments: list[Segment], place: int, t: int) -> Fraction:
+def power(
+    problem: Problem, segments: list[Segment], naps: Sequence[Nap], place: int, t: int
+) -> Fraction:
     """The power at and below a place from time t to the next event."""
     below, total = problem.below[place], Fraction(0)
     busy = [0] * problem.num_pools
@@ -61,6 +67,9 @@ def power(problem: Problem, segments: list[Segment], place: int, t: int) -> Frac
                 busy[pool] += n
     for pool in below:
         total += problem.rest_w[pool] * (problem.pools["count"][pool] - busy[pool])
+    for nap in naps:
+        if nap.pool in below and nap.start <= t < nap.end:
+            total -= problem.saved_w(nap)
     return total
 
 

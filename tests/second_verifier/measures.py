@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from tests.second_verifier.problem import NOWHERE, Problem, Segment, by_task
+from tests.second_verifier.problem import NOWHERE, Nap, Problem, Segment, by_task
 from tests.second_verifier.rules import powers
 
 J_PER_KWH = 3_600_000
@@ -25,11 +25,13 @@ def finishes(problem: Problem, tasks: list[list[Segment]]) -> list[int]:
 
 
 def is_completed(problem: Problem, own: list[Segment]) -> bool:
-    return bool(own) and sum(map(problem.progress, own)) >= 1
+    return bool(own) and problem.saved(own) >= 1
 
 
-def plain_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fraction]:
-    """The metrics of every instance."""
+def plain_metrics(
+    problem: Problem, segments: list[Segment], naps: Sequence[Nap] = ()
+) -> dict[str, Fraction]:
+    """The metrics of every instance, and the energy of waking where that takes any."""
     tasks = by_task(problem, segments)
     makespan = max((s.end for s in segments), default=0)
     end = makespan if problem.horizon is None else problem.horizon
@@ -39,9 +41,12 @@ def plain_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fracti
         (watt * time for watt, time in zip(problem.rest_w, resting_ticks(problem, segments, end))),
         Fraction(0),
     )
+    for nap in naps:
+        rest_j -= problem.saved_w(nap) * within(nap, problem.opens, end)
     rest_j *= problem.tick
+    wake_j = sum((joule for _, _, joule in wakes(problem, naps, end)), Fraction(0))
     cost, carbon = (
-        tariff_total(problem, tasks, segments, end, key)
+        tariff_total(problem, tasks, segments, naps, end, key)
         for key in ("price_usd_per_kwh", "carbon_g_per_kwh")
     )
     finish, columns = finishes(problem, tasks), problem.tasks
@@ -60,15 +65,28 @@ def plain_metrics(problem: Problem, segments: list[Segment]) -> dict[str, Fracti
         "busy_energy_j": busy_j,
         "transfer_energy_j": transfer_j,
         "rest_energy_j": rest_j,
-        "energy_j": busy_j + transfer_j + rest_j,
+        "energy_j": busy_j + transfer_j + rest_j + wake_j,
         "cost_usd": cost,
         "carbon_g": carbon,
         "flow_time_s": problem.tick
         * sum((Fraction(w) * (f - r) for f, w, r, _, _ in rows), Fraction(0)),
         "tardiness_s": problem.tick * weighted_lateness(problem, finish),
         "late_tasks": Fraction(sum(due is not None and f > due for f, _, _, due, _ in rows)),
-        "peak_power_w": max(power for _, power, _ in powers(problem, segments, 0)),
+        "peak_power_w": max(power for _, power, _ in powers(problem, segments, 0, naps)),
+        **({"wake_energy_j": wake_j} if any(problem.sleeps_by_row) else {}),
     }
+
+
+def within(nap: Nap, low: int, high: int) -> int:
+    return max(0, min(nap.end, high) - max(nap.start, low))
+
+
+def wakes(problem: Problem, naps: Sequence[Nap], end: int) -> Iterator[tuple[int, int, Fraction]]:
+    """Pool, time and energy of devices that wake before the end."""
+    joule = problem.wake("wake_j")
+    for nap in naps:
+        if nap.end < end:
+            yield nap.pool, nap.end, nap.devices * Fraction(joule[nap.pool])
 
 
 def weighted_lateness(problem: Problem, finish: list[int]) -> Fraction:
@@ -125,7 +143,12 @@ class Rates:
 
 
 def tariff_total(
-    problem: Problem, tasks: list[list[Segment]], segments: list[Segment], end: int, key: str
+    problem: Problem,
+    tasks: list[list[Segment]],
+    segments: list[Segment],
+    naps: Sequence[Nap],
+    end: int,
+    key: str,
 ) -> Fraction:
     """Energy weighed with one tariff at the time and pool where it is drawn."""
     if problem.tariffs is None:
@@ -143,6 +166,12 @@ def tariff_total(
             total += problem.energy_j(s) * mean
     for sender, time, joule in transfers(problem, tasks):
         total += joule * rates[sender].at(time)
+    for pool, time, joule in wakes(problem, naps, end):
+        total += joule * rates[pool].at(time)
+    for nap in naps:
+        since, until = max(nap.start, problem.opens), min(nap.end, end)
+        if until > since:
+            total -= problem.saved_w(nap) * problem.tick * rates[nap.pool].over(since, until)
     for pool, count in enumerate(problem.pools["count"]):
         resting = count * rates[pool].over(problem.opens, end)
         for s in segments:

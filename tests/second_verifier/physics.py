@@ -8,7 +8,8 @@ import random
 from fractions import Fraction
 
 from tests.second_verifier.generator import Scale, random_instance
-from tests.second_verifier.problem import Json, Problem
+from tests.second_verifier.problem import Json, Nap, Problem, Segment
+from tests.second_verifier.rules import of_naps
 
 
 def physical_instance(
@@ -16,6 +17,9 @@ def physical_instance(
 ) -> Json:
     """The random instance of a seed with cooled places, users, failures and busy links."""
     made, rng = random_instance(seed, scale, tasks, **fixed), random.Random(f"physics {seed}")
+    waking = random.Random(f"waking {seed}")
+    if waking.random() < 0.6:
+        add_waking(waking, made, scale)
     cooling = draw_cooling(rng, made, scale)
     if cooling is not None:
         made["cooling"] = cooling
@@ -26,6 +30,10 @@ def physical_instance(
     if rng.random() < 0.7:
         rates = (0.0, 1e-9, rng.uniform(1e-8, 1e-3))
         made["pools"]["failures_per_s"] = [rng.choice(rates) for _ in made["pools"]["names"]]
+    is_open = (made.get("stream") or {}).get("opens") is not None
+    if made["preemptive"] and not is_open and rng.random() < 0.6:
+        every = (None, 0, 1, scale.factor, 2 * scale.factor - 1)
+        made["tasks"]["checkpoint"] = [rng.choice(every) for _ in made["tasks"]["kind"]]
     if made["edges"]["source"] and rng.random() < 0.8:
         times = sorted({0, *(rng.randint(1, 8) * scale.factor for _ in range(rng.randint(0, 3)))})
         factors = (1.0, 1.0, 1.5, rng.uniform(1.0, 4.0))
@@ -61,3 +69,55 @@ def draw_cooling(rng: random.Random, made: Json, scale: Scale) -> Json | None:
 def mean_power(problem: Problem, mode: int) -> float:
     seconds = float(problem.modes["time_per_unit_s"][mode])
     return float(problem.modes["energy_per_unit_j"][mode]) / seconds if seconds > 0 else 0.0
+
+
+def add_waking(rng: random.Random, made: Json, scale: Scale) -> None:
+    """Some of the pools take time or energy to wake; they draw no more asleep than idle."""
+    pools, tick_s = made["pools"], made["tick_s"]
+    rows = range(len(pools["names"]))
+    chosen = [rng.random() < 0.7 for _ in rows]
+    for p in rows:
+        if chosen[p]:
+            pools["gated"][p] = True
+            pools["sleep_w"][p] = min(pools["sleep_w"][p], pools["idle_w"][p])
+    ticks = [rng.choice((0, 1, scale.factor, 2 * scale.factor)) * chosen[p] for p in rows]
+    usual_j = [pools["idle_w"][p] * scale.factor * tick_s for p in rows]
+    pools["wake_s"] = [tick_s * ticks[p] for p in rows]
+    pools["wake_j"] = [rng.choice((0.0, 0.3, 2.0)) * usual_j[p] * chosen[p] for p in rows]
+    if rng.random() < 0.2:
+        pools[rng.choice(("wake_s", "wake_j"))] = None
+
+
+def with_naps(made: Json, schedule: Json, rng: random.Random) -> Json:
+    """The schedule with rows of devices that sleep: most fill what is between segments, some are
+    moved or drawn at random.
+    """
+    problem = Problem(made)
+    segments = problem.segments(schedule)
+    times = sorted({0, *(t for s in segments for t in (s.start, s.end))})
+    last = problem.horizon or times[-1]
+    rows = []
+    for _ in range(rng.randint(1, 4)):
+        pool = rng.randrange(problem.num_pools)
+        if not problem.sleeps_by_row[pool] and rng.random() < 0.9:
+            continue
+        start = rng.choice(times)
+        end = rng.choice([*(t for t in times if t > start), last])
+        end -= rng.choice((0, problem.wake_ticks[pool], problem.wake_ticks[pool]))
+        moved = rng.choice((0, 0, 0, 1, -1))
+        rows.append((pool, rng.choice((1, 1, 2)), start + moved, end + rng.choice((0, moved))))
+    free = [row for row in rows if not problem_with(problem, segments, [row])]
+    if rng.random() < 0.7:
+        rows = free[:1]
+        rows += [row for row in free[1:2] if not problem_with(problem, segments, [*rows, row])]
+    table = {key: [row[k] for row in rows] for k, key in enumerate(COLUMNS)}
+    return schedule | {"sleep": table}
+
+
+COLUMNS = ("pool", "devices", "start", "end")
+
+
+def problem_with(
+    problem: Problem, segments: list[Segment], rows: list[tuple[int, int, int, int]]
+) -> set[str]:
+    return of_naps(problem, segments, [Nap(*row) for row in rows])

@@ -50,6 +50,16 @@ class Segment:
         return self.end - self.start
 
 
+@dataclass(frozen=True)
+class Nap:
+    """One row of devices that sleep."""
+
+    pool: int
+    devices: int
+    start: int
+    end: int
+
+
 class Problem:
     """The JSON object of an instance, and what the page derives from it."""
 
@@ -75,10 +85,28 @@ class Problem:
 
     @cached_property
     def rest_w(self) -> list[Fraction]:
-        """What one device of each pool draws while it is not busy."""
+        """What one device of each pool draws while it is not busy, and no row says that it
+        sleeps.
+        """
         pools = self.pools
-        columns = zip(pools["gated"], pools["sleep_w"], pools["idle_w"])
-        return [Fraction(sleep if gated else idle) for gated, sleep, idle in columns]
+        columns = zip(pools["gated"], self.sleeps_by_row, pools["sleep_w"], pools["idle_w"])
+        return [
+            Fraction(sleep if gated and not by_row else idle)
+            for gated, by_row, sleep, idle in columns
+        ]
+
+    @cached_property
+    def sleeps_by_row(self) -> list[bool]:
+        """Pools whose devices take time or energy to wake."""
+        return [w > 0 or j > 0 for w, j in zip(self.wake("wake_s"), self.wake("wake_j"))]
+
+    def wake(self, key: str) -> list[float]:
+        given = self.pools.get(key)
+        return [0.0] * self.num_pools if given is None else [float(value) for value in given]
+
+    @cached_property
+    def wake_ticks(self) -> list[int]:
+        return [up(seconds / self.tick_s) for seconds in self.wake("wake_s")]
 
     @cached_property
     def needs(self) -> list[dict[int, int]]:
@@ -128,6 +156,23 @@ class Problem:
         length = self.length(segment.task, segment.mode)
         return Fraction(segment.length, length) if length else Fraction(1)
 
+    def saved(self, own: list[Segment]) -> Fraction:
+        """Progress of a task with these segments, in their order: of all but the last only what
+        its checkpoints save.
+        """
+        if not own:
+            return Fraction(0)
+        return sum(map(self.counted, own[:-1]), self.progress(own[-1]))
+
+    def counted(self, segment: Segment) -> Fraction:
+        """Progress that the checkpoints of a segment save; all of it where tasks have none."""
+        whole = self.length(segment.task, segment.mode)
+        if self.tasks.get("checkpoint") is None or whole == 0:
+            return self.progress(segment)
+        every = self.tasks["checkpoint"][segment.task]
+        left = segment.length if every is None else segment.length % every if every else 0
+        return Fraction(segment.length - left, whole)
+
     def energy_j(self, segment: Segment) -> Fraction:
         """Energy that a segment draws."""
         units, per_unit = (
@@ -169,6 +214,20 @@ class Problem:
         """Time, pool and change of the number of devices that are gone."""
         table = None if self.stream is None else self.stream.get("outages")
         return [] if table is None else list(zip(table["time"], table["pool"], table["devices"]))
+
+    def naps(self, schedule: Json) -> list[Nap]:
+        """The rows of devices that sleep, of a schedule of good form."""
+        table = schedule.get("sleep")
+        if table is None:
+            return []
+        return [
+            Nap(*row) for row in zip(*(table[key] for key in ("pool", "devices", "start", "end")))
+        ]
+
+    def saved_w(self, nap: Nap) -> Fraction:
+        """By how much less devices draw that sleep."""
+        less = self.rest_w[nap.pool] - Fraction(self.pools["sleep_w"][nap.pool])
+        return nap.devices * less
 
     def segments(self, schedule: Json) -> list[Segment]:
         """The rows of a schedule of good form."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
 from tests.second_verifier.heat import too_hot
-from tests.second_verifier.problem import HORIZON, Json, Problem, Segment, by_task
+from tests.second_verifier.problem import HORIZON, Json, Nap, Problem, Segment, by_task
 
 TOLERANCE = Fraction(1, 2**40)
 LARGEST_TIME = 2**60
@@ -28,11 +28,24 @@ def has_good_form(problem: Problem, schedule: Json) -> bool:
         return False
     if any(abs(x) > LARGEST_TIME for column in columns[2:] for x in column):
         return False
+    if not has_good_naps(problem, schedule.get("sleep")):
+        return False
     known = all(0 <= task < problem.num_tasks for task in table["task"])
     return known and all(0 <= mode < len(problem.modes["kind"]) for mode in table["mode"])
 
 
-def violations(problem: Problem, segments: list[Segment]) -> set[str]:
+def has_good_naps(problem: Problem, table: Json | None) -> bool:
+    if table is None:
+        return True
+    columns = [table[key] for key in ("pool", "devices", "start", "end")]
+    whole = all(type(x) is int for column in columns for x in column)
+    if len({len(column) for column in columns}) != 1 or not whole:
+        return False
+    small = all(abs(x) <= LARGEST_TIME for column in columns[1:] for x in column)
+    return small and all(0 <= pool < problem.num_pools for pool in columns[0])
+
+
+def violations(problem: Problem, segments: list[Segment], naps: Sequence[Nap] = ()) -> set[str]:
     """Every name but ``form`` and the limits on metrics."""
     tasks = by_task(problem, segments)
     found = {name for segment in segments for name in of_segment(problem, segment)}
@@ -47,16 +60,34 @@ def violations(problem: Problem, segments: list[Segment]) -> set[str]:
         found.add("assignment")
     if busy_beyond_count(problem, segments):
         found.add("capacity")
+    found |= of_naps(problem, segments, naps)
     limits = problem.data["limits"]
     for place, cap_w in zip(limits["cap_place"], limits["cap_w"]):
         if any(
             exceeds(power, Fraction(cap_w), terms)
-            for _, power, terms in powers(problem, segments, place)
+            for _, power, terms in powers(problem, segments, place, naps)
         ):
             found.add("power_cap")
-    if too_hot(problem, segments):
+    if too_hot(problem, segments, naps):
         found.add("temperature")
     return found
+
+
+def of_naps(problem: Problem, segments: list[Segment], naps: Sequence[Nap]) -> set[str]:
+    latest = HORIZON if problem.horizon is None else min(HORIZON, problem.horizon)
+    for nap in naps:
+        lasts = 0 <= nap.start < nap.end <= latest
+        if not (lasts and nap.devices >= 1 and problem.sleeps_by_row[nap.pool]):
+            return {"sleep"}
+    changes = used_devices(problem, segments)
+    for nap in naps:
+        up_again = nap.end + problem.wake_ticks[nap.pool]
+        changes += [(nap.start, {nap.pool: nap.devices}), (up_again, {nap.pool: -nap.devices})]
+    count, pools = problem.pools["count"], {nap.pool for nap in naps}
+    too_many = any(
+        used[p] > count[p] for _, used in levels(changes, problem.num_pools) for p in pools
+    )
+    return {"awake"} if too_many else set()
 
 
 def of_segment(problem: Problem, s: Segment) -> Iterator[str]:
@@ -114,7 +145,7 @@ def all_work_done(problem: Problem, tasks: list[list[Segment]]) -> bool:
         return any(sum(map(problem.progress, own)) > 0 for own in tasks)
     if not problem.preemptive:
         return all(tasks)
-    return all(own and sum(map(problem.progress, own)) >= 1 for own in tasks)
+    return all(own and problem.saved(own) >= 1 for own in tasks)
 
 
 def of_edge(problem: Problem, edge: int, tasks: list[list[Segment]]) -> Iterator[str]:
@@ -155,10 +186,14 @@ def occupations(problem: Problem, segments: Iterable[Segment]) -> list[tuple[int
     return out
 
 
+def used_devices(problem: Problem, segments: list[Segment]) -> list[tuple[int, dict[int, int]]]:
+    """Changes of the number of devices that are busy or gone."""
+    gone = [(time, {pool: n}) for time, pool, n in problem.outages()]
+    return occupations(problem, segments) + gone
+
+
 def busy_beyond_count(problem: Problem, segments: list[Segment]) -> bool:
-    changes = occupations(problem, segments) + [
-        (time, {pool: n}) for time, pool, n in problem.outages()
-    ]
+    changes = used_devices(problem, segments)
     count = problem.pools["count"]
     return any(
         n > count[p] for _, used in levels(changes, problem.num_pools) for p, n in enumerate(used)
@@ -166,10 +201,10 @@ def busy_beyond_count(problem: Problem, segments: list[Segment]) -> bool:
 
 
 def powers(
-    problem: Problem, segments: list[Segment], place: int
+    problem: Problem, segments: list[Segment], place: int, naps: Sequence[Nap] = ()
 ) -> Iterator[tuple[int | None, Fraction, Fraction]]:
     """Each time at which the power at a place changes, the power, and its absolute terms; first
-    that of nothing running.
+    that of nothing running and nothing asleep.
     """
     below, count, num_modes = (
         problem.below[place],
@@ -182,16 +217,24 @@ def powers(
     ]
 
     def power(running: list[int]) -> tuple[Fraction, Fraction]:
-        busy = [0] * problem.num_pools
-        for mode, times in enumerate(running):
+        """Of so many runs of each mode, and so many devices of each pool asleep."""
+        asleep = running[num_modes:]
+        busy = list(asleep)
+        for mode, times in enumerate(running[:num_modes]):
             for pool, n in problem.needs[mode].items() if times else ():
                 busy[pool] += n * times
-        terms = [times * own[mode] for mode, times in enumerate(running) if times]
-        terms += [problem.rest_w[pool] * (count[pool] - busy[pool]) for pool in below]
+        terms = [times * own[mode] for mode, times in enumerate(running[:num_modes]) if times]
+        for pool in below:
+            terms.append(problem.rest_w[pool] * (count[pool] - busy[pool]))
+            terms.append(Fraction(problem.pools["sleep_w"][pool]) * asleep[pool])
         return sum(terms, Fraction(0)), sum(map(abs, terms), Fraction(0))
 
-    yield None, *power([0] * num_modes)
+    size = num_modes + problem.num_pools
+    yield None, *power([0] * size)
     rows = [s for s in segments if s.length > 0]
     changes = [(s.start, {s.mode: 1}) for s in rows] + [(s.end, {s.mode: -1}) for s in rows]
-    for time, running in levels(changes, num_modes):
+    for nap in naps:
+        key = num_modes + nap.pool
+        changes += [(nap.start, {key: nap.devices}), (nap.end, {key: -nap.devices})]
+    for time, running in levels(changes, size):
         yield time, *power(running)

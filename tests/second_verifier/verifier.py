@@ -36,10 +36,10 @@ def judge(instance: Json, schedule: Json) -> Verdict:
 def judge_for(problem: Problem, schedule: Json) -> Verdict:
     if not has_good_form(problem, schedule):
         return Verdict(frozenset({"form"}))
-    segments = problem.segments(schedule)
-    found = violations(problem, segments)
-    metrics: dict[str, Fraction | None] = {**plain_metrics(problem, segments)}
-    metrics |= physical_metrics(problem, segments)
+    segments, naps = problem.segments(schedule), problem.naps(schedule)
+    found = violations(problem, segments, naps)
+    metrics: dict[str, Fraction | None] = {**plain_metrics(problem, segments, naps)}
+    metrics |= physical_metrics(problem, segments, naps)
     if problem.stream is not None:
         energy_j = metrics["energy_j"]
         assert energy_j is not None

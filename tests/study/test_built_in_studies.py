@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.hgnn_ablation import SEEDS, SPECS, VARIANTS, trained
 from optbench.study.declared import Study
 from optbench.study.study_file import load_study
 
@@ -65,3 +66,21 @@ def test_every_cell_of_the_tables_is_claimed(
     assert (
         seen == sum(bool(re.search("Table III", claim.source)) for claim in claims.values()) == 21
     )
+
+
+def test_the_ablation_reads_the_networks_that_its_benchmark_trains() -> None:
+    study = load_study(STUDIES / "hgnn_ablation.toml")
+    files = {(each.name, each.params.get("checkpoint")) for each in study.solvers}
+    folder = Path(".optbench/hgnn_ablation")
+    made = {(each.solver, str(each.path)) for each in (trained(folder, v, 0) for v in VARIANTS)}
+    assert {(name, str(path)) for name, path in files if path is not None} == made
+    assert study.seeds == SEEDS and study.problems == SPECS
+
+
+def test_flexible_deadlines_share_their_cells_with_the_claims() -> None:
+    """What determines a cell is the same: the problem, the solvers with their budgets, the seeds
+    and the limit of the bounds.
+    """
+    whole, part = (load_study(STUDIES / f"hgnn_{name}.toml") for name in ("paper", "flexible"))
+    assert set(part.problems) < set(whole.problems) and part.labels.items() < whole.labels.items()
+    assert (part.seeds, part.bound_limit_s) == (whole.seeds, whole.bound_limit_s)

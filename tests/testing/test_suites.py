@@ -16,7 +16,7 @@ from optbench.model.builder import Model
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 from optbench.model.result import Result
-from optbench.model.schedule import Schedule
+from optbench.model.schedule import Schedule, Sleep
 from optbench.model.verify import verify
 from optbench.plugins.protocol import Problem, Run, Solver
 from optbench.testing import CASES, Case, ProblemConformance, SolverConformance, assert_gap
@@ -24,11 +24,13 @@ from optbench.testing.cases import INFEASIBLE, sequence
 from tests.reference.brute_force import brute_force
 
 CASE = {case.name: case for case in CASES}
-# Brute force tries every tick and knows neither preemption nor cooling nor busy links; these are
-# checked on schedules written by hand.
+# Brute force tries every tick and knows neither preemption nor devices that sleep nor cooling nor
+# busy links; these are checked on schedules written by hand.
 BY_HAND = {
     "in_seconds",
     "interrupted",
+    "unsaved",
+    "sleeping",
     "cooled_place",
     "busy_link",
     "device_outage",
@@ -51,7 +53,7 @@ def test_the_infeasible_case_has_no_schedule() -> None:
     assert brute_force(INFEASIBLE.instance) is None
 
 
-def value(name: str, *rows: tuple[int, int, float, float]) -> Any:
+def value(name: str, *rows: tuple[int, int, float, float], sleep: Sleep | None = None) -> Any:
     """The objective of (task, mode, start, end) in a case, times in seconds."""
     instance = CASE[name].instance
     task, mode, start, end = np.array(rows).T
@@ -61,7 +63,7 @@ def value(name: str, *rows: tuple[int, int, float, float]) -> Any:
         instance.to_ticks(start),
         instance.to_ticks(end),
     )
-    return verify(instance, Schedule(*columns)).objective
+    return verify(instance, Schedule(*columns, sleep=sleep)).objective
 
 
 def test_the_case_in_seconds_reaches_its_optimum() -> None:
@@ -73,6 +75,20 @@ def test_the_case_in_seconds_reaches_its_optimum() -> None:
 def test_the_preemptive_case_reaches_its_optimum() -> None:
     rows = (0, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (0, 0, 2.0, 5.0)
     assert value("interrupted", *rows) == pytest.approx(6.0, rel=1e-12)
+
+
+def test_without_a_checkpoint_interrupting_loses_what_is_done() -> None:
+    assert value("unsaved", (1, 1, 1.0, 2.0), (0, 0, 2.0, 6.0)) == pytest.approx(7.0, rel=1e-12)
+    assert value("unsaved", (0, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (0, 0, 2.0, 5.0)) is None
+    late = (0, 0, 0.0, 1.0), (1, 1, 1.0, 2.0), (0, 0, 2.0, 6.0)
+    assert value("unsaved", *late) == pytest.approx(7.0, rel=1e-12)
+
+
+def test_a_device_sleeps_between_two_tasks() -> None:
+    rows = (0, 0, 0.0, 10.0), (1, 0, 40.0, 50.0)
+    columns = ([0], [1], [10], [37])
+    assert value("sleeping", *rows, sleep=Sleep(*map(np.array, columns))) == 2520.0
+    assert value("sleeping", *rows) == 3500.0
 
 
 def test_a_place_is_too_hot_with_two_at_a_time() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from optbench.bounds.streams.stream_traffic import Traffic, traffic
 from optbench.errors import ParameterError
-from optbench.model.checks import missing_devices
+from optbench.model.busy_devices import missing_devices
 from optbench.model.instance import Floats, Instance
 from optbench.model.timegrid import ulp
 from optbench.units import HOUR_S, SUM_MARGIN

@@ -72,6 +72,7 @@ POOL_COLUMNS: col.Readers = {
     "gated": col.bools,
     "memory_gb": FLOATS_OR_INF,
 }
+LATER_POOL_COLUMNS = ("failures_per_s", "wake_s", "wake_j")
 MODE_COLUMNS: col.Readers = {
     "kind": col.ints,
     "time_per_unit_s": col.floats,
@@ -172,7 +173,8 @@ def weight_from(value: Any, metric: str, path: str) -> float:
 
 
 def tasks_from(value: Any) -> Tasks:
-    later = {"names": col.texts, "user": col.ints}
+    every = partial(col.whole_numbers, null=np.inf)
+    later: col.Readers = {"names": col.texts, "user": col.ints, "checkpoint": every}
     data = col.columns(value, "tasks", TASK_COLUMNS, optional=(*later, "user_names"))
     for key, reader in later.items():
         if data[key] is not None:
@@ -183,10 +185,10 @@ def tasks_from(value: Any) -> Tasks:
 
 
 def pools_from(value: Any) -> Pools:
-    data = col.columns(value, "pools", POOL_COLUMNS, optional=("failures_per_s",))
-    if (rates := data["failures_per_s"]) is not None:
-        path = "pools.failures_per_s"
-        data["failures_per_s"] = col.column(rates, path, col.floats, len(data["names"]))
+    data = col.columns(value, "pools", POOL_COLUMNS, optional=LATER_POOL_COLUMNS)
+    for key in LATER_POOL_COLUMNS:
+        if data[key] is not None:
+            data[key] = col.column(data[key], f"pools.{key}", col.floats, len(data["names"]))
     return Pools(**data)
 
 
@@ -279,7 +281,7 @@ def tariffs_from(value: Any, num_pools: int) -> Tariffs | None:
 def instance_to_dict(instance: Instance) -> dict[str, Any]:
     """The JSON object of an instance."""
     tasks, pools, limits = instance.tasks, instance.pools, instance.limits
-    levels = instance.objective.levels
+    levels, saved = instance.objective.levels, tasks.checkpoint
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -295,11 +297,12 @@ def instance_to_dict(instance: Instance) -> dict[str, Any]:
             "release": times_listed(tasks.release),
             "deadline": times_listed(tasks.deadline),
             **listed_where_there(tasks, ("user", "user_names")),
+            **({} if saved is None else {"checkpoint": times_listed(saved)}),
         },
         "edges": listed_columns(instance.edges, EDGE_COLUMNS),
         "places": {"names": list(instance.places.names), "parent": listed(instance.places.parent)},
         "pools": listed_columns(pools, POOL_COLUMNS)
-        | listed_where_there(pools, ("failures_per_s",)),
+        | listed_where_there(pools, LATER_POOL_COLUMNS),
         "modes": modes_to_dict(instance.modes),
         "links": links_to_dict(instance.links),
         "limits": {

@@ -18,12 +18,13 @@ from optbench.model.files.strict_json import parse_json, render, write_text
 from optbench.model.files.version1 import SECONDS, TICKS, segment_times
 from optbench.model.instance import Instance
 from optbench.model.repair import on_grid
-from optbench.model.schedule import Schedule
+from optbench.model.schedule import Schedule, Sleep
 from optbench.typed_values import describe, refuse
 from optbench.units import EXACT
 
 FORMAT, VERSION, OLDEST = "optbench-schedule", 2, 1
 SEGMENT_COLUMNS = ("task", "mode", "start", "end")
+SLEEP = ("pool", "devices", "start", "end")
 # The first half of an instance's hash leaves the objective out: a schedule is one whatever is
 # minimised.
 PHYSICS_DIGITS = 32
@@ -48,12 +49,14 @@ def schedule_to_dict(schedule: Schedule, instance: Instance) -> dict[str, Any]:
 
 def schedule_document(schedule: Schedule, instance: str, instance_hash: str) -> dict[str, Any]:
     """The JSON object of a schedule of the instance with this name and hash."""
+    rows = schedule.sleep
     return {
         "format": FORMAT,
         "version": VERSION,
         "instance": instance,
         "instance_hash": instance_hash,
         "segments": {key: listed(getattr(schedule, key)) for key in SEGMENT_COLUMNS},
+        **({} if rows is None else {"sleep": {key: listed(getattr(rows, key)) for key in SLEEP}}),
     }
 
 
@@ -61,13 +64,24 @@ def schedule_from_dict(data: Any, instance: Instance) -> Schedule:
     """A schedule whose segments name tasks and modes that exist."""
     if isinstance(data, dict) and col.header(data, FORMAT, VERSION, OLDEST) == 1:
         return version1_schedule(data, instance)
-    data = col.table(data, "", ("format", "version", "segments"), ("instance", "instance_hash"))
+    optional = ("instance", "instance_hash", "sleep")
+    data = col.table(data, "", ("format", "version", "segments"), optional)
     if data["instance"] is not None:
         col.text(data["instance"], "instance")
     check_owner(data, instance)
     segments = col.columns(data["segments"], "segments", dict.fromkeys(SEGMENT_COLUMNS, col.ints))
     check_indices(segments, instance)
-    return Schedule(**segments)
+    return Schedule(**segments, sleep=sleep_from(data["sleep"], instance))
+
+
+def sleep_from(value: Any, instance: Instance) -> Sleep | None:
+    """The rows of devices that sleep, of pools that exist."""
+    if value is None:
+        return None
+    rows = col.columns(value, "sleep", dict.fromkeys(SLEEP, col.ints))
+    known = f"from 0 to {instance.num_pools - 1}: the instance has {instance.num_pools:,} pools"
+    col.check_index(rows["pool"], "sleep.pool", instance.num_pools, known)
+    return Sleep(**rows)
 
 
 def version1_schedule(data: dict[str, Any], instance: Instance) -> Schedule:

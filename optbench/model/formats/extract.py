@@ -21,6 +21,8 @@ BEYOND = {
     "congestion": "busy links",
     "limits": "limits on metrics",
     "preemption": "preemption",
+    "checkpoints": "checkpoints",
+    "waking": "devices that take time or energy to wake",
     "fixed_horizon": "a fixed horizon",
 }
 

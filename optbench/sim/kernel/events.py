@@ -39,7 +39,7 @@ from optbench.sim.kernel.plant import (
     Plant,
 )  # fmt: skip
 from optbench.sim.kernel.queues import is_awaited, pop_event, push_event, put
-from optbench.sim.kernel.remaining import ticks_left
+from optbench.sim.kernel.remaining import record_part, ticks_left
 from optbench.sim.kernel.spans import arrival, fits, uses, whole_ticks
 from optbench.sim.kernel.state import (
     BROKEN,
@@ -354,20 +354,6 @@ def interrupt(plant: Plant, state: State, task: int) -> bool:
             state.total[LOST_J] += send_accounts(plant, state, task, mode, -1.0)
     make_ready(plant, state, task)
     return True
-
-
-@njit(cache=True)
-def record_part(
-    plant: Plant, state: State, task: int, mode: int, began: float, ended: float
-) -> None:
-    """Record the work of an interrupted task."""
-    k = state.tally[NUM_PARTS]
-    state.part_task[k], state.part_mode[k], state.part_before[k] = task, mode, state.last_part[task]
-    state.part_start[k], state.part_end[k] = began, ended
-    state.last_part[task] = k
-    state.tally[NUM_PARTS] = k + 1
-    left = state.remaining[task] - plant.units[task] * share_of(plant, task, mode, ended - began)
-    state.remaining[task] = max(left, 0.0)
 
 
 @njit(cache=True)

@@ -15,6 +15,7 @@ from optbench.errors import ModelError
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.checks import tasks_with_data
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.sleeping import kept_awake
 from optbench.model.timegrid import grid_up, narrowed
 from optbench.sim.kernel.cooled_places import cooled_places, starts_at_rest
 from optbench.sim.kernel.pointers import table_at
@@ -50,6 +51,7 @@ class Plant(NamedTuple):
     of pools standing for none.
 
     ``keeps_pool`` marks tasks that send or receive data: once begun they stay on their pool.
+    ``checkpoint`` is after how many ticks of a run each a task's work is saved, 0 for every one.
     """
 
     size: Ints
@@ -62,6 +64,7 @@ class Plant(NamedTuple):
     weight: Floats
     memory_gb: Floats
     keeps_pool: Ints
+    checkpoint: Floats
     tie: Ints
     release_order: Ints
     pred_ptr: Ints
@@ -130,6 +133,7 @@ plant_at = table_at(Plant)
 
 def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
     """Convert an instance, with the faults of one scenario, for the kernel."""
+    instance = kept_awake(instance)
     tasks, edges, modes = instance.tasks, instance.edges, instance.modes
     pools, links = instance.pools, instance.links
     n, has_ingress = instance.num_tasks, "access" in instance.features
@@ -158,6 +162,7 @@ def plant_of(instance: Instance, faults: Sequence[Fault] = ()) -> Plant:
         weight=_floats(tasks.weight),
         memory_gb=_floats(tasks.memory_gb),
         keeps_pool=_ints(tasks_with_data(instance)),
+        checkpoint=np.zeros(n) if tasks.checkpoint is None else _floats(tasks.checkpoint),
         tie=tie,
         release_order=_order_of_release(release, tie),
         pred_ptr=_pointers(edges.target, n),

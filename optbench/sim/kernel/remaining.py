@@ -1,8 +1,8 @@
 """How many ticks an interrupted task still takes, exactly: the compiled twin of
 ``model.task_progress.ticks_left``.
 
-With l_j ticks done in modes in which the whole takes D_j, and D in the mode in which it goes on,
-the rest takes
+With l_j ticks done, and saved, in modes in which the whole takes D_j, and D in the mode in which it
+goes on, the rest takes
 
     the least whole L ≥ 0 with  L / D + Σ_j l_j / D_j ≥ 1,
     that is  L Q + D S ≥ D Q,   Q = Π_j D_j,   S = Σ_j l_j Π_{i≠j} D_i.
@@ -20,9 +20,10 @@ import numpy as np
 
 from optbench.compiling.compiled import inner, njit
 from optbench.model.instance import Ints
+from optbench.sim.kernel.accounts import share_of
 from optbench.sim.kernel.plant import Plant
 from optbench.sim.kernel.spans import duration
-from optbench.sim.kernel.state import NONE, State
+from optbench.sim.kernel.state import NONE, NUM_PARTS, State
 
 LIMB_BITS = 26
 LIMB = 1 << LIMB_BITS
@@ -41,12 +42,38 @@ def ticks_left(plant: Plant, state: State, task: int, mode: int) -> float:
     lengths, durations, found = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), 0
     part = state.last_part[task]
     while part != NONE:
-        length = int(state.part_end[part] - state.part_start[part])
-        found = add_part(
-            lengths, durations, found, length, int(duration(plant, task, state.part_mode[part]))
-        )
+        length = saved_ticks(plant, task, state.part_end[part] - state.part_start[part])
+        if length > 0:
+            whole_part = int(duration(plant, task, state.part_mode[part]))
+            found = add_part(lengths, durations, found, length, whole_part)
         part = state.part_before[part]
+    if found == 0:
+        return whole
     return float(least_length(lengths[:found], durations[:found], int(whole)))
+
+
+@njit(cache=True)
+def saved_ticks(plant: Plant, task: int, length: float) -> int:
+    """Return how many of a finished part's ticks count: those before its last checkpoint."""
+    every = plant.checkpoint[task]
+    if every == 0.0:
+        return int(length)
+    return 0 if every == math.inf else int(length) // int(every) * int(every)
+
+
+@njit(cache=True)
+def record_part(
+    plant: Plant, state: State, task: int, mode: int, began: float, ended: float
+) -> None:
+    """Record the work of an interrupted task."""
+    k = state.tally[NUM_PARTS]
+    state.part_task[k], state.part_mode[k], state.part_before[k] = task, mode, state.last_part[task]
+    state.part_start[k], state.part_end[k] = began, ended
+    state.last_part[task] = k
+    state.tally[NUM_PARTS] = k + 1
+    saved = float(saved_ticks(plant, task, ended - began))
+    left = state.remaining[task] - plant.units[task] * share_of(plant, task, mode, saved)
+    state.remaining[task] = max(left, 0.0)
 
 
 @inner()

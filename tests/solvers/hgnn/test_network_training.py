@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from optbench.api import solve
 from optbench.errors import FileFormatError, ParameterError
+from optbench.model.instance import Instance
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.training import TrainingResult, TrainingRun
 from solvers.hgnn import Hgnn
@@ -155,6 +157,41 @@ def test_a_finished_training_is_not_overwritten(tmp_path: Path) -> None:
     trained(path, short(1))
     with pytest.raises(ParameterError, match="--fresh trains anew"):
         trained(path, short(1))
+
+
+def impossible(instance: Instance) -> Instance:
+    """The same where every task has to end at once, which no schedule can."""
+    tasks, count = instance.tasks, instance.num_tasks
+    hard = replace(tasks, deadline=np.ones(count), deadline_hard=np.ones(count, dtype=bool))
+    return replace(instance, tasks=hard)
+
+
+def test_validation_without_a_schedule_to_compare_with(cluster: Instance) -> None:
+    """One that no rule solves is left out; with no other one there is no training."""
+    never = impossible(cluster)
+    training = NetworkTraining([cluster], [never, cluster], short(1), 0)
+    assert [each.prepared.instance for each in training.checks] == [cluster]
+    assert np.isfinite(training.check()["loss"])
+    with pytest.raises(ParameterError, match=rf"any validation instance \({never.name}\)"):
+        NetworkTraining([cluster], [never], short(1), 0)
+
+
+def test_weights_that_are_not_finite_end_the_training(cluster: Instance) -> None:
+    training = NetworkTraining([cluster], [cluster], short(1), 0)
+    training.check()
+    kept = {name: value.clone() for name, value in training.best.items()}
+    training.mean["whole_out.bias"][0] = float("nan")
+    with pytest.raises(ParameterError, match=r"weights of whole_out\.bias are not"):
+        training.check()
+    assert all((training.best[name] == kept[name]).all() for name in kept)
+
+
+def test_weights_of_no_valid_check_are_no_result(cluster: Instance) -> None:
+    training = NetworkTraining([cluster], [cluster], short(1), 0)
+    with pytest.raises(ParameterError, match="after 0 steps no check has made valid schedules"):
+        training.require_a_valid_check()
+    training.check()
+    training.require_a_valid_check()
 
 
 def test_going_on_from_a_checkpoint(tmp_path: Path, checkpoint: Path) -> None:

@@ -59,11 +59,6 @@ def earliest_ready(instance: Instance) -> Floats:
     return kinds.ready(instance, kinds.nearest)
 
 
-def shortest_durations(instance: Instance) -> Floats:
-    """The shortest duration of each task over the modes that fit it, inf where none does."""
-    return _fitting_modes(instance).durations(instance)[0]
-
-
 @dataclass(frozen=True, eq=False)
 class _FittingModes:
     """What the modes that fit have in common for tasks of one kind, one class of memory and one

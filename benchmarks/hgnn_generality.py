@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,7 +101,7 @@ def rows_of(work: Path, place: Place) -> list[str]:
         for drawn in SEEDS
         for seed in TRAINING_SEEDS
     ]
-    methods = {
+    methods: dict[str, Callable[[int], str]] = {
         "trained there": lambda seed: network(work, place, seed, goes_on=False).spec(),
         "goes on there": lambda seed: network(work, place, seed, goes_on=True).spec(),
         "no network": lambda _: "hgnn:weights=none",

@@ -124,7 +124,7 @@ def followed(instance: Instance, schedule: Schedule, idle: Floats) -> Schedule:
         start[row] = follower.start(mode, asked, length)
         end[row] = start[row] + length
     follower.rest(int(end.max(initial=0)) if instance.horizon is None else int(instance.horizon))
-    return Schedule(schedule.task, schedule.mode, start, end, sleep_of(follower.rows))
+    return Schedule(schedule.task, schedule.mode, start, end, sleep=sleep_of(follower.rows))
 
 
 def _edges_by_target(instance: Instance) -> Sequence[Sequence[tuple[int, float]]]:

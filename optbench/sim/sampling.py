@@ -47,13 +47,17 @@ class Sampler:
         """Make ``count`` more samples; return whether a better one was among them."""
         return bool(kernel.samples(*self.rows, count))
 
-    def begin_with(self, schedule: Schedule, objective: float) -> None:
-        """Draw around a feasible schedule, and keep only better samples."""
+    def begin_with(self, schedule: Schedule, objective: float, fresh: bool = True) -> None:
+        """Draw around a feasible schedule, and keep only better samples; without ``fresh`` the
+        first ones too, which else have keys of their own.
+        """
         mine, value = self.search, self.search.value
         mine.start[schedule.task], mine.end[schedule.task] = schedule.start, schedule.end
         mine.mode[schedule.task] = schedule.mode
         value[[kernel.TOP_EXCESS, kernel.EXCESS]] = 0.0
         value[[kernel.TOP, kernel.CURRENT]] = objective
+        if not fresh:
+            mine.tally[kernel.SAMPLES] = max(mine.tally[kernel.SAMPLES], kernel.FIRST_FRESH)
 
     @property
     def made(self) -> int:

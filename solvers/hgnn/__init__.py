@@ -40,16 +40,22 @@ class Hgnn(learned_list_rule.LearnedListRule):
     rule.
 
     ``samples`` schedules are made, the first from the network's answers, the others with noise on
-    the best answers so far, and the best is returned; where work arrives over time there is one.
-    ``checkpoint`` is a file of ``optbench train hgnn``. ``weights`` puts something else in the
-    place of the trained network, for comparison: ``random`` or ``permuted`` weights, a ``table`` of
-    mean answers by device, ``none``, the rule at its plain values, or ``readouts``, which differs
-    from ``none`` where work arrives over time: there it has the read-outs of the trained network.
+    the best answers so far or, with ``around=starts``, by rules drawn around the starts of the best
+    schedule so far, as ``random_rules`` does; the best is returned. Where work arrives over time
+    there is one. ``checkpoint`` is a file of ``optbench train hgnn``; without it, the shipped
+    network that was trained on instances of such features is taken. ``weights`` puts something else
+    in the place of the trained network, for comparison: ``random`` or ``permuted`` weights, a
+    ``table`` of mean answers by device, ``none``, the rule at its plain values, or ``readouts``,
+    which differs from ``none`` where work arrives over time: there it has the read-outs of the
+    trained network.
     """
 
     settings: ClassVar[type] = HgnnTraining
     design: ClassVar[type[NetworkDesign]] = HierarchicalDesign
-    shipped: ClassVar[Path] = Path(__file__).with_name("clusters.safetensors")
+    shipped: ClassVar[tuple[Path, ...]] = (
+        Path(__file__).with_name("shops.safetensors"),
+        Path(__file__).with_name("clusters.safetensors"),
+    )
 
     weights: Literal["trained", "random", "permuted", "table", "none", "readouts"] = "trained"
 
@@ -63,7 +69,7 @@ class Hgnn(learned_list_rule.LearnedListRule):
     def network(self, instance: Instance) -> AnsweringNetwork | None:
         if self.weights in ("none", "readouts"):
             return None
-        found = self.found()
+        found = self.found(instance)
         if self.weights == "table":
             return table_for(instance, found.table)
         weights = found.weights
@@ -73,6 +79,6 @@ class Hgnn(learned_list_rule.LearnedListRule):
             weights = permuted_weights(weights)
         return self.design(found.settings).forward_pass(weights)
 
-    def readouts(self) -> StreamReadouts | None:
+    def readouts(self, instance: Instance) -> StreamReadouts | None:
         """Random and permuted weights have the read-outs of the trained network."""
-        return None if self.weights in PLAIN else super().readouts()
+        return None if self.weights in PLAIN else super().readouts(instance)

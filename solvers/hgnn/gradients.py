@@ -74,8 +74,11 @@ def gradient_loss(
     rng: np.random.Generator,
     scale: float = 1.0,
     answered: Collection[str] = tuple(SPREADS),
+    hold: float = 0.0,
 ) -> Tensor:
-    """Return the loss of a policy gradient step on one instance, with noise of this scale."""
+    """Return the loss of a policy gradient step on one instance, with noise of this scale;
+    ``hold`` is the weight of squared answers for the whole and for tasks.
+    """
     mean = arrays_of(answer)
     drawn, values = drawn_samples(prepared, mean, samples, rng, scale, answered)
     advantage = (values.mean() - values) / (values.std() + 1e-12 * abs(values.mean()) + 1e-30)
@@ -87,6 +90,8 @@ def gradient_loss(
         direction = torch.from_numpy(sum(moves) / (samples * (scale * spread) ** 2) * scale).float()
         share = TASK_SHARE / max(1, len(mean.task)) if name == "task" else 1.0
         loss = loss - share * (direction * getattr(answer, name)).sum()
+    if hold:
+        loss = loss + hold * (answer.whole.pow(2).sum() + answer.task.pow(2).mean(dim=0).sum())
     return loss + SHRINKAGE * (answer.task.pow(2).mean() + answer.device.pow(2).mean())
 
 

@@ -9,11 +9,13 @@ from typing import ClassVar, Literal
 
 from optbench.errors import ParameterError
 
+from .answer_noise import SPREADS
 from .hierarchical_design import HierarchicalDesign
 from .network_design import NetworkDesign
 from .network_settings import Convolution, NetworkSettings, Pooling, Sampling
 
 EXPERTS = ("lp_guided", "cpsat")
+ANSWERS = {"all": tuple(SPREADS), "tasks": ("whole", "task")}
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class ListRuleTraining:
     samples: int = 8
     batch: int = 8
     rate: float = 6e-4
+    hold: float = 0.0
     expert: Literal["lp_guided", "cpsat"] = "lp_guided"
     expert_work: float = 0.2
     only_streams: bool = False
@@ -44,6 +47,7 @@ class ListRuleTraining:
         self._require(self.steps >= 0, "steps", "at least 0; 0 trains for cpu_minutes")
         for name in ("cpu_minutes", "rate", "expert_work"):
             self._require(0 < getattr(self, name) < float("inf"), name, "positive")
+        self._require(0 <= self.hold < float("inf"), "hold", "at least 0")
         for name in ("imitate", "label"):
             self._require(0 <= getattr(self, name) <= 1, name, "between 0 and 1")
         self._require(self.imitate + self.label <= 1, "label", "at most 1 - imitate")
@@ -63,6 +67,11 @@ class ListRuleTraining:
         """The network that is trained."""
         raise NotImplementedError
 
+    @property
+    def answered(self) -> tuple[str, ...]:
+        """The answers that are learned."""
+        return self.design.answered
+
 
 @dataclass(frozen=True)
 class HgnnTraining(ListRuleTraining):
@@ -77,6 +86,9 @@ class HgnnTraining(ListRuleTraining):
     checkpoint to go on from (a new cluster). With ``only_streams`` its network stays and the
     read-outs for arriving work are trained. ``convolution``, ``pooling``, ``sampling`` with
     ``keep``, and ``levels`` switch parts of the network off; ``rate`` is the first learning rate.
+    ``hold`` is the weight of squared answers for the whole and for tasks in policy gradient, which
+    keeps them where their noise still changes the schedule. With ``answers=tasks`` only answers for
+    the whole and for tasks are learned, and those for devices and sets stay those of no network.
     """
 
     solver: ClassVar[str] = "hgnn"
@@ -88,12 +100,14 @@ class HgnnTraining(ListRuleTraining):
     pooling: Pooling = "all"
     sampling: Sampling = "none"
     keep: float = 0.15
+    answers: Literal["all", "tasks"] = "all"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("hidden", "rounds"):
             self._require(getattr(self, name) >= 1, name, "at least 1")
         self._require(0 < self.keep <= 1, "keep", "above 0 and at most 1")
+        self._require(self.answers in ANSWERS, "answers", f"one of {', '.join(ANSWERS)}")
         self._require(self.hidden % 4 == 0, "hidden", "a multiple of 4, the heads of attention")
 
     @property
@@ -107,3 +121,7 @@ class HgnnTraining(ListRuleTraining):
     @property
     def design(self) -> NetworkDesign:
         return HierarchicalDesign(self.network)
+
+    @property
+    def answered(self) -> tuple[str, ...]:
+        return ANSWERS[self.answers]

@@ -5,6 +5,7 @@ Nothing else is ever read from such a file: it holds tensors and a JSON text.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,8 @@ from numpy.typing import NDArray
 
 from optbench.errors import FileFormatError
 from optbench.files import replacing
+from optbench.model.features import FEATURES
+from optbench.model.instance import Instance
 
 from .answers import WHOLE_ANSWERS
 from .hierarchical_design import HierarchicalDesign
@@ -35,6 +38,23 @@ class NetworkCheckpoint:
     streams: StreamReadouts | None = None
     table: dict[str, Any] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def features(self) -> frozenset[str] | None:
+        """The features of the instances that it was trained on; None in a file that has none."""
+        stated = self.provenance.get("features")
+        return None if stated is None else frozenset(stated)
+
+
+def suited(checkpoints: Sequence[NetworkCheckpoint], instance: Instance) -> NetworkCheckpoint:
+    """Return the checkpoint of fewest features among those trained on all features of an instance;
+    where there is none, the last, the most general one. A file that states none counts as trained
+    on all.
+    """
+    everything = frozenset(FEATURES)
+    stated = [everything if each.features is None else each.features for each in checkpoints]
+    able = [(len(has), k) for k, has in enumerate(stated) if instance.features <= has]
+    return checkpoints[min(able)[1]] if able else checkpoints[-1]
 
 
 def write_network(
@@ -75,7 +95,7 @@ def _read(path: Path, _modified_ns: int, design: Any) -> NetworkCheckpoint:
         check_weights(path, {STREAMS + name: shape for name, shape in SHAPES.items()}, given)
         found = StreamReadouts(**{name: each for name, each in streams.items() if each is not None})
     table, provenance = about.get("table", {}), about.get("provenance", {})
-    if not isinstance(provenance, dict) or not _is_table(table):
+    if not _is_provenance(provenance) or not _is_table(table):
         raise FileFormatError(f"{path}: its table of means or its provenance is damaged")
     return NetworkCheckpoint(settings, weights, found, table, provenance)
 
@@ -121,6 +141,12 @@ def _settings(path: Path, given: Any, design: type[NetworkDesign]) -> Any:
             f"{path}: its settings are not those of a network of {design.solver} ({given!r})"
         )
     return design.settings_type(**given)
+
+
+def _is_provenance(given: Any) -> bool:
+    """Whether this is an object whose features, if it states them, are names."""
+    stated = given.get("features", []) if isinstance(given, dict) else None
+    return isinstance(stated, list) and all(isinstance(name, str) for name in stated)
 
 
 def _is_table(table: Any) -> bool:

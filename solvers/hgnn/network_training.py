@@ -67,6 +67,7 @@ class NetworkTraining:
             self.network = self.design.module()
         if settings.start is not None:
             self.start_from(read_network(Path(settings.start), type(self.design)))
+        silence(self.network, set(self.design.answered) - set(settings.answered))
         self.pupils, self.checks = (
             [Pupil(p, self.design.tensors(p.situation.seen)) for p in prepared]
             for prepared in (
@@ -124,7 +125,7 @@ class NetworkTraining:
     def advance(self) -> None:
         """Take one step of gradient on a batch of instances."""
         began, stage = time.process_time(), self.stage
-        samples, answered = self.settings.samples, self.design.answered
+        samples, answered = self.settings.samples, self.settings.answered
         rate = self.settings.rate * max(LAST_RATE, 1.0 - self.share)
         self.optimiser.param_groups[0]["lr"] = rate
         self.optimiser.param_groups[1]["lr"] = FASTER * rate
@@ -142,7 +143,9 @@ class NetworkTraining:
                 loss = label_loss(pupil.prepared, answer, samples, self.rng, answered)
             else:
                 scale = max(LAST_NOISE, 1.0 - self.share)
-                loss = gradient_loss(pupil.prepared, answer, samples, self.rng, scale, answered)
+                loss = gradient_loss(
+                    pupil.prepared, answer, samples, self.rng, scale, answered, self.settings.hold
+                )
             (loss / len(chosen)).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), CLIPPED)
         self.optimiser.step()
@@ -267,6 +270,25 @@ class NetworkTraining:
         for k, (pupil, value) in enumerate(zip(self.pupils, text["values"], strict=True)):
             arrays = {name: t.numpy() for name, t in answers[k].items()}
             pupil.prepared.best, pupil.prepared.least = Answers(**arrays), value
+
+
+# The last layers behind answers that can be left out.
+LAST_LAYERS = {
+    "device": ("device_out", "device_skip"),
+    "set_factor": ("task_factor", "set_factor"),
+}
+
+
+def silence(network: torch.nn.Module, left_out: set[str]) -> None:
+    """Set the last layers of answers that are not learned to 0, so that they are those of no
+    network; nothing in the loss moves them.
+    """
+    layers = dict(network.named_modules())
+    with torch.no_grad():
+        for answer in sorted(left_out):
+            for name in LAST_LAYERS[answer]:
+                for parameter in layers[name].parameters():
+                    parameter.zero_()
 
 
 def arrays_as_tensors(record: Answers | ImitationTargets) -> dict[str, torch.Tensor]:

@@ -13,13 +13,10 @@ from optbench.bounds.milestones import find_milestones
 from optbench.model.instance import Floats, Instance
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
-from optbench.sim.kernel.dispatch import run
-from optbench.sim.kernel.plant import plant_of
-from optbench.sim.kernel.pointers import addresses
-from optbench.sim.kernel.state import DONE, new_state, schedule_of
 
+from .answer_player import AnswerPlayer
 from .answers import Answers, plain_answers
-from .milestone_rule import rule_of
+from .instance_kinds import is_judged_by_its_end, value_of_end
 from .situation import Situation, situation_of
 
 # Logarithms of prices of classes that are imitated lie within this distance of that of a mean
@@ -47,28 +44,25 @@ class PreparedInstance:
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
         self.situation: Situation = situation_of(instance)
-        self.plant = plant_of(instance)
-        self.state = new_state(self.plant)
-        self.rows = addresses(self.plant), addresses(self.state)
+        self.player = AnswerPlayer(instance, self.situation)
+        self.by_end = is_judged_by_its_end(instance)
         seen = self.situation.seen
         plain = plain_answers(len(seen.task), len(seen.device), len(seen.sets))
         self.plain = self.value(plain)
         self.best, self.least = plain, self.plain
 
     def schedule(self, answers: Answers) -> Schedule | None:
-        rule = rule_of(self.instance, self.situation, answers)
-        run(*self.rows, addresses(rule), math.inf)
-        if not (self.state.status == DONE).all():
-            return None
-        return schedule_of(self.instance, self.plant, self.state)
+        return self.player.play(answers)
 
     def value(self, answers: Answers) -> float:
-        """Return the verified objective of the schedule of these answers; inf where a constraint
-        is broken or a task never runs.
+        """Return the objective of the schedule of these answers: verified, inf where a constraint
+        is broken or a task never runs. Where the end alone decides it is that of the kernel.
         """
         schedule = self.schedule(answers)
         if schedule is None:
             return math.inf
+        if self.by_end:
+            return value_of_end(self.instance, schedule)
         verdict = verify(self.instance, schedule)
         return float(verdict.objectives[0]) if verdict.feasible else math.inf
 

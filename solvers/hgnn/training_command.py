@@ -77,6 +77,7 @@ def train(run: TrainingRun) -> TrainingResult:
         readouts, complete = readouts_from(stream.best), not run.stop.is_set()
         history += stream.history
     about = provenance(run, first, spent, complete) | {
+        "features": sorted(frozenset().union(*(x.features for x in static + streams))),
         "gradient_steps": training.step,
         "validation_loss": training.least,
     }

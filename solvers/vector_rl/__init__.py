@@ -23,10 +23,11 @@ class VectorRl(LearnedListRule):
     compiled list rule; the baseline of hgnn without a graph.
 
     ``samples`` schedules are made, the first from the network's answers, the others with noise on
-    the best answers so far, and the best is returned; where work arrives over time there is one.
+    the best answers so far or, with ``around=starts``, by rules drawn around the starts of the best
+    schedule so far; the best is returned. Where work arrives over time there is one.
     ``checkpoint`` is a file of ``optbench train vector_rl``.
     """
 
     settings: ClassVar[type] = VectorTraining
     design: ClassVar[type[NetworkDesign]] = VectorDesign
-    shipped: ClassVar[Path] = Path(__file__).with_name("vector.safetensors")
+    shipped: ClassVar[tuple[Path, ...]] = (Path(__file__).with_name("vector.safetensors"),)

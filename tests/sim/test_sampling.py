@@ -142,6 +142,21 @@ def reversible() -> Instance:
     return m.build()
 
 
+def test_the_first_samples_stay_around_the_schedule_where_none_is_fresh() -> None:
+    """Fresh samples move the weights of features; those around a schedule leave them."""
+    instance = load_target("jobshop:jobs=6,machines=5", 1)
+    start = ob.solve(instance, "heft", bound=False)
+    assert start.schedule is not None and isinstance(start.objective, float)
+    drawn = {}
+    for fresh in (True, False):
+        sampler = Sampler(instance, 3)
+        sampler.begin_with(start.schedule, start.objective, fresh)
+        before = sampler.search.drawn.copy()
+        sampler.sample(1)
+        drawn[fresh] = not np.array_equal(sampler.search.drawn, before)
+    assert drawn == {True: True, False: False}
+
+
 def test_time_backwards() -> None:
     back = reversed_instance(reversible())
     assert (

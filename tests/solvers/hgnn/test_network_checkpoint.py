@@ -121,3 +121,16 @@ def test_wrong_shapes_and_missing_layers_are_refused(
         refused(written(tmp_path / f"{name}.rest", rest, about), f"{name}.* is missing")
     double = tensors | {"key.bias": tensors["key.bias"].astype(np.float64)}
     refused(written(tmp_path / "double", double, about), r"key\.bias.* not a finite float32")
+
+
+def test_features_of_the_training_are_names(
+    tmp_path: Path, parts: tuple[dict[str, Any], dict[str, Any]]
+) -> None:
+    tensors, about = parts
+    assert read_network(written(tmp_path / "as_it_was", tensors, about)).features is None
+    known = about | {"provenance": {"features": ["modes", "precedence"]}}
+    found = read_network(written(tmp_path / "known", tensors, known))
+    assert found.features == frozenset({"modes", "precedence"})
+    for k, given in enumerate((["modes", 3], "modes", None)):
+        path = written(tmp_path / f"f{k}", tensors, about | {"provenance": {"features": given}})
+        refused(path, "provenance is damaged")

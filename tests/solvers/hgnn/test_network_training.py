@@ -19,6 +19,7 @@ from solvers.hgnn.learning_settings import HgnnTraining
 from solvers.hgnn.network_checkpoint import NetworkCheckpoint, read_network
 from solvers.hgnn.network_training import NetworkTraining
 from solvers.hgnn.prepared_instances import targets_of
+from solvers.hgnn.situation import situation_of
 
 ON = ("gpu_cluster:nodes=2,types=2,tasks=8", "gpu_cluster:nodes=1,types=1,tasks=6")
 STREAM = "gpu_cluster:nodes=2,types=2,tasks=8,load=0.8"
@@ -63,6 +64,8 @@ def test_two_steps_are_the_same_for_a_seed(tmp_path: Path) -> None:
     assert same(first, again) and not same(first, other)
     assert first.provenance["gradient_steps"] == 2
     assert first.provenance["trained_on"] == list(ON)
+    instances = [load_problem(spec).instance(1000) for spec in ON]
+    assert first.features == instances[0].features | instances[1].features
     assert first.table == again.table
 
 
@@ -121,6 +124,32 @@ def test_small_instances_are_imitated_from_cpsat() -> None:
     assert expected is not None
     assert found.stretch == expected.stretch
     assert (found.position == expected.position).all()
+
+
+def test_answers_that_are_left_out_are_those_of_no_network(tmp_path: Path) -> None:
+    """Devices and costs of sets stay at 0 through three steps; tasks and the whole move."""
+    path, settings = tmp_path / "net.safetensors", short(3, answers="tasks", hold=0.01)
+    trained(path, settings, on=ON[:1])
+    solver, instance = Hgnn(checkpoint=str(path)), load_problem(ON[0]).instance(7)
+    made = solver.answers(instance, situation_of(instance))
+    assert (made.device == 0).all()
+    assert (made.task_factor == 0).all() and (made.set_factor == 0).all()
+    assert (made.task != 0).any() and (made.whole != 0).any()
+
+
+def test_answers_are_held_near_those_of_no_network(tmp_path: Path) -> None:
+    """With a heavy weight on their squares they come out smaller than without."""
+    sizes = []
+    for k, hold in enumerate((0.0, 100.0)):
+        path = tmp_path / f"{k}.safetensors"
+        trained(path, short(12, rate=1e-2, hold=hold, imitate=0.0, label=0.0), on=ON[:1])
+        solver, instance = Hgnn(checkpoint=str(path)), load_problem(ON[0]).instance(7)
+        sizes.append(float(np.abs(solver.answers(instance, situation_of(instance)).whole).sum()))
+    assert sizes[1] < sizes[0]
+    with pytest.raises(ParameterError, match=r"hold is -1; it must be at least 0"):
+        HgnnTraining(hold=-1)
+    with pytest.raises(ParameterError, match=r"answers is 'x'; it must be one of all, tasks"):
+        HgnnTraining(answers="x")  # type: ignore[arg-type]
 
 
 def test_a_finished_training_is_not_overwritten(tmp_path: Path) -> None:

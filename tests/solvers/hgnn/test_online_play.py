@@ -17,7 +17,7 @@ from solvers.hgnn.online_play import JobEdges, OnlinePlay
 
 def test_its_decisions_are_verified_and_timed(stream: Instance, checkpoint: Path) -> None:
     solver = Hgnn(checkpoint=str(checkpoint))
-    play = OnlinePlay(stream, solver.network(stream), solver.readouts())
+    play = OnlinePlay(stream, solver.network(stream), solver.readouts(stream))
     trace = play.play(math.inf)
     assert trace.schedule is not None
     verdict = verify(stream, trace.schedule)
@@ -40,7 +40,7 @@ def test_readouts_change_what_is_decided(stream: Instance, checkpoint: Path) -> 
     solver = Hgnn(checkpoint=str(checkpoint))
     with_them, without = (
         OnlinePlay(stream, solver.network(stream), readouts).play(math.inf).schedule
-        for readouts in (solver.readouts(), None)
+        for readouts in (solver.readouts(stream), None)
     )
     assert with_them is not None and without is not None
     assert verify(stream, with_them).objectives != verify(stream, without).objectives

@@ -51,7 +51,7 @@ def table(rows: Sequence[Row], methods: Iterable[str]) -> list[str]:
             lines.append(f"{line} | | |")
             continue
         cost, energy = (
-            percent([row[name] / other[name] - 1.0 for row, other in beside])
+            without_interval(percent([row[name] / other[name] - 1.0 for row, other in beside]))
             for name in ("value", "energy_j")
         )
         lines.append(f"{line} {cost} | {energy} | {seconds(beside)} |")
@@ -63,7 +63,12 @@ def seconds(beside: Sequence[tuple[Row, Row]]) -> str:
     from optbench.evaluate.stats import estimate
 
     found = estimate([row["tardiness_s"] - other["tardiness_s"] for row, other in beside])
-    return f"{found.value:+.4f} ({found.low:+.4f} to {found.high:+.4f})"
+    return without_interval(f"{found.value:+.4f} ({found.low:+.4f} to {found.high:+.4f})")
+
+
+def without_interval(text: str) -> str:
+    """Return the mean alone where one stream gives no interval."""
+    return text.partition(" (-inf")[0]
 
 
 def decisions(rows: Sequence[Row], method: str) -> str:

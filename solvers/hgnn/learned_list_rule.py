@@ -173,8 +173,8 @@ class LearnedListRule(Policy, Trainable):
         return self.design(found.settings).forward_pass(found.weights)
 
     def readouts(self, instance: Instance) -> StreamReadouts | None:
-        """Return what is added to the answers where work arrives over time."""
-        return self.found(instance).streams
+        """Return what is added to the answers where work arrives over time, if it is known."""
+        return self.found(instance).streams_for(instance)
 
     def answers(self, instance: Instance, found: Situation) -> Answers:
         """Return the answers for an instance of which everything is known."""

@@ -26,6 +26,10 @@ from .stream_readouts import SHAPES, StreamReadouts
 
 STREAMS = "streams."
 
+# Features that say how work enters and what is paid for: prices for waiting that were learned
+# without them say nothing where they are.
+ENTRANCE = frozenset({"access", "open_end", "per_unit"})
+
 
 @dataclass(frozen=True, eq=False)
 class NetworkCheckpoint:
@@ -42,7 +46,19 @@ class NetworkCheckpoint:
     @property
     def features(self) -> frozenset[str] | None:
         """The features of the instances that it was trained on; None in a file that has none."""
-        stated = self.provenance.get("features")
+        return self._stated("features")
+
+    def streams_for(self, instance: Instance) -> StreamReadouts | None:
+        """Return the read-outs for arriving work, unless it enters or is paid for in a way that
+        the streams of their training did not have. A file that states none counts as trained on
+        all.
+        """
+        stated = self._stated("stream_features")
+        known = stated is None or instance.features & ENTRANCE <= stated
+        return self.streams if known else None
+
+    def _stated(self, name: str) -> frozenset[str] | None:
+        stated = self.provenance.get(name)
         return None if stated is None else frozenset(stated)
 
 
@@ -145,8 +161,12 @@ def _settings(path: Path, given: Any, design: type[NetworkDesign]) -> Any:
 
 def _is_provenance(given: Any) -> bool:
     """Whether this is an object whose features, if it states them, are names."""
-    stated = given.get("features", []) if isinstance(given, dict) else None
-    return isinstance(stated, list) and all(isinstance(name, str) for name in stated)
+    if not isinstance(given, dict):
+        return False
+    stated = [given.get(name, []) for name in ("features", "stream_features")]
+    return all(isinstance(names, list) for names in stated) and all(
+        isinstance(name, str) for names in stated for name in names
+    )
 
 
 def _is_table(table: Any) -> bool:

@@ -77,7 +77,8 @@ def train(run: TrainingRun) -> TrainingResult:
         readouts, complete = readouts_from(stream.best), not run.stop.is_set()
         history += stream.history
     about = provenance(run, first, spent, complete) | {
-        "features": sorted(frozenset().union(*(x.features for x in static + streams))),
+        "features": features_of(static + streams),
+        "stream_features": features_of(streams),
         "gradient_steps": training.step,
         "validation_loss": training.least,
     }
@@ -103,8 +104,9 @@ def train_streams(
     stream = stream_training(run, network, streams, checks, start.streams)
     spent = play_streams(run, stream, 1.0)
     about = start.provenance | {
+        "stream_features": features_of(streams),
         "streams": provenance(run, first, spent, not run.stop.is_set())
-        | {"steps": stream.steps, "validation_loss": stream.least}
+        | {"steps": stream.steps, "validation_loss": stream.least},
     }
     made = readouts_from(stream.best)
     found = NetworkCheckpoint(start.settings, start.weights, made, start.table, about)
@@ -145,6 +147,11 @@ def drawn(run: TrainingRun, first: int, count: int) -> list[Instance]:
                 )
             out.append(instance)
     return out
+
+
+def features_of(instances: list[Instance]) -> list[str]:
+    """Return the features of all of them."""
+    return sorted(frozenset[str]().union(*(each.features for each in instances)))
 
 
 def provenance(run: TrainingRun, first: int, spent_s: float, complete: bool) -> dict[str, object]:

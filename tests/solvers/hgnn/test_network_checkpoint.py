@@ -12,11 +12,12 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from optbench.api import load_target
 from optbench.errors import FileFormatError
-from solvers.hgnn.network_checkpoint import read_network
+from solvers.hgnn.network_checkpoint import NetworkCheckpoint, read_network
 from solvers.hgnn.network_design import Weights
 from solvers.hgnn.network_settings import NetworkSettings
-from solvers.hgnn.stream_readouts import num_readouts
+from solvers.hgnn.stream_readouts import num_readouts, readouts_from
 
 
 @pytest.fixture
@@ -134,3 +135,19 @@ def test_features_of_the_training_are_names(
     for k, given in enumerate((["modes", 3], "modes", None)):
         path = written(tmp_path / f"f{k}", tensors, about | {"provenance": {"features": given}})
         refused(path, "provenance is damaged")
+
+
+def test_read_outs_are_for_streams_like_those_of_their_training(
+    weights: Weights, settings: NetworkSettings
+) -> None:
+    """Trained where work enters anywhere; with ingress and latency they are left out."""
+    streams = readouts_from(np.zeros(num_readouts()))
+    near = load_target("gpu_cluster:nodes=2,types=2,tasks=8,load=0.8")
+    far = load_target("geo_dc:days=0.02,drain=yes")
+    assert "access" in far.features - near.features
+    for stated, used in ((["releases"], False), (["access", "releases"], True)):
+        about = {"stream_features": stated}
+        found = NetworkCheckpoint(settings, weights, streams, {}, about)
+        assert found.streams_for(near) is streams
+        assert (found.streams_for(far) is streams) == used
+    assert NetworkCheckpoint(settings, weights, streams).streams_for(far) is streams

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.model.features import provisioned
 from optbench.model.instance import Floats, Instance
 from optbench.model.schedule import Schedule
-from optbench.model.sleeping import provisioned, sleep_of, wake_energy_j, wake_ticks
+from optbench.model.sleeping import sleep_of, wake_energy_j, wake_ticks
 from optbench.model.timegrid import grid_up
 
 
@@ -51,7 +52,7 @@ class _Device:
     free: int = 0
 
 
-class Follower:
+class WakingFollower:
     """The devices of all pools, and the rows of those that have slept."""
 
     def __init__(self, instance: Instance, idle: Floats) -> None:
@@ -105,7 +106,7 @@ class Follower:
 
 def followed(instance: Instance, schedule: Schedule, idle: Floats) -> Schedule:
     """The schedule of one segment per task with delayed starts, and the rows of what sleeps."""
-    follower, edges = Follower(instance, idle), _edges_by_target(instance)
+    follower, edges = WakingFollower(instance, idle), _edges_by_target(instance)
     n, primary = instance.num_tasks, instance.modes.primary
     rank = np.empty(n, dtype=np.int64)
     rank[instance.order] = np.arange(n)

@@ -18,7 +18,8 @@ import numpy as np
 
 import optbench as ob
 from optbench.errors import ParameterError, UnsupportedError
-from optbench.model.sleeping import provisioned, with_sleep
+from optbench.model.features import provisioned
+from optbench.model.sleeping import with_sleep
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run, Solver, check_supported

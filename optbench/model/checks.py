@@ -10,11 +10,12 @@ import numpy as np
 
 from optbench.model.busy_devices import Spans, joined, missing_devices, peaks_by_pool
 from optbench.model.cooling import Cooling
+from optbench.model.features import provisioned
 from optbench.model.instance import Bools, Floats, Instance
 from optbench.model.metrics import first_and_last, peak_power, requirements
 from optbench.model.schedule import Schedule, Sleep
 from optbench.model.schedule_form import LARGEST_TIME, form_error
-from optbench.model.sleeping import provisioned, wake_ticks
+from optbench.model.sleeping import wake_ticks
 from optbench.model.task_progress import TaskProgress
 from optbench.model.temperature import hottest, tolerance_c
 from optbench.model.timegrid import exceeds

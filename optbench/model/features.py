@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from optbench.model.sleeping import provisioned
-
 if TYPE_CHECKING:
-    from optbench.model.instance import Instance
+    from optbench.model.instance import Bools, Instance, Pools
 
 FEATURES = {
     "precedence": "tasks that wait for others",
@@ -68,3 +66,12 @@ def features_of(instance: Instance) -> frozenset[str]:
         "per_unit": "j_per_unit" in wanted,
     }
     return frozenset(name for name, present in tests.items() if present)
+
+
+def provisioned(pools: Pools) -> Bools:
+    """Pools whose devices take time or energy to wake."""
+    out = np.zeros(len(pools.names), dtype=bool)
+    for column in (pools.wake_s, pools.wake_j):
+        if column is not None:
+            out |= column > 0
+    return out

@@ -16,12 +16,12 @@ from optbench.model.caps import (
     exact_resting_w,
     exact_saved_w,
 )
+from optbench.model.features import provisioned
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.sleeping import (
     SleepTotals,
     kept_awake,
-    provisioned,
     sleep_rows,
     sleep_totals,
     wake_energy_j,

@@ -25,18 +25,10 @@ from itertools import groupby
 
 import numpy as np
 
-from optbench.model.instance import Bools, Floats, Instance, Ints, Pools
+from optbench.model.features import provisioned
+from optbench.model.instance import Floats, Instance, Ints, Pools
 from optbench.model.schedule import Schedule, Sleep
 from optbench.model.timegrid import grid_up, to_ints
-
-
-def provisioned(pools: Pools) -> Bools:
-    """Pools whose devices take time or energy to wake."""
-    out = np.zeros(len(pools.names), dtype=bool)
-    for column in (pools.wake_s, pools.wake_j):
-        if column is not None:
-            out |= column > 0
-    return out
 
 
 def wake_ticks(instance: Instance) -> Ints:

@@ -11,9 +11,10 @@ import numpy as np
 
 from optbench.errors import ModelError, nearest
 from optbench.model.congestion import check_congestion
+from optbench.model.features import provisioned
 from optbench.model.instance import Bools, Instance, Tasks
 from optbench.model.objective import METRICS, RATIOS
-from optbench.model.sleeping import provisioned, wake_ticks
+from optbench.model.sleeping import wake_ticks
 from optbench.model.streams import check_stream
 from optbench.model.temperature import check_cooling
 from optbench.model.timegrid import HORIZON_TICKS

@@ -27,7 +27,7 @@ from .answers import TASK_ANSWERS, WHOLE_ANSWERS, Answers
 from .class_tables import ClassTables
 from .seen_arrays import CLASS_COLUMNS, TASK_COLUMNS, Float32
 from .situation import Situation
-from .traffic import Traffic
+from .traffic import ClassTraffic
 
 STATE_COLUMNS = ("crowd", "load")
 # The last two are of the shadow prices: their pace and the room that they leave.
@@ -63,18 +63,18 @@ class StreamReadouts:
     task: Float32
     gain: Float32
 
-    def traffic(self, instance: Instance, tables: ClassTables) -> Traffic:
+    def traffic(self, instance: Instance, tables: ClassTables) -> ClassTraffic:
         """Return the memory of a run."""
         pace, room = self._gain("pace"), self._gain("room")
         odds = ROOM / (1.0 - ROOM) * math.exp(room)
-        return Traffic(instance, tables, PACE * math.exp(pace), odds / (1.0 + odds))
+        return ClassTraffic(instance, tables, PACE * math.exp(pace), odds / (1.0 + odds))
 
     def read(
         self,
         job: Instance,
         found: Situation,
         answers: Answers,
-        traffic: Traffic,
+        traffic: ClassTraffic,
         now: float,
         waiting: float,
     ) -> Answers:

@@ -36,7 +36,7 @@ NOW = [CLASS_COLUMNS.index(name) for name in ("free", "backlog", "heat")]
 LASTING = slice(5, 7)
 
 
-class Traffic:
+class ClassTraffic:
     """The memory of one run; ``pace`` and ``room`` are those of the formula above."""
 
     def __init__(self, instance: Instance, tables: ClassTables, pace: float, room: float) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.model.features import provisioned
 from optbench.model.instance import Instance
-from optbench.model.sleeping import provisioned, with_sleep
+from optbench.model.sleeping import with_sleep
 from optbench.sim.rules import list_rule, run_rule
 from tests.reference.kernel_runs import disagreements
 from tests.reference.mixed_instances import mixed_instance

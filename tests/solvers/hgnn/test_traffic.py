@@ -12,7 +12,7 @@ from optbench.model.instance import Instance
 from solvers.hgnn.answers import plain_answers
 from solvers.hgnn.situation import Situation, situation_of, surroundings_of
 from solvers.hgnn.stream_readouts import SHAPES, first_readouts, readouts_from
-from solvers.hgnn.traffic import MOST_SHADOW, Traffic
+from solvers.hgnn.traffic import MOST_SHADOW, ClassTraffic
 
 
 def job(tasks: int = 2) -> Instance:
@@ -26,9 +26,9 @@ def job(tasks: int = 2) -> Instance:
     return m.build()
 
 
-def parts(instance: Instance) -> tuple[Situation, Traffic]:
+def parts(instance: Instance) -> tuple[Situation, ClassTraffic]:
     around = surroundings_of(instance)
-    return situation_of(instance, around), Traffic(instance, around.tables, 0.1, 0.9)
+    return situation_of(instance, around), ClassTraffic(instance, around.tables, 0.1, 0.9)
 
 
 def test_shadow_prices_follow_what_is_asked_and_what_can_be_done() -> None:

@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from optbench.formats import wfformat
+from optbench.formats.imported import Import, ImportOptions
+from optbench.formats.slurm import sacct
 from optbench.model.builder import Model
-from optbench.model.formats import wfformat
-from optbench.model.formats.imported import Import, ImportOptions
-from optbench.model.formats.slurm import sacct
 from optbench.model.instance import Instance
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from optbench.errors import PluginError as PluginError
     from optbench.errors import UnknownNameError as UnknownNameError
     from optbench.errors import UnsupportedError as UnsupportedError
+    from optbench.formats.format_registry import FORMATS as FORMATS
+    from optbench.formats.format_registry import detect as detect
+    from optbench.formats.format_registry import load_import as load_import
+    from optbench.formats.format_registry import parse as parse
+    from optbench.formats.imported import ImportOptions as ImportOptions
     from optbench.fronts.front_search import pareto as pareto
     from optbench.fronts.points import Front as Front
     from optbench.model.builder import Model as Model
@@ -40,11 +45,6 @@ if TYPE_CHECKING:
     from optbench.model.files.schedule_json import read_schedule as read_schedule
     from optbench.model.files.schedule_json import write_schedule as write_schedule
     from optbench.model.files.schemas import schema as schema
-    from optbench.model.formats.format_registry import FORMATS as FORMATS
-    from optbench.model.formats.format_registry import detect as detect
-    from optbench.model.formats.format_registry import load_import as load_import
-    from optbench.model.formats.format_registry import parse as parse
-    from optbench.model.formats.imported import ImportOptions as ImportOptions
     from optbench.model.instance import Bools as Bools
     from optbench.model.instance import Floats as Floats
     from optbench.model.instance import Instance as Instance
@@ -97,12 +97,12 @@ _HOME = {
     "CONSTRAINTS": "optbench.model.checks",
     "ContradictionError": "optbench.errors",
     "FEATURES": "optbench.model.features",
-    "FORMATS": "optbench.model.formats.format_registry",
+    "FORMATS": "optbench.formats.format_registry",
     "Fault": "optbench.sim.kernel.plant",
     "FileFormatError": "optbench.errors",
     "Floats": "optbench.model.instance",
     "Front": "optbench.fronts.points",
-    "ImportOptions": "optbench.model.formats.imported",
+    "ImportOptions": "optbench.formats.imported",
     "Instance": "optbench.model.instance",
     "Ints": "optbench.model.instance",
     "KERNELS": "optbench.compiling.kernel_table",
@@ -141,18 +141,18 @@ _HOME = {
     "blame": "optbench.blaming",
     "bound": "optbench.api",
     "convert": "optbench.plugins.shape_files",
-    "detect": "optbench.model.formats.format_registry",
+    "detect": "optbench.formats.format_registry",
     "draw_faults": "optbench.sim.fault_scenarios",
     "environment": "optbench.simulation",
     "explain": "optbench.bounds.explain",
     "load": "optbench.plugins.shape_files",
-    "load_import": "optbench.model.formats.format_registry",
+    "load_import": "optbench.formats.format_registry",
     "load_problem": "optbench.plugins.discovery",
     "load_solver": "optbench.plugins.discovery",
     "measure": "optbench.plugins.shape_files",
     "njit": "optbench.compiling.compiled",
     "pareto": "optbench.fronts.front_search",
-    "parse": "optbench.model.formats.format_registry",
+    "parse": "optbench.formats.format_registry",
     "path_bound": "optbench.bounds.streams.stream_bound",
     "play_batch": "optbench.views.env",
     "profile": "optbench.power.profiles",

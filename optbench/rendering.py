@@ -34,7 +34,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "line": "optbench.html.captions:instance_line",
             "fragment": "optbench.html.notebook:instance_fragment",
             "page": "optbench.html.instance_page:page_of_instance",
-            "files": "optbench.model.formats.format_registry:instance_files",
+            "files": "optbench.formats.format_registry:instance_files",
         },
         "shaped_instance": {
             "line": "optbench.html.decision_page:shaped_line",
@@ -46,7 +46,7 @@ RENDERERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "line": "optbench.html.captions:model_line",
             "fragment": "optbench.html.notebook:model_fragment",
             "page": "optbench.html.instance_page:page_of_model",
-            "files": "optbench.model.formats.format_registry:model_files",
+            "files": "optbench.formats.format_registry:model_files",
         },
         "front": {
             "line": "optbench.fronts.front_page:front_line",

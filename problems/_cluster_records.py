@@ -17,19 +17,19 @@ from pathlib import Path
 import numpy as np
 
 from optbench.errors import FileFormatError
-from optbench.model.files.json_fields import read_text, shown
-from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.imported import ImportFindings
-from optbench.model.formats.text_tables import read_table
-from optbench.model.formats.traces import (
+from optbench.formats.imported import ImportFindings
+from optbench.formats.text_tables import read_table
+from optbench.formats.traces import (
     TraceJobs,
     looks_like_gavel,
     looks_like_pods,
     read_gavel,
     read_pods,
 )
-from optbench.model.formats.wf_edges import edges_of
-from optbench.model.formats.wf_records import is_wfformat, read_workflow
+from optbench.formats.wf_edges import edges_of
+from optbench.formats.wf_records import is_wfformat, read_workflow
+from optbench.model.files.json_fields import read_text, shown
+from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Edges, Floats, topological_order
 from optbench.power.profiles import profile
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from optbench.data.registry import data_path
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats import format_registry
+from optbench.formats import format_registry
 from optbench.model.instance import Instance
 from optbench.plugins.protocol import Problem
 

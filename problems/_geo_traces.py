@@ -15,17 +15,17 @@ import numpy as np
 
 from optbench.data.registry import data_path, data_sets
 from optbench.errors import FileFormatError
-from optbench.model.files.json_fields import read_text, shown
-from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.imported import ImportFindings
-from optbench.model.formats.text_tables import TextTable, read_table, require_columns
-from optbench.model.formats.traces import (
+from optbench.formats.imported import ImportFindings
+from optbench.formats.text_tables import TextTable, read_table, require_columns
+from optbench.formats.traces import (
     TraceJobs,
     looks_like_gavel,
     looks_like_pods,
     read_gavel,
     read_pods,
 )
+from optbench.model.files.json_fields import read_text, shown
+from optbench.model.files.strict_json import parse_json
 from optbench.model.instance import Bools, Floats
 from optbench.units import DAY_S
 

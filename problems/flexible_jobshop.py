@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.arguments import require, require_range
-from optbench.model.formats.classical import Shop, shop_instance
+from optbench.formats.classical import Shop, shop_instance
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
 from optbench.plugins.protocol import Problem

@@ -37,7 +37,7 @@ from ._geo_outages import bursts_of, outages_of
 from ._geo_sites import HOURS, KINDS, PAPER, Network, Site, network, tariffs_of
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import Import
+    from optbench.formats.imported import Import
 
 NAME = "geo_dc"
 DRAIN_HOURS = 25
@@ -137,7 +137,7 @@ class GeoDc(Problem):
     def imported(self, seed: int = 0) -> Import | None:
         if self.arrivals is None:
             return None
-        from optbench.model.formats.imported import Import, ImportFindings
+        from optbench.formats.imported import Import, ImportFindings
 
         from ._geo_traces import (
             TraceRecord,

@@ -57,7 +57,7 @@ from ._cluster_limits import with_cooling, with_power_caps
 from ._cluster_load import TaskColumns, seconds_of_work, shortest_times_s
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import Import
+    from optbench.formats.imported import Import
 
 NAME = "gpu_cluster"
 TYPES = ("H100-SXM", "A100-PCIe", "L4", "V100-PCIe", "K40c", "C2070", "H200", "L40S", "A30", "T4")
@@ -189,7 +189,7 @@ class GpuCluster(Problem):
     def imported(self, seed: int = 0) -> Import | None:
         if self.jobs is None:
             return None
-        from optbench.model.formats.imported import Import, ImportFindings
+        from optbench.formats.imported import Import, ImportFindings
 
         from ._cluster_records import RecordOptions, read_jobs, record_figures
         from ._geo_traces import local_file

@@ -18,7 +18,7 @@ import numpy as np
 
 from optbench.arguments import require, require_range
 from optbench.errors import ParameterError
-from optbench.model.formats.classical import Project, project_instance
+from optbench.formats.classical import Project, project_instance
 from optbench.model.instance import Bools, Instance, Ints
 from optbench.model.validate import validate
 from optbench.plugins.protocol import Problem

@@ -37,6 +37,7 @@ LAYERS = (
     ("optbench.views", "optbench.bounds"),
     ("optbench.sim",),
     ("optbench.compiling", "optbench.shapes"),
+    ("optbench.formats",),
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),
@@ -47,7 +48,7 @@ LAYERS = (
 # itself imports none of them.
 PUBLIC = ("optbench", "optbench.rules", "optbench.testing")
 NUMPY_ONLY = (
-    *("optbench.model", "optbench.power", "optbench.workspace"),
+    *("optbench.formats", "optbench.model", "optbench.power", "optbench.workspace"),
     *("optbench.errors", "optbench.files", "optbench.typed_values", "optbench.units"),
     *("optbench.rendering", "optbench.arguments"),
 )
@@ -143,7 +144,7 @@ OF_SCHEDULES = (
     *("optbench.model", "optbench.sim", "optbench.views", "optbench.bounds", "optbench.learn"),
     *("optbench.simulation", "optbench.audit", "optbench.html", "optbench.fronts.front_search"),
     *("optbench.plugins.schedule_shape", "optbench.plugins.policy", "optbench.blaming"),
-    "optbench.report.operation_figures",
+    *("optbench.report.operation_figures", "optbench.formats"),
 )
 
 

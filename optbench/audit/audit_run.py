@@ -18,8 +18,8 @@ from optbench.audit.log import AuditOptions, Log, read_log
 from optbench.audit.logged_cluster import LoggedCluster, cluster_of, on_nodes
 from optbench.audit.policies import PlayedPolicy, candidates, played, recommended
 from optbench.audit.ranges import Ranges, ranges
+from optbench.formats.traces import looks_like_pods
 from optbench.model.files.json_fields import read_text
-from optbench.model.formats.traces import looks_like_pods
 from optbench.model.measures import check_bound
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.timegrid import RELATIVE_TOLERANCE

@@ -18,15 +18,15 @@ import numpy as np
 from optbench.audit.coverage import Coverage, LeftOut, lost_of, unread_of
 from optbench.audit.window import Window, stamp, window_of
 from optbench.errors import FileFormatError, ParameterError, nearest
+from optbench.formats.imported import ImportFindings, ImportOptions, ImportReport
+from optbench.formats.slurm.node_map import map_of_text
+from optbench.formats.slurm.sacct import no_runs_message
+from optbench.formats.slurm.sacct_fields import energy_j
+from optbench.formats.slurm.sacct_fleet import Fleet, HeldDevices, fleet_of, held_by
+from optbench.formats.slurm.sacct_runs import Runs, looks_like_sacct, read_runs
+from optbench.formats.slurm.sacct_types import with_types
+from optbench.formats.text import MisfitError
 from optbench.model.files.json_fields import read_text, shown
-from optbench.model.formats.imported import ImportFindings, ImportOptions, ImportReport
-from optbench.model.formats.slurm.node_map import map_of_text
-from optbench.model.formats.slurm.sacct import no_runs_message
-from optbench.model.formats.slurm.sacct_fields import energy_j
-from optbench.model.formats.slurm.sacct_fleet import Fleet, HeldDevices, fleet_of, held_by
-from optbench.model.formats.slurm.sacct_runs import Runs, looks_like_sacct, read_runs
-from optbench.model.formats.slurm.sacct_types import with_types
-from optbench.model.formats.text import MisfitError
 from optbench.model.instance import Bools, Floats, Ints
 from optbench.power.profiles import Profile, profile_names
 from optbench.units import HOUR_S

@@ -20,10 +20,10 @@ import numpy as np
 from optbench.audit.coverage import Coverage, LeftOut
 from optbench.audit.log import AuditOptions, recorded_clocks
 from optbench.errors import FileFormatError
+from optbench.formats.imported import ImportFindings, ImportReport
+from optbench.formats.text_tables import TextTable, read_table, require_columns
+from optbench.formats.traces import pod_rows
 from optbench.model.files.json_fields import read_text, shown
-from optbench.model.formats.imported import ImportFindings, ImportReport
-from optbench.model.formats.text_tables import TextTable, read_table, require_columns
-from optbench.model.formats.traces import pod_rows
 from optbench.model.instance import Floats, Ints
 from optbench.power.profiles import Profile
 from optbench.units import HOUR_S

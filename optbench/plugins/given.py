@@ -25,7 +25,7 @@ from optbench.plugins.protocol import Problem, Solver
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import ImportReport
+    from optbench.formats.imported import ImportReport
 
 
 Target = str | Path | Instance | ShapedInstance | Problem

@@ -25,7 +25,7 @@ from optbench.rendering import resolve
 from optbench.shapes.protocol.shape import AnyInstance, Decision, Shape
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import Import
+    from optbench.formats.imported import Import
 
 # Prefix of the source of a bound that an earlier run proved.
 BANKED = "bank:"

@@ -6,7 +6,7 @@
 | ``optbench-milp`` | mixed-integer linear programmes |
 | ``optbench-shaped`` | the one that the header names, ``"shape": "packing"`` |
 
-MPS and LP files are known by their suffix; other files are read by ``model.formats``.
+MPS and LP files are known by their suffix; other files are read by ``formats``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def load(path: str | Path, format: str | None = None) -> Any:
     found = load_other(Path(path), format)
     if found is not None:
         return found
-    from optbench.model.formats import format_registry
+    from optbench.formats import format_registry
 
     return format_registry.load(path, format)
 
@@ -112,7 +112,7 @@ def text_as(instance: Any, to: str) -> str:
     """Return an instance of any shape in a format; programmes are those of its model."""
     shape = shape_of(instance)
     if shape is SCHEDULES:
-        from optbench.model.formats.format_registry import writer
+        from optbench.formats.format_registry import writer
 
         return writer(to)(instance)
     if to == NATIVE:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from optbench.audit.log import AuditOptions, Log, log_of
 from optbench.audit.logged_cluster import LoggedCluster, cluster_of
-from optbench.model.formats.imported import ImportOptions
+from optbench.formats.imported import ImportOptions
 
 HEAD = "JobID|Eligible|Start|End|AllocTRES|NodeList\n"
 # The first of March 2026, in seconds since 1970.

@@ -17,7 +17,7 @@ from optbench.audit.audit_page import cards, render
 from optbench.audit.audit_run import Audit, audit
 from optbench.audit.log import AuditOptions
 from optbench.audit.policies import PlayedPolicy, played, resting_after
-from optbench.model.formats.imported import ImportOptions
+from optbench.formats.imported import ImportOptions
 from optbench.model.schedule import Schedule
 from tests.audit.logs import HEAD, ORIGIN, cluster_from, line, options_of, profile_file
 from tests.audit.slurm import Partition, sacct_log

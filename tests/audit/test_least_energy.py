@@ -14,7 +14,7 @@ from optbench.audit.least_energy import least_energy, sojourn_of
 from optbench.audit.log import FREEDOMS, AuditOptions, log_of
 from optbench.audit.logged_cluster import LoggedCluster, cluster_of, on_nodes
 from optbench.bounds.streams.stream_bound import path_bound
-from optbench.model.formats.imported import ImportOptions
+from optbench.formats.imported import ImportOptions
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify
 from tests.audit.logs import ORIGIN, cluster_from, line, options_of, profile_file

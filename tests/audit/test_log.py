@@ -10,7 +10,7 @@ from optbench.audit.audit_run import AuditRecord, audit
 from optbench.audit.log import AuditOptions, log_of
 from optbench.audit.logged_cluster import on_nodes
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import ImportOptions
+from optbench.formats.imported import ImportOptions
 from tests.audit.logs import HEAD, line, log_from, options_of, profile_file
 
 

@@ -12,7 +12,7 @@ from optbench.audit.log import AuditOptions
 from optbench.audit.range_page import render_ranges, said
 from optbench.audit.ranges import Ranges
 from optbench.errors import FileFormatError
-from optbench.model.formats.imported import ImportOptions
+from optbench.formats.imported import ImportOptions
 from tests.audit.logs import profile_file
 
 PODS = "name,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time\n"

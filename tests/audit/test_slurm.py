@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from optbench.model.formats.imported import ImportOptions
-from optbench.model.formats.slurm.sacct import read
+from optbench.formats.imported import ImportOptions
+from optbench.formats.slurm.sacct import read
 from optbench.model.verify import verify
 from tests.audit.slurm import Partition, sacct_log
 

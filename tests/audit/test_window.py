@@ -14,7 +14,7 @@ from optbench.audit.audit_run import record_of
 from optbench.audit.log import AuditOptions, Log, log_of
 from optbench.audit.logged_cluster import cluster_of
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import ImportOptions
+from optbench.formats.imported import ImportOptions
 from tests.audit.logs import HEAD, line, log_from, options_of, profile_file
 from tests.audit.logs import ORIGIN as ZERO
 from tests.audit.slurm import ORIGIN, Partition, sacct_log

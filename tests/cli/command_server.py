@@ -40,7 +40,7 @@ MODULES = (
     "optbench.cli.verbs.solve",
     "optbench.execute.local",
     "optbench.model.builder",
-    "optbench.model.formats.format_registry",
+    "optbench.formats.format_registry",
     "optbench.plugins.policy",
     "optbench.run.runner",
     "optbench.shapes.milp.program",

@@ -14,10 +14,10 @@ from types import FrameType
 from typing import NoReturn
 
 from optbench.errors import FileFormatError
+from optbench.formats.format_registry import load
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json
 from optbench.model.files.schedule_json import read_schedule
 from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.format_registry import load
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
 from optbench.model.verify import verify

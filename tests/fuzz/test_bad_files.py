@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from optbench.errors import FileFormatError
-from optbench.model.formats.format_registry import load
+from optbench.formats.format_registry import load
 from tests.fuzz.bad_files import CASES, DamagedFile
 from tests.fuzz.survival import attempt, limit_s
 

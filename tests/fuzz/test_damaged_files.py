@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from optbench.formats.format_registry import FORMATS, load_import
 from optbench.model.files.instance_json import instance_to_json
-from optbench.model.formats.format_registry import FORMATS, load_import
 from tests.fuzz.damage import damaged
 from tests.fuzz.survival import attempt
 from tests.sample_files.inputs import arrivals, originals, shop

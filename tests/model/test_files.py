@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, UnknownNameError
+from optbench.formats.classical import assemble
 from optbench.model.files.instance_json import (
     instance_from_dict,
     instance_to_dict,
@@ -24,7 +25,6 @@ from optbench.model.files.instance_json import (
 from optbench.model.files.result_json import result_to_dict, write_result
 from optbench.model.files.schedule_json import read_schedule, schedule_to_dict, write_schedule
 from optbench.model.files.schemas import KINDS, schema
-from optbench.model.formats.classical import assemble
 from optbench.model.instance import Instance
 from optbench.model.result import Bound, Result, TrajectoryPoint
 from optbench.model.schedule import Schedule

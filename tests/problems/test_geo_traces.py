@@ -11,9 +11,9 @@ import pytest
 
 import optbench as ob
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import Import, ImportFindings
-from optbench.model.formats.text_tables import read_table
-from optbench.model.formats.traces import read_gavel, read_pods
+from optbench.formats.imported import Import, ImportFindings
+from optbench.formats.text_tables import read_table
+from optbench.formats.traces import read_gavel, read_pods
 from optbench.model.validate import validate
 from optbench.plugins.discovery import load_problem
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.imported import Import, ImportReport
+from optbench.formats.imported import Import, ImportReport
 from optbench.plugins.discovery import load_problem
 
 CLUSTER = "gpu_cluster:nodes=2,profiles=[A100]"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from optbench.formats.classical import Project, Shop, project_instance, shop_instance
+from optbench.formats.format_registry import FORMATS
 from optbench.model.builder import Model
 from optbench.model.files.instance_json import instance_to_json
 from optbench.model.files.schedule_json import schedule_to_dict
 from optbench.model.files.strict_json import render
-from optbench.model.formats.classical import Project, Shop, project_instance, shop_instance
-from optbench.model.formats.format_registry import FORMATS
 from optbench.model.instance import Instance
 from optbench.model.objective import Objective
 from optbench.model.schedule import Schedule

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.model.formats import format_registry
+from optbench.formats import format_registry
 from optbench.model.instance import Instance
 from optbench.model.schedule import Schedule
 from optbench.plugins.protocol import Run

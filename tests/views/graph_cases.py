@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from optbench.formats.classical import Project, project_instance
+from optbench.formats.format_registry import parse
 from optbench.model.builder import Model
-from optbench.model.formats.classical import Project, project_instance
-from optbench.model.formats.format_registry import parse
 from optbench.model.instance import Instance, Ints
 from optbench.plugins.discovery import load_problem
 from optbench.views.graph.feature_columns import RUNS_ON

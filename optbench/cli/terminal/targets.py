@@ -10,7 +10,7 @@ from optbench.cli.terminal.parser import Parser, UsageError
 from optbench.errors import with_article
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import ImportReport
+    from optbench.formats.imported import ImportReport
     from optbench.model.instance import Instance
 
 TARGET_HELP = (

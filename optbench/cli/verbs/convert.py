@@ -16,7 +16,7 @@ from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, 
 from optbench.cli.terminal.targets import TARGET_HELP, is_file, read
 
 if TYPE_CHECKING:
-    from optbench.model.formats.imported import Import, ImportOptions
+    from optbench.formats.imported import Import, ImportOptions
 
 DESCRIPTION = (
     "Read an instance of any known format (or generate one) and write it in another; - is "
@@ -64,7 +64,7 @@ def add_counts(parser: Parser, devices: str) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from optbench.errors import nearest
-    from optbench.model.formats.format_registry import FORMATS
+    from optbench.formats.format_registry import FORMATS
     from optbench.model.instance import Instance
     from optbench.plugins.shape_files import PROGRAMMES
 
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _convert_schedule(args: argparse.Namespace, found: Import, text: str) -> int:
     """Write an instance of tasks, with the recorded schedule and a report of what was read."""
-    from optbench.model.formats.format_registry import FORMATS
+    from optbench.formats.format_registry import FORMATS
 
     instance = found.instance
     written = output.save(text, args.output)
@@ -180,8 +180,8 @@ def check_paths(args: argparse.Namespace) -> None:
 
 def import_of(args: argparse.Namespace) -> Import:
     """The content of IN: a file with the import options, or any other target without them."""
-    from optbench.model.formats.format_registry import load_import
-    from optbench.model.formats.imported import Import, ImportReport
+    from optbench.formats.format_registry import load_import
+    from optbench.formats.imported import Import, ImportReport
     from optbench.model.instance import Instance
     from optbench.plugins.shape_files import load_other
 
@@ -207,7 +207,7 @@ def import_of(args: argparse.Namespace) -> Import:
 
 def options_of(args: argparse.Namespace) -> ImportOptions | None:
     """The given import options, or None."""
-    from optbench.model.formats.imported import ImportOptions
+    from optbench.formats.imported import ImportOptions
 
     given = (args.profile, args.work, args.devices_per_node, args.count, args.by_node)
     if not any(given):

@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError
+from optbench.formats.imported import Import, ImportFindings, ImportOptions, busy_peaks
+from optbench.formats.text import MAX_POOLS, shorten
+from optbench.formats.wf_edges import edges_of
+from optbench.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow
 from optbench.model.files.strict_json import parse_json
-from optbench.model.formats.imported import Import, ImportFindings, ImportOptions, busy_peaks
-from optbench.model.formats.text import MAX_POOLS, shorten
-from optbench.model.formats.wf_edges import edges_of
-from optbench.model.formats.wf_records import MachineRecord, TaskRecord, Workflow, read_workflow
 from optbench.model.instance import Instance, Links, Modes, Pools, Tasks
 from optbench.model.plain_instance import (
     longest_by_kind,

@@ -16,8 +16,8 @@ from typing import Any
 
 from optbench import typed_values
 from optbench.errors import FileFormatError
-from optbench.model.formats.imported import ImportFindings
-from optbench.model.formats.text import shorten
+from optbench.formats.imported import ImportFindings
+from optbench.formats.text import shorten
 from optbench.units import J_PER_KWH
 
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")

@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING, TypeVar
 
 from optbench import errors
 from optbench.errors import FileFormatError, ModelError, naming
-from optbench.model.files.instance_json import instance_from_dict, instance_to_json
-from optbench.model.files.json_fields import read_text, shown
-from optbench.model.files.strict_json import parse_json, write_text
-from optbench.model.formats import wfformat
-from optbench.model.formats.classical import project_instance, shop_instance
-from optbench.model.formats.extract import project_of, shop_of
-from optbench.model.formats.flexible import parse_flexible, write_flexible
-from optbench.model.formats.imported import Import, ImportOptions, ImportReport
-from optbench.model.formats.jobshop_format import (
+from optbench.formats import wfformat
+from optbench.formats.classical import project_instance, shop_instance
+from optbench.formats.extract import project_of, shop_of
+from optbench.formats.flexible import parse_flexible, write_flexible
+from optbench.formats.imported import Import, ImportOptions, ImportReport
+from optbench.formats.jobshop_format import (
     parse_standard,
     parse_taillard,
     write_standard,
     write_taillard,
 )
-from optbench.model.formats.rcpsp_format import (
+from optbench.formats.rcpsp_format import (
     parse_patterson,
     parse_psplib,
     write_patterson,
     write_psplib,
 )
-from optbench.model.formats.slurm import sacct
-from optbench.model.formats.slurm.sacct_runs import looks_like_sacct
-from optbench.model.formats.text import MisfitError
-from optbench.model.formats.wf_records import is_wfformat
+from optbench.formats.slurm import sacct
+from optbench.formats.slurm.sacct_runs import looks_like_sacct
+from optbench.formats.text import MisfitError
+from optbench.formats.wf_records import is_wfformat
+from optbench.model.files.instance_json import instance_from_dict, instance_to_json
+from optbench.model.files.json_fields import read_text, shown
+from optbench.model.files.strict_json import parse_json, write_text
 from optbench.model.instance import Instance
 from optbench.model.validate import validate
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
+from optbench.formats.format_registry import load_import, parse_import
+from optbench.formats.imported import Import, ImportOptions
+from optbench.formats.slurm import sacct
 from optbench.model.files.json_fields import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
-from optbench.model.formats.format_registry import load_import, parse_import
-from optbench.model.formats.imported import Import, ImportOptions
-from optbench.model.formats.slurm import sacct
 from optbench.model.verify import verify
 from optbench.power.profiles import profile
-from tests.model.formats.sacct_logs import A100, HEADER, found, log
+from tests.formats.sacct_logs import A100, HEADER, found, log
 from tests.sample_files.sample_records import sacct_text
 
 # AllocTRES has a comma, and no quotes.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from optbench.errors import UnsupportedError
-from optbench.model.formats.classical import Project, Shop
-from optbench.model.formats.text import MAX_NUMBER
+from optbench.formats.classical import Project, Shop
+from optbench.formats.text import MAX_NUMBER
 from optbench.model.instance import Instance
 
 # Features that the published layouts cannot express. Each layout checks modes and resources itself.

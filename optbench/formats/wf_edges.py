@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from optbench.model.formats.imported import ImportFindings
-from optbench.model.formats.text import shorten
-from optbench.model.formats.wf_records import BYTES_PER_GB, Workflow
+from optbench.formats.imported import ImportFindings
+from optbench.formats.text import shorten
+from optbench.formats.wf_records import BYTES_PER_GB, Workflow
 
 
 def edges_of(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optbench.model.formats.format_registry import detect, load, parse
+from optbench.formats.format_registry import detect, load, parse
 from optbench.model.instance import Instance
 from optbench.model.windows import windows
 from tests.sample_files.inputs import written

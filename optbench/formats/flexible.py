@@ -7,8 +7,8 @@ header is rounded information and is not used.
 
 from __future__ import annotations
 
-from optbench.model.formats.classical import Shop
-from optbench.model.formats.text import (
+from optbench.formats.classical import Shop
+from optbench.formats.text import (
     MisfitError,
     check_length,
     check_size,

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ModelError
-from optbench.model.formats import wfformat
-from optbench.model.formats.format_registry import parse_import
-from optbench.model.formats.imported import Import, ImportOptions
+from optbench.formats import wfformat
+from optbench.formats.format_registry import parse_import
+from optbench.formats.imported import Import, ImportOptions
 from optbench.model.task_progress import segment_energy_j
 from optbench.model.validate import validate
 from optbench.model.verify import verify

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.model.formats.imported import ImportFindings
-from optbench.model.formats.slurm.sacct_fleet import Fleet, HeldDevices, Shape
-from optbench.model.formats.slurm.sacct_runs import Runs
-from optbench.model.formats.text import MAX_POOLS, MisfitError, shorten
+from optbench.formats.imported import ImportFindings
+from optbench.formats.slurm.sacct_fleet import Fleet, HeldDevices, Shape
+from optbench.formats.slurm.sacct_runs import Runs
+from optbench.formats.text import MAX_POOLS, MisfitError, shorten
 from optbench.model.instance import Ints
 
 # (pool, devices) of one placement.

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, UnknownNameError, UnsupportedError
+from optbench.formats.classical import Shop, shop_instance
+from optbench.formats.format_registry import convert, detect, load, parse
 from optbench.model.builder import Model
-from optbench.model.formats.classical import Shop, shop_instance
-from optbench.model.formats.format_registry import convert, detect, load, parse
 from optbench.model.instance import Instance
 from tests.sample_files.inputs import cluster, originals, project, shop, written
 

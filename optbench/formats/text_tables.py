@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.errors import FileFormatError, nearest
-from optbench.model.formats.text import shorten
+from optbench.formats.text import shorten
 from optbench.model.instance import Bools, Floats, Ints
 
 

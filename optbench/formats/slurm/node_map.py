@@ -17,14 +17,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.model.formats.slurm.sacct_fields import (
+from optbench.formats.slurm.sacct_fields import (
     MAX_NODES,
     UNNAMED,
     gpus_of,
     is_nothing,
     nodes_of,
 )
-from optbench.model.formats.text import shorten
+from optbench.formats.text import shorten
 
 EVERY = "*"
 SINFO = 'sinfo -N -h -o "%N %G"'

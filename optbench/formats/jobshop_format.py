@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optbench.model.formats.classical import Shop
-from optbench.model.formats.text import (
+from optbench.formats.classical import Shop
+from optbench.formats.text import (
     MisfitError,
     check_length,
     check_size,

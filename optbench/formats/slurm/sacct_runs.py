@@ -18,9 +18,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from optbench.model.formats.imported import ImportFindings
-from optbench.model.formats.slurm.sacct_fields import duration_s, is_nothing, time_s
-from optbench.model.formats.text import MisfitError, shorten
+from optbench.formats.imported import ImportFindings
+from optbench.formats.slurm.sacct_fields import duration_s, is_nothing, time_s
+from optbench.formats.text import MisfitError, shorten
 
 DELIMITERS = "|,;\t"
 # Column of sacct by lower-case name -> our column, the better source first.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from optbench.model.formats.classical import Project
-from optbench.model.formats.text import (
+from optbench.formats.classical import Project
+from optbench.formats.text import (
     MisfitError,
     Numbers,
     Row,

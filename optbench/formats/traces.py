@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import FileFormatError, nearest
-from optbench.model.formats.imported import ImportFindings
-from optbench.model.formats.text_tables import TextTable, read_table, require_columns
+from optbench.formats.imported import ImportFindings
+from optbench.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.instance import Bools, Floats, Ints
 
 GAVEL_COLUMNS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.model.formats.imported import ImportOptions, ImportReport
+from optbench.formats.imported import ImportOptions, ImportReport
 
 A100 = ImportOptions(profiles={"a100": "A100-PCIe"})
 HEADER = "JobID|Submit|Start|End|AllocTRES|NodeList\n"

@@ -14,11 +14,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from optbench.model.formats.imported import ImportFindings, ImportOptions
-from optbench.model.formats.slurm.sacct_fields import UNNAMED
-from optbench.model.formats.slurm.sacct_fleet import CORES, HeldDevices, Shape
-from optbench.model.formats.slurm.sacct_runs import Runs
-from optbench.model.formats.text import shorten
+from optbench.formats.imported import ImportFindings, ImportOptions
+from optbench.formats.slurm.sacct_fields import UNNAMED
+from optbench.formats.slurm.sacct_fleet import CORES, HeldDevices, Shape
+from optbench.formats.slurm.sacct_runs import Runs
+from optbench.formats.text import shorten
 
 UNTYPED = "runs whose type of GPU is known neither from their row nor from their nodes"
 ADVICE = "give it with --node-type NODES=TYPE (*=TYPE for runs without a node) or --nodes FILE"

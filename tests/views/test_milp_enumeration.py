@@ -36,7 +36,10 @@ CASES: dict[str, dict[str, Any]] = {
     "clocks": {"clocks": True},
 }
 SAMPLE = 150
-NOT_FORMULATED = {"preemption", "outages", "cooling", "congestion", "open_end", "per_unit"}
+NOT_FORMULATED = {
+    *("preemption", "checkpoints", "waking", "outages", "cooling", "congestion"),
+    *("open_end", "per_unit"),
+}
 
 
 def schedules(inst: Instance, seed: int, top: int = 8) -> list[Schedule]:

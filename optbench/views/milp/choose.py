@@ -32,7 +32,7 @@ FORMULATIONS: dict[str, type[TimeIndexed] | type[Disjunctive]] = {
     "disjunctive": Disjunctive,
 }
 # Features that would change which schedules are feasible, and that no view has rows for.
-NOT_EXPRESSED = frozenset({"cooling", "congestion"})
+NOT_EXPRESSED = frozenset({"cooling", "congestion", "waking"})
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ one training of the network; writes benchmarks/hgnn_rules.json.
 
 The cross-entropy method draws the price of time and the six prices of types around the best fifth
 of the draws before; the mean logarithm of the objective over that of the shipped rule counts.
-With ``--streams`` the rule is tuned on the streams on which hgnn's read-outs are trained, with the
-order of its queue besides, and what counts is the objective without what the end of the stream
-costs; the numbers go to benchmarks/hgnn_stream_rules.json. ``--only`` tunes it for some of them.
+With ``--streams`` the rule is tuned on streams of the kinds on which hgnn's read-outs are
+trained, one of each, with the order of its queue besides, and what counts is the objective
+without what the end of the stream costs; the numbers go to benchmarks/hgnn_stream_rules.json.
+``--only`` tunes it for some of them.
 """
 
 from __future__ import annotations

@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from optbench.formats import wfformat
+from optbench.formats import sacct, wfformat
 from optbench.formats.imported import Import, ImportOptions
-from optbench.formats.slurm import sacct
 from optbench.model.builder import Model
 from optbench.model.instance import Instance
 

@@ -20,6 +20,7 @@ import optbench as ob
 from optbench.errors import ParameterError, UnsupportedError
 from optbench.model.features import provisioned
 from optbench.model.sleeping import with_sleep
+from optbench.model.verify import verify
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.policy import CARRIED_OUT, Policy, settle
 from optbench.plugins.protocol import Run, Solver, check_supported
@@ -36,7 +37,8 @@ class SleepTimeout(Policy):
 
     Without ``idle_s`` it is the time after which sleeping would have been cheaper. With ``ahead``
     starts stay as they are and devices wake in time for them, which needs the whole schedule
-    beforehand; ``policy`` is then any solver, of which the best schedule counts.
+    beforehand; ``policy`` is then any solver that takes devices which wake (not cpsat and highs),
+    and its best schedule counts.
     """
 
     policy: str = "tuned_rule"
@@ -90,7 +92,7 @@ class SleepTimeout(Policy):
             return super().solve(instance, run)
         placed = self.placing().solve(instance, run)
         best = placed if run.best is None else run.best
-        if best is not None:
+        if best is not None and verify(instance, best).feasible:
             settle(instance, run, with_sleep(instance, best))
         return best if run.best is None else run.best
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.audit.window import Window
-from optbench.formats.slurm.sacct_fields import gpus_of
-from optbench.formats.slurm.sacct_runs import Runs
-from optbench.formats.slurm.sacct_types import UNTYPED
+from optbench.formats.sacct_fields import gpus_of
+from optbench.formats.sacct_runs import Runs
+from optbench.formats.sacct_types import UNTYPED
 from optbench.units import HOUR_S
 
 # Share of the GPU-hours that a headline saving needs.

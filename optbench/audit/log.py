@@ -19,12 +19,12 @@ from optbench.audit.coverage import Coverage, LeftOut, lost_of, unread_of
 from optbench.audit.window import Window, stamp, window_of
 from optbench.errors import FileFormatError, ParameterError, nearest
 from optbench.formats.imported import ImportFindings, ImportOptions, ImportReport
-from optbench.formats.slurm.node_map import map_of_text
-from optbench.formats.slurm.sacct import no_runs_message
-from optbench.formats.slurm.sacct_fields import energy_j
-from optbench.formats.slurm.sacct_fleet import Fleet, HeldDevices, fleet_of, held_by
-from optbench.formats.slurm.sacct_runs import Runs, looks_like_sacct, read_runs
-from optbench.formats.slurm.sacct_types import with_types
+from optbench.formats.node_map import map_of_text
+from optbench.formats.sacct import no_runs_message
+from optbench.formats.sacct_fields import energy_j
+from optbench.formats.sacct_fleet import Fleet, HeldDevices, fleet_of, held_by
+from optbench.formats.sacct_runs import Runs, looks_like_sacct, read_runs
+from optbench.formats.sacct_types import with_types
 from optbench.formats.text import MisfitError
 from optbench.model.files.json_fields import read_text, shown
 from optbench.model.instance import Bools, Floats, Ints

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from optbench.errors import FileFormatError
-from optbench.formats.slurm.sacct_runs import Runs
+from optbench.formats.sacct_runs import Runs
 from optbench.model.instance import Floats
 
 # Runs, and share of all runs, that must be going on between the first End and the last Eligible for

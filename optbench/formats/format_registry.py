@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from optbench import errors
 from optbench.errors import FileFormatError, ModelError, naming
-from optbench.formats import wfformat
+from optbench.formats import sacct, wfformat
 from optbench.formats.classical import project_instance, shop_instance
 from optbench.formats.extract import project_of, shop_of
 from optbench.formats.flexible import parse_flexible, write_flexible
@@ -29,8 +29,7 @@ from optbench.formats.rcpsp_format import (
     write_patterson,
     write_psplib,
 )
-from optbench.formats.slurm import sacct
-from optbench.formats.slurm.sacct_runs import looks_like_sacct
+from optbench.formats.sacct_runs import looks_like_sacct
 from optbench.formats.text import MisfitError
 from optbench.formats.wf_records import is_wfformat
 from optbench.model.files.instance_json import instance_from_dict, instance_to_json

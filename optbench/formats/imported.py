@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from optbench.errors import ParameterError
-from optbench.formats.slurm.node_map import NodeMap
+from optbench.formats.node_map import NodeMap
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.model.verify import verify

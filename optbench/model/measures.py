@@ -25,6 +25,7 @@ import numpy as np
 from optbench.errors import ContradictionError
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective import MAKESPANS
+from optbench.model.sleeping import kept_awake, wake_energy_j
 from optbench.model.timegrid import RELATIVE_TOLERANCE
 from optbench.model.windows import time_horizon
 from optbench.units import J_PER_KWH
@@ -140,9 +141,12 @@ def metric_scale(instance: Instance, name: str) -> float:
         units = float(tasks.units.sum())
         return metric_scale(instance, "energy_j") / units if units > 0 else 0.0
     rate = _highest_rates(instance, name)
-    pools = instance.pools
+    pools = kept_awake(instance).pools
     resting = 2.0 * tick * end * math.fsum((pools.rest_w * pools.count * rate).tolist())
-    return resting + _most_busy(instance, rate) + _most_sent(instance, rate)
+    # A device wakes at most once between two tasks.
+    wakes = wake_energy_j(pools) * pools.count * rate
+    waking = (instance.num_tasks + 1) * math.fsum(wakes.tolist())
+    return resting + waking + _most_busy(instance, rate) + _most_sent(instance, rate)
 
 
 def metric_tolerance(instance: Instance, name: str, value: float) -> float:

@@ -25,6 +25,7 @@ from itertools import groupby
 
 import numpy as np
 
+from optbench.errors import ParameterError
 from optbench.model.features import provisioned
 from optbench.model.instance import Floats, Instance, Ints, Pools
 from optbench.model.schedule import Schedule, Sleep
@@ -122,6 +123,11 @@ def rest_spans(
     for time, change in changes_of_use(instance, schedule, pool):
         if time >= end:
             break
+        if change > len(stack):
+            raise ParameterError(
+                f"pool {instance.pools.names[pool]} has more busy devices than it has at "
+                f"{time * instance.tick_s:g} s; rows of sleep are for schedules that keep capacity"
+            )
         for _ in range(change):
             began = stack.pop()
             if time > began:

@@ -75,7 +75,10 @@ class LearnedListRule(Policy, Trainable):
         return self.needs if drawn else self.needs - {"sampling"}
 
     def refuse(self, instance: Instance) -> str | None:
-        pairs = instance.num_tasks * class_view(instance).num_classes
+        # Arriving jobs are encoded one by one.
+        together = np.unique(instance.tasks.release, return_counts=True)[1].max(initial=0)
+        number = int(together) if has_arrivals(instance) else instance.num_tasks
+        pairs = number * class_view(instance).num_classes
         if pairs > MOST_PAIRS:
             return (
                 f"{pairs:,} pairs of a task and a class of devices, more than {MOST_PAIRS:,}; use "

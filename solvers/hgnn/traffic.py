@@ -64,7 +64,7 @@ class ClassTraffic:
             self.classes, self.begun, self.last = seen.copy(), now, now
         waited, self.last = now - self.last, now
         self.tasks = min(REMEMBERED, self.tasks + number)
-        share = number / max(1.0, self.tasks)
+        share = min(1.0, number / max(1.0, self.tasks))
         self.mean_work += share * (float(found.load.mean()) - self.mean_work)
         self.mean_work = max(1.0, self.mean_work)
         self.work *= math.exp(-waited / (LOAD_SPAN * self.mean_work))

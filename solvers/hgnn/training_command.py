@@ -12,6 +12,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from optbench import __version__
 from optbench.errors import ParameterError
 from optbench.model.instance import Instance
@@ -20,7 +22,7 @@ from optbench.plugins.training import FIRST_SEED, TrainingResult, TrainingRun
 from .instance_kinds import has_arrivals
 from .learning_settings import ListRuleTraining
 from .network_checkpoint import NetworkCheckpoint, read_network, write_network
-from .network_design import AnsweringNetwork
+from .network_design import AnsweringNetwork, NetworkDesign
 from .network_training import NetworkTraining, train_network
 from .stream_readouts import StreamReadouts, readouts_from
 from .stream_training import StreamTraining
@@ -101,9 +103,11 @@ def train_streams(
     design = type(settings.design)
     start = read_network(Path(settings.start or ""), design)
     network = design(start.settings).forward_pass(start.weights)
-    stream = stream_training(run, network, streams, checks, start.streams)
+    begun = start.streams if run.fresh else begun_readouts(run.output, start, design)
+    stream = stream_training(run, network, streams, checks, begun)
     spent = play_streams(run, stream, 1.0)
     about = start.provenance | {
+        "complete": not run.stop.is_set(),
         "stream_features": features_of(streams),
         "streams": provenance(run, first, spent, not run.stop.is_set())
         | {"steps": stream.steps, "validation_loss": stream.least},
@@ -112,6 +116,21 @@ def train_streams(
     found = NetworkCheckpoint(start.settings, start.weights, made, start.table, about)
     write_network(run.output, found, design)
     return TrainingResult(stream.history, about, run.stop.is_set())
+
+
+def begun_readouts(
+    path: Path, start: NetworkCheckpoint, design: type[NetworkDesign]
+) -> StreamReadouts | None:
+    """Return the read-outs of an interrupted training of the same network, else those of its
+    start.
+    """
+    if not path.exists():
+        return start.streams
+    found = read_network(path, design)
+    same = found.weights.keys() == start.weights.keys() and all(
+        np.array_equal(each, start.weights[name]) for name, each in found.weights.items()
+    )
+    return found.streams if same else start.streams
 
 
 def stream_training(

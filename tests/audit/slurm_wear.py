@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from optbench.formats.slurm.sacct_fields import time_s
+from optbench.formats.sacct_fields import time_s
 from tests.audit.slurm import HEADER, ORIGIN
 
 TYPE = re.compile(r"gres/gpu:[a-z0-9]+=\d+,")

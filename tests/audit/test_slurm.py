@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from optbench.formats.imported import ImportOptions
-from optbench.formats.slurm.sacct import read
+from optbench.formats.sacct import read
 from optbench.model.verify import verify
 from tests.audit.slurm import Partition, sacct_log
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError, UnknownNameError
+from optbench.formats import sacct
 from optbench.formats.format_registry import load_import, parse_import
 from optbench.formats.imported import Import, ImportOptions
-from optbench.formats.slurm import sacct
 from optbench.model.files.json_fields import MAX_LOG_BYTES, MAX_TEXT_BYTES, byte_limit
 from optbench.model.verify import verify
 from optbench.power.profiles import profile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optbench.formats.slurm.sacct_fields import (
+from optbench.formats.sacct_fields import (
     cores_of,
     duration_s,
     energy_j,

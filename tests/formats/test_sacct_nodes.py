@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from optbench.formats import sacct
 from optbench.formats.imported import ImportOptions
-from optbench.formats.slurm import sacct
 from optbench.model.verify import verify
 from tests.formats.sacct_logs import A100, found, log
 from tests.sample_files.sample_records import sacct_text

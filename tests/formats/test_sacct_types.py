@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from optbench.errors import FileFormatError, ParameterError
+from optbench.formats import sacct
 from optbench.formats.imported import ImportOptions, ImportReport
-from optbench.formats.slurm import sacct
-from optbench.formats.slurm.node_map import NodeMap, map_of_pairs, map_of_text
+from optbench.formats.node_map import NodeMap, map_of_pairs, map_of_text
 
 HEADER = "JobID|Start|End|AllocTRES|NodeList\n"
 BEGIN = 1_709_164_800

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.errors import FileFormatError, ModelError
+from optbench.errors import FileFormatError, ModelError, ParameterError
 from optbench.model.content_hash import LATER_COLUMNS
 from optbench.model.instance import Instance
+from optbench.model.measures import metric_scale
 from optbench.model.metrics import power_trace
 from optbench.model.schedule import Schedule, Sleep
 from optbench.model.sleeping import kept_awake, sleep_rows, wake_ticks, with_sleep
@@ -261,3 +262,14 @@ def test_without_such_pools_nothing_is_another_instance() -> None:
     assert kept_awake(plain) is plain and "waking" not in plain.features
     awake = kept_awake(station())
     assert awake.pools.rest_w.tolist() == [50.0] and kept_awake(awake) is awake
+
+
+def test_rows_need_a_schedule_that_keeps_capacity() -> None:
+    """Both tasks run on the only device at 40 s."""
+    with pytest.raises(ParameterError, match="pool gpu has more busy devices than it has at 40 s"):
+        with_sleep(station(), at(station(), [40, 40]))
+
+
+def test_the_scale_of_energy_holds_devices_that_idle_and_wake() -> None:
+    """The tolerance is a share of it: 30 s at 50 W, 2,000 J of work, 100 J to wake."""
+    assert metric_scale(station(), "energy_j") >= 2000 + 30 * 50 + 100

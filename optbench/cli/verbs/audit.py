@@ -126,7 +126,7 @@ def node_type(text: str) -> tuple[str, str]:
 
 def moment(text: str) -> float:
     """Seconds since 1970 of a day, of a time in sacct's format, or of an epoch."""
-    from optbench.formats.slurm.sacct_fields import time_s
+    from optbench.formats.sacct_fields import time_s
 
     for tail in ("", "T00:00:00", ":00"):
         found = time_s(text.strip() + tail)
@@ -140,7 +140,7 @@ def moment(text: str) -> float:
 def options_of(args: argparse.Namespace) -> AuditOptions:
     from optbench.audit.log import AuditOptions
     from optbench.formats.imported import ImportOptions
-    from optbench.formats.slurm.node_map import map_of_pairs
+    from optbench.formats.node_map import map_of_pairs
 
     per_node = counts_of("--devices-per-node", args.devices_per_node)
     counts = counts_of("--count", args.count)

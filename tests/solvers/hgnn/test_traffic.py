@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +30,17 @@ def job(tasks: int = 2) -> Instance:
 def parts(instance: Instance) -> tuple[Situation, ClassTraffic]:
     around = surroundings_of(instance)
     return situation_of(instance, around), ClassTraffic(instance, around.tables, 0.1, 0.9)
+
+
+def test_a_job_of_more_tasks_than_are_remembered_is_the_whole_mean() -> None:
+    """400 tasks: their answers replace those before, and are not counted more than once."""
+    found, traffic = parts(job(400))
+    answers = plain_answers(400, 1, 1)
+    for value in (1.0, 0.0):
+        given = replace(answers, device=np.full(1, value))
+        made = traffic.arrive(found, given, 10.0 * (2.0 - value))[1]
+        assert made.device == pytest.approx([value])
+    assert traffic.mean_work == pytest.approx(300.0)
 
 
 def test_shadow_prices_follow_what_is_asked_and_what_can_be_done() -> None:

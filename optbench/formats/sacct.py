@@ -29,9 +29,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from optbench.formats.imported import Import, ImportFindings, ImportOptions
-from optbench.formats.slurm.sacct_fields import energy_j
-from optbench.formats.slurm.sacct_fleet import Fleet, Shape, fleet_of, held_by
-from optbench.formats.slurm.sacct_layout import (
+from optbench.formats.sacct_fields import energy_j
+from optbench.formats.sacct_fleet import Fleet, Shape, fleet_of, held_by
+from optbench.formats.sacct_layout import (
     MAX_PAIRS,
     ClusterLayout,
     Placement,
@@ -39,8 +39,8 @@ from optbench.formats.slurm.sacct_layout import (
     by_type,
     named,
 )
-from optbench.formats.slurm.sacct_runs import Runs, read_runs
-from optbench.formats.slurm.sacct_types import with_types
+from optbench.formats.sacct_runs import Runs, read_runs
+from optbench.formats.sacct_types import with_types
 from optbench.formats.text import MisfitError
 from optbench.model.instance import Floats, Instance, Ints, Modes, Pools
 from optbench.model.plain_instance import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optbench.formats.imported import ImportFindings, ImportOptions, busy_peaks
-from optbench.formats.slurm.sacct_fields import cores_of, gpus_of, is_nothing, nodes_of
-from optbench.formats.slurm.sacct_runs import Runs
+from optbench.formats.sacct_fields import cores_of, gpus_of, is_nothing, nodes_of
+from optbench.formats.sacct_runs import Runs
 from optbench.formats.text import MAX_POOLS, MisfitError, shorten
 from optbench.model.instance import Floats, Ints
 from optbench.power.profiles import Profile, profile, profile_names

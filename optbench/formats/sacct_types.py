@@ -15,9 +15,9 @@ from dataclasses import replace
 import numpy as np
 
 from optbench.formats.imported import ImportFindings, ImportOptions
-from optbench.formats.slurm.sacct_fields import UNNAMED
-from optbench.formats.slurm.sacct_fleet import CORES, HeldDevices, Shape
-from optbench.formats.slurm.sacct_runs import Runs
+from optbench.formats.sacct_fields import UNNAMED
+from optbench.formats.sacct_fleet import CORES, HeldDevices, Shape
+from optbench.formats.sacct_runs import Runs
 from optbench.formats.text import shorten
 
 UNTYPED = "runs whose type of GPU is known neither from their row nor from their nodes"

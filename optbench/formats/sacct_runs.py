@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from optbench.formats.imported import ImportFindings
-from optbench.formats.slurm.sacct_fields import duration_s, is_nothing, time_s
+from optbench.formats.sacct_fields import duration_s, is_nothing, time_s
 from optbench.formats.text import MisfitError, shorten
 
 DELIMITERS = "|,;\t"

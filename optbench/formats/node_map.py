@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from optbench.errors import FileFormatError, ParameterError
-from optbench.formats.slurm.sacct_fields import (
+from optbench.formats.sacct_fields import (
     MAX_NODES,
     UNNAMED,
     gpus_of,

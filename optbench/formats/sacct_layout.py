@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.formats.imported import ImportFindings
-from optbench.formats.slurm.sacct_fleet import Fleet, HeldDevices, Shape
-from optbench.formats.slurm.sacct_runs import Runs
+from optbench.formats.sacct_fleet import Fleet, HeldDevices, Shape
+from optbench.formats.sacct_runs import Runs
 from optbench.formats.text import MAX_POOLS, MisfitError, shorten
 from optbench.model.instance import Ints
 

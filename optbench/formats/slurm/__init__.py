@@ -1,1 +1,0 @@
-"""Recorded runs of Slurm clusters, read from the output of sacct."""

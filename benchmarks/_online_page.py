@@ -12,10 +12,10 @@ import numpy as np
 from benchmarks._cluster_runs import percent
 
 Row = dict[str, Any]
-RULE = "tuned_rule"
+RULE, LEARNED = "tuned_rule", "hgnn"
 HEAD = (
     "| method | streams | energy, J | late, s | late tasks, % | cost, J | cost against the tuned "
-    "rule, % | energy, % | late, s |"
+    "rule, % | energy, % | late, s | cost against hgnn on the same streams, % |"
 )
 
 
@@ -35,7 +35,8 @@ def overall(rows: Sequence[Row], methods: Iterable[str]) -> list[str]:
 def table(rows: Sequence[Row], methods: Iterable[str]) -> list[str]:
     """Return one line per method; its differences are paired with the rule on the same streams."""
     rule = {(row["spec"], row["seed"]): row for row in rows if row["method"] == RULE}
-    lines = [HEAD, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    learned = {(row["spec"], row["seed"]): row for row in rows if row["method"] == LEARNED}
+    lines = [HEAD, "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     for method in methods:
         own = [row for row in rows if row["method"] == method]
         if not own:
@@ -48,14 +49,22 @@ def table(rows: Sequence[Row], methods: Iterable[str]) -> list[str]:
         pairs = [(row, rule.get((row["spec"], row["seed"]))) for row in own]
         beside = [(row, other) for row, other in pairs if other is not None]
         if method == RULE or not beside:
-            lines.append(f"{line} | | |")
+            lines.append(f"{line} | | | {cost_against(learned, own)} |")
             continue
         cost, energy = (
             without_interval(percent([row[name] / other[name] - 1.0 for row, other in beside]))
             for name in ("value", "energy_j")
         )
-        lines.append(f"{line} {cost} | {energy} | {seconds(beside)} |")
+        last = "" if method == LEARNED else cost_against(learned, own)
+        lines.append(f"{line} {cost} | {energy} | {seconds(beside)} | {last} |")
     return lines
+
+
+def cost_against(learned: dict[tuple[str, int], Row], own: Sequence[Row]) -> str:
+    """Return the mean excess of the cost over that of hgnn where both played, with its interval."""
+    pairs = [(row, learned.get((row["spec"], row["seed"]))) for row in own]
+    found = [row["value"] / other["value"] - 1.0 for row, other in pairs if other is not None]
+    return without_interval(percent(found)) if found else ""
 
 
 def seconds(beside: Sequence[tuple[Row, Row]]) -> str:

@@ -16,15 +16,8 @@ import numpy as np
 
 from optbench.compiling.compiled import inner, njit
 from optbench.model.instance import Floats, Ints
-from optbench.plugins.discovery import load_solver
-from optbench.sim.kernel.dispatch import Rule, rule_at
-from optbench.sim.kernel.plant import Plant, plant_at
-from optbench.sim.kernel.state import state_at
-from optbench.sim.primal.chance import RANDOM, pick, seeded
-
-load_solver("lp_guided", {})
-from optbench.plugins.solvers._lp_finder import COLD, HEATING, HOT, LONG, Finder  # noqa: E402
-from optbench.plugins.solvers._lp_search import (  # noqa: E402
+from optbench.plugins.solvers._lp_finder import COLD, HEATING, HOT, LONG, Finder
+from optbench.plugins.solvers._lp_search import (
     AGAIN,
     BEST_VALUE,
     BOTH_STEPS,
@@ -51,6 +44,10 @@ from optbench.plugins.solvers._lp_search import (  # noqa: E402
     undo,
     value_now,
 )
+from optbench.sim.kernel.dispatch import Rule, rule_at
+from optbench.sim.kernel.plant import Plant, plant_at
+from optbench.sim.kernel.state import state_at
+from optbench.sim.primal.chance import RANDOM, pick, seeded
 
 # How often the temperature changes in an attempt.
 STAGES = 8

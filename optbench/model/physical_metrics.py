@@ -7,7 +7,7 @@ import numpy as np
 from optbench.model.instance import Instance
 from optbench.model.metrics import busy_ticks, requirements
 from optbench.model.schedule import Schedule
-from optbench.model.task_progress import TaskProgress, lost_energy_j
+from optbench.model.task_progress import TaskProgress, late_share, lost_energy_j
 from optbench.model.temperature import hottest
 from optbench.model.timegrid import rounded_sum
 from optbench.model.windows import shortest_durations
@@ -50,14 +50,12 @@ def service_metrics(instance: Instance, schedule: Schedule, made: TaskProgress) 
     tasks = instance.tasks
     end = instance.end_of_time if instance.is_open else int(schedule.end.max(initial=0))
     here = tasks.release < end if instance.is_open else np.ones(len(tasks.release), dtype=bool)
-    due = np.isfinite(tasks.deadline) & here
-    late = made.finish(instance)[due] > tasks.deadline[due]
     span = end - instance.opens
     done = int((made.complete & here).sum())
     whole = int(instance.pools.count.sum()) * span
     busy = sum(busy_ticks(instance, schedule, end))
     return {
-        "slo_violation": float(late.mean()) if len(late) else 0.0,
+        "slo_violation": late_share(instance, made.finish(instance), here),
         "throughput_per_s": done / (span * instance.tick_s) if span > 0 else 0.0,
         "utilisation": busy / whole if whole > 0 else 0.0,
     }

@@ -13,7 +13,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.schedule import Schedule
-from optbench.model.task_progress import TaskProgress, progress
+from optbench.model.task_progress import TaskProgress, late_share, progress
 from optbench.model.timegrid import grid_up
 from optbench.units import DAY_S
 
@@ -44,8 +44,6 @@ def stream_metrics(
     units = float(found.units_done(instance).sum())
     times = sojourn if len(sojourn) else present if len(present) else np.zeros(1)
     percentiles = np.percentile(times, PERCENTILES) * tick_s
-    due = np.isfinite(instance.tasks.deadline) & here
-    late = finish[due] > instance.tasks.deadline[due]
     # There is none if no task ran at the sampling times.
     logged = logged_units(instance, schedule, found) or units
     span = end - instance.opens
@@ -66,7 +64,7 @@ def stream_metrics(
         "sojourn_censored_s": float(present.sum()) / max(1, arrivals) * tick_s,
         "service_mean_s": float(found.work[completed_here].mean()) * tick_s if completed else 0.0,
         "queue_mean": _waiting_ticks(instance, schedule, finish, end) / span if span > 0 else 0.0,
-        "slo_violation": float(late.mean()) if len(late) else 0.0,
+        "slo_violation": late_share(instance, finish, here),
         **_queue_by_day(instance, schedule, found),
     }
 

@@ -52,6 +52,13 @@ class TaskProgress:
         return np.where(self.complete, self.last, np.maximum(float(instance.end_of_time), release))
 
 
+def late_share(instance: Instance, finish: Floats, here: Bools) -> float:
+    """The share of these tasks, of those with a deadline, that finish after it; 0 without any."""
+    due = np.isfinite(instance.tasks.deadline) & here
+    late = finish[due] > instance.tasks.deadline[due]
+    return float(late.mean()) if len(late) else 0.0
+
+
 def progress(instance: Instance, schedule: Schedule) -> TaskProgress:
     """The progress of every task."""
     n, start, end = instance.num_tasks, schedule.start.astype(float), schedule.end.astype(float)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optbench.model.instance import Instance
+from optbench.model.instance import Instance, Ints
 from optbench.model.schedule import Schedule
 from optbench.sim.kernel.dispatch import (
     END_WEIGHT,
@@ -44,12 +44,17 @@ class AnswerPlayer:
         return schedule_of(self.instance, self.plant, self.state)
 
 
-def write_numbers(rule: Rule, made: RuleNumbers) -> None:
-    """Write the numbers of answers into a rule of the same instance."""
-    rule.base[:], rule.due[:] = made.base, made.due
-    rule.late_price[:] = made.late_price
+def write_numbers(
+    rule: Rule,
+    made: RuleNumbers,
+    tasks: Ints | slice = slice(None),
+    pairs: Ints | slice = slice(None),
+) -> None:
+    """Write numbers into a rule: those of these tasks and their pairs, and those of the whole."""
+    rule.base[tasks], rule.due[tasks] = made.base, made.due
+    rule.late_price[tasks] = made.late_price
+    rule.pair_cost[pairs] = made.set_cost
     rule.pool_cost[:] = made.pool_cost
-    rule.pair_cost[:] = made.set_cost
     rule.weight[END_WEIGHT] = made.end_weight
     rule.weight[LATE_WEIGHT] = made.late_weight
     rule.weight[ENERGY_WEIGHT] = made.energy_weight

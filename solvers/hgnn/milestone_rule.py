@@ -25,6 +25,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective_prices import joule_price
+from optbench.model.ragged import ragged
 from optbench.sim.kernel.dispatch import Rule
 from optbench.sim.rules import has_choice, list_rule
 
@@ -102,9 +103,7 @@ def rule_of(instance: Instance, found: Situation, answers: Answers | None) -> Ru
 def set_costs(instance: Instance, found: Situation, answers: Answers) -> Floats:
     """Return the cost of each task in each set of its kind, one row after the other."""
     ptr, kind = found.tables.view.kind_ptr, instance.tasks.kind
-    size = np.diff(ptr)[kind]
-    task = np.repeat(np.arange(instance.num_tasks), size)
-    row = np.repeat(ptr[kind] - np.cumsum(size) + size, size) + np.arange(len(task))
+    task, row = ragged(ptr[kind], np.diff(ptr)[kind])
     product = np.einsum("ij,ij->i", answers.task_factor[task], answers.set_factor[row])
     plain = found.tables.device_price * found.load
     return np.asarray(plain[task] * np.clip(product, -MOST_SET_COST, MOST_SET_COST))

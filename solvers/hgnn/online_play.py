@@ -19,11 +19,9 @@ from itertools import pairwise
 import numpy as np
 
 from optbench.model.instance import Edges, Instance, Ints, Tasks
+from optbench.model.ragged import ragged
 from optbench.sim.arrivals import COLUMNS, TaskArrivals
 from optbench.sim.kernel.dispatch import (
-    END_WEIGHT,
-    ENERGY_WEIGHT,
-    LATE_WEIGHT,
     Rule,
     go_on,
     run,
@@ -44,8 +42,9 @@ from optbench.sim.kernel.state import (
 from optbench.sim.moments import TimedTrace
 from optbench.sim.rules import has_choice, list_rule, refuse_trouble, set_cost_rows
 
+from .answer_player import write_numbers
 from .answers import plain_answers
-from .milestone_rule import DEPTH, RuleNumbers, numbers_of
+from .milestone_rule import DEPTH, numbers_of
 from .network_design import AnsweringNetwork
 from .situation import DeviceState, Surroundings, situation_of, surroundings_of
 from .stream_readouts import StreamReadouts
@@ -136,21 +135,9 @@ class OnlinePlay:
             answers = self.readouts.read(
                 part, found, answers, self.traffic, now, float(self.load[idle].sum())
             )
-        self.write(tasks, numbers_of(part, found, answers))
-
-    def write(self, tasks: Ints, made: RuleNumbers) -> None:
-        """Write numbers into the rule that runs."""
-        rule = self.rule
-        rule.base[tasks], rule.due[tasks] = made.base, made.due
-        rule.late_price[tasks] = made.late_price
-        rule.weight[END_WEIGHT] = made.end_weight
-        rule.weight[LATE_WEIGHT] = made.late_weight
-        rule.weight[ENERGY_WEIGHT] = made.energy_weight
-        rule.pool_cost[:] = made.pool_cost
-        begins = rule.pair_ptr[tasks]
-        size = rule.pair_ptr[tasks + 1] - begins
-        at = np.repeat(begins - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
-        rule.pair_cost[at] = made.set_cost
+        begins = self.rule.pair_ptr[tasks]
+        _, pairs = ragged(begins, self.rule.pair_ptr[tasks + 1] - begins)
+        write_numbers(self.rule, numbers_of(part, found, answers), tasks, pairs)
 
 
 class JobEdges:
@@ -166,9 +153,8 @@ class JobEdges:
     def among(self, tasks: Ints) -> Edges:
         """Return the edges among these tasks, with the ends numbered by place in the list."""
         self.row[tasks] = np.arange(len(tasks))
-        size = self.ptr[tasks + 1] - self.ptr[tasks]
-        at = np.repeat(self.ptr[tasks] - np.cumsum(size) + size, size) + np.arange(int(size.sum()))
-        source, target = np.repeat(np.arange(len(tasks)), size), self.row[self.target[at]]
+        source, at = ragged(self.ptr[tasks], self.ptr[tasks + 1] - self.ptr[tasks])
+        target = self.row[self.target[at]]
         self.row[tasks] = NONE
         inside = target != NONE
         return Edges(source[inside], target[inside], self.data_gb[at][inside])

@@ -20,6 +20,7 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective_prices import joule_price
+from optbench.model.ragged import ragged
 
 from .answers import Answers
 from .class_tables import ClassTables
@@ -98,13 +99,11 @@ class ClassTraffic:
         """
         ptr, kind = self.tables.view.kind_ptr, instance.tasks.kind
         size = np.diff(ptr)[kind]
-        begin = np.cumsum(size) - size
-        task = np.repeat(np.arange(len(kind)), size)
-        row = np.arange(len(task)) + np.repeat(ptr[kind] - begin, size)
+        task, row = ragged(ptr[kind], size)
         place = self.set_class[row]
         per_unit = self.net[row] + self.tables.device_price * price[place] * self.device_ticks[row]
         cost = np.where(found.seen.fits[task, place], per_unit, np.inf)
-        least = np.minimum.reduceat(cost, begin)
+        least = np.minimum.reduceat(cost, np.cumsum(size) - size)
         cheapest = np.flatnonzero(cost == least[task])
         _, first = np.unique(task[cheapest], return_index=True)
         chosen = row[cheapest[first]]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from optbench.errors import OptbenchError
 from optbench.model.instance import Floats, Ints
+from optbench.model.ragged import ragged
 
 Index = NDArray[np.int32]
 Entries = tuple[Any, Any, Any]
@@ -308,16 +309,6 @@ def csr(
     sparse.has_canonical_format = distinct
     table = sparse.tocsr()
     return table.indptr.astype(np.int64), table.indices, table.data
-
-
-def ragged(first: Any, size: Any) -> tuple[Ints, Ints]:
-    """Return the ranges first[r] .. first[r] + size[r] - 1 one after the other: the index r, and
-    the value.
-    """
-    size = np.asarray(size, dtype=np.int64)
-    which = np.repeat(np.arange(len(size)), size)
-    begin = np.cumsum(size) - size
-    return which, np.arange(len(which)) + (np.asarray(first, dtype=np.int64) - begin)[which]
 
 
 def _names(block: str, label: Ints) -> list[str]:

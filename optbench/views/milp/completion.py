@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
-from optbench.views.milp.arrays import BlockCollector, ragged
+from optbench.model.ragged import ragged
+from optbench.views.milp.arrays import BlockCollector
 from optbench.views.milp.frame import Frame
 
 if TYPE_CHECKING:

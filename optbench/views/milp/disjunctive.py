@@ -43,8 +43,9 @@ import numpy as np
 
 from optbench.errors import UnsupportedError
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.ragged import ragged
 from optbench.model.schedule import Schedule
-from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
+from optbench.views.milp.arrays import BlockCollector, MilpArrays
 from optbench.views.milp.cumulative import Flow, Resource, add_flows, flow_of, served
 from optbench.views.milp.event_points import Events, events_of, least_times
 from optbench.views.milp.frame import (

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.model.instance import Bools, Floats, Ints
+from optbench.model.ragged import ragged
 from optbench.model.windows import by_source
-from optbench.views.milp.arrays import Entries, ragged
+from optbench.views.milp.arrays import Entries
 from optbench.views.milp.frame import Frame
 
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.model.objective import MAKESPANS
+from optbench.model.ragged import ragged
 from optbench.model.windows import Windows, latest_ends, time_horizon, windows
 from optbench.units import J_PER_KWH
-from optbench.views.milp.arrays import BlockCollector, ragged
+from optbench.views.milp.arrays import BlockCollector
 
 PRICED = frozenset({"cost_usd", "carbon_g"})
 ENERGETIC = PRICED | {"energy_j"}

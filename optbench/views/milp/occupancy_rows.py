@@ -10,8 +10,9 @@ import numpy as np
 
 from optbench.model.caps import net_power_w, resting_power_w
 from optbench.model.instance import Floats, Ints
+from optbench.model.ragged import ragged
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import BlockCollector, ragged
+from optbench.views.milp.arrays import BlockCollector
 from optbench.views.milp.frame import Frame
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from optbench.model.instance import Floats, Ints
-from optbench.views.milp.arrays import BlockCollector, Entries, ragged
+from optbench.model.ragged import ragged
+from optbench.views.milp.arrays import BlockCollector, Entries
 from optbench.views.milp.frame import Frame, Transfers
 
 if TYPE_CHECKING:

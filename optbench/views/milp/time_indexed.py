@@ -43,9 +43,10 @@ from functools import cached_property
 import numpy as np
 
 from optbench.model.instance import Floats, Instance, Ints
+from optbench.model.ragged import ragged
 from optbench.model.schedule import Schedule
 from optbench.model.timegrid import widened
-from optbench.views.milp.arrays import BlockCollector, MilpArrays, ragged
+from optbench.views.milp.arrays import BlockCollector, MilpArrays
 from optbench.views.milp.completion import (
     add_makespan,
     add_unfinished_per_tick,

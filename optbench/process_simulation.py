@@ -22,6 +22,7 @@ from optbench.plugins.discovery import load_solver
 from optbench.plugins.overtime import Watched, is_watched
 from optbench.plugins.process_policy import ActFunction, Playing, ProcessPolicy
 from optbench.plugins.protocol import check_supported
+from optbench.plugins.schedule_shape import shape_of
 from optbench.plugins.solver_choice import shape_with_process, usual_policy
 from optbench.rendering import ShortRepr
 from optbench.shapes.protocol.shape import Shape

@@ -1,13 +1,14 @@
 """Estimators: a model of rows, with measured cells replaced by their means.
 
 ``LookUp`` learns: the model is given everything that has been seen, and a cell that has been seen
-is its mean. ``Frozen`` asks the model once, with nothing but the public facts, and does nothing with
-measured cells; of both, misfits that have happened are known from then on, as the rules of the
+is its mean. ``Frozen`` asks the model once, with nothing but the public facts, and does nothing
+with measured cells; of both, misfits that have happened are known from then on, as the rules of the
 process demand. The ratio of two types of which neither is a known one is
 
     r[g, t, s] = v[g, t] + w[g, s] − m[g]
 
-with their means as the slowed down and as the slowing job, v and w, and the mean m over known pairs.
+with their means as the slowed down and as the slowing job, v and w, and the mean m over known
+pairs.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ With the known types q, public ratios r and the mean m[g] over all of them,
     r[g, t, s] = mean over q of r[g, q, s]      of a new t beside a known s
     r[g, s, t] = mean over q of r[g, s, q]      of a known s beside a new t
 
-the additive model on ratios without an effect of what is new. A throughput alone is that of the mean
-known job on the GPU type; once t was measured on other GPU types, their mean difference to it is the
-same for t as for the known types. Measured ratios change no other estimate.
+the additive model on ratios without an effect of what is new. A throughput alone is that of the
+mean known job on the GPU type; once t was measured on other GPU types, their mean difference to it
+is the same for t as for the known types. Measured ratios change no other estimate.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from optbench.learn.colocation.look_up import Frozen, LookUp
+from optbench.learn.colocation.look_up import Frozen, LookUp, RowModel
 from optbench.learn.colocation.matrix_completion import MatrixCompletion
 from optbench.learn.colocation.partner_mean import PartnerMean
 from optbench.learn.colocation.row_tables import KnownRows
@@ -27,3 +27,13 @@ def matrix_completion(facts: PublicFacts) -> LookUp:
 def additive_completion(facts: PublicFacts) -> LookUp:
     """Additive matrix completion: two effects per new type, updated by what has been seen."""
     return LookUp(facts, MatrixCompletion.additive(KnownRows.of(facts)))
+
+
+def networks(facts: PublicFacts, model: RowModel) -> LookUp:
+    """First sight and refinement by trained networks (``network_files.trained_or_kept``)."""
+    return LookUp(facts, model)
+
+
+def frozen_first_sight(facts: PublicFacts, model: RowModel) -> Frozen:
+    """First sight alone: nothing that is measured changes an estimate."""
+    return Frozen(facts, model)

@@ -113,9 +113,8 @@ def ratio_rows(rows: KnownRows) -> Floats:
     return np.where(hole, np.log(means), table).reshape(len(table), -1)
 
 
-def family_folds(rows: KnownRows, num_folds: int = FOLDS) -> Ints:
-    """Fold of each known type: families are dealt one after the other, the largest first."""
-    family = rows.features.family[rows.known]
+def family_folds(family: Ints, num_folds: int = FOLDS) -> Ints:
+    """Fold of each entry: families are dealt to the smallest fold, the largest first."""
     names, counts = np.unique(family, return_counts=True)
     order = names[np.argsort(-counts, kind="stable")]
     size = np.zeros(min(num_folds, max(1, len(names))))
@@ -136,7 +135,7 @@ def partners_outside(rows: KnownRows, fold: Ints, number: int) -> Bools:
 
 def best_rank(rows: KnownRows, table: Floats) -> int:
     """The rank with the least error of cells that were not seen, over families left out."""
-    fold = family_folds(rows)
+    fold = family_folds(rows.features.family[rows.known])
     if len(table) < 4 or fold.max(initial=0) == 0:
         return 1
     rng = np.random.default_rng(0)

@@ -20,7 +20,7 @@ from optbench.learn.colocation.code_network import Kind
 from optbench.learn.colocation.first_sight import MODES, FirstSight, train_first_sight
 from optbench.learn.colocation.matrix_completion import as_guess, family_folds
 from optbench.learn.colocation.network_settings import NetworkSettings
-from optbench.learn.colocation.refinement import Context, Refinement, train_refinement
+from optbench.learn.colocation.refinement import Context, Refinement, Residuals, train_refinement
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
 from optbench.learn.colocation.row_tables import KnownRows, RowGuess, SeenRows
 from optbench.shapes.colocation.colocation_data import Floats, Ints
@@ -61,10 +61,10 @@ class FirstSights:
 
     rows: KnownRows
     alone: FirstSight
-    alone_held: Floats
+    alone_residuals: Residuals
     alone_fold: Ints
     ratio: FirstSight
-    ratio_held: Floats
+    ratio_residuals: Residuals
     ratio_fold: Ints
 
 
@@ -88,13 +88,17 @@ def train_first(
     alone, ratio = alone_part(rows), ratio_part(rows)
     folds = [_folds(part, settings.folds) for part in (alone, ratio)]
     with one_thread(seed):
-        return FirstSights(
-            rows,
-            *train_first_sight(alone, folds[0], kind, settings, seed),
-            folds[0],
-            *train_first_sight(ratio, folds[1], kind, settings, seed),
-            folds[1],
-        )
+        own, own_held = train_first_sight(alone, folds[0], kind, settings, seed)
+        shared, shared_held = train_first_sight(ratio, folds[1], kind, settings, seed)
+    return FirstSights(
+        rows,
+        own,
+        Residuals.of(alone, own_held),
+        folds[0],
+        shared,
+        Residuals.of(ratio, shared_held),
+        folds[1],
+    )
 
 
 def train_second(
@@ -103,11 +107,11 @@ def train_second(
     """Train P2 of both parts upon P1."""
     with one_thread(seed):
         alone = train_refinement(
-            first.alone, first.alone_held, first.alone_fold, kind, settings, seed
+            first.alone, first.alone_residuals, first.alone_fold, kind, settings, seed
         )
         told = _alone_residuals(first)
         ratio = train_refinement(
-            first.ratio, first.ratio_held, first.ratio_fold, kind, settings, seed, told
+            first.ratio, first.ratio_residuals, first.ratio_fold, kind, settings, seed, told
         )
     return NetworkRows(first.rows, alone, ratio)
 
@@ -128,7 +132,7 @@ def _alone_residuals(first: FirstSights) -> Floats:
     part = first.alone.part
     place = {int(t): k for k, t in enumerate(part.members)}
     rows = [place[int(t)] for t in first.ratio.part.members]
-    return np.stack([(part.table - first.alone_held[int(mode)])[rows] for mode in MODES])
+    return np.stack([(part.table - first.alone_residuals.held[int(mode)])[rows] for mode in MODES])
 
 
 @contextmanager

@@ -10,6 +10,7 @@ of the correction is applied and how wide the variance is.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from optbench.learn.colocation.first_sight import (
     usable_cells,
 )
 from optbench.learn.colocation.low_rank import LowRank
-from optbench.learn.colocation.matrix_completion import family_folds
+from optbench.learn.colocation.matrix_completion import best_fit, family_folds
 from optbench.learn.colocation.measured_draws import RUNS, Draws, draw_runs, draws_posterior
 from optbench.learn.colocation.network_settings import NetworkSettings
 from optbench.learn.colocation.row_parts import RowPart, column_words, has_relatives
@@ -34,6 +35,11 @@ VALIDATION_RUNS = (1, 3, 10)
 # With fewer rows that have relatives, strangers with relatives are refined like those without.
 FEWEST_ROWS = 6
 INNER_FOLDS = 4
+# Ranks of residuals, without and with effects of a row, that are tried.
+SHAPES = (
+    *((rank, True) for rank in (0, 1, 2, 4, 8)),
+    *((rank, False) for rank in (2, 4, 8, 12)),
+)
 
 
 @dataclass(frozen=True)
@@ -164,25 +170,69 @@ def residual_rows(part: RowPart, held: Floats, mode: bool) -> Floats:
     return np.where(usable, part.table - held[int(mode)], np.nan)
 
 
-def residual_basis(part: RowPart, held: Floats, mode: bool, inside: Bools) -> LowRank:
-    """The low-rank model of these residuals, of some rows."""
-    rest = residual_rows(part, held, mode)[inside]
-    rest = rest[~np.isnan(rest).all(axis=1)]
-    if mode and len(rest) < FEWEST_ROWS:
-        return residual_basis(part, held, False, inside)
-    return LowRank.of(rest, part.rank, centre=False)
+@dataclass(frozen=True)
+class Residuals:
+    """What first sight gets wrong of the known types, and the low-rank model of it.
+
+    ``held`` (2, N, J) is what first sight says of them; ``shapes`` are per mode the rank, and
+    whether a row also has an effect on all of its cells."""
+
+    part: RowPart
+    held: Floats
+    shapes: tuple[tuple[int, bool], tuple[int, bool]]
+
+    @classmethod
+    def of(cls, part: RowPart, held: Floats) -> Residuals:
+        """Choose the shapes with the least error on families left out."""
+        plain = (part.rank, False)
+        if not (part.partner >= 0).any():
+            return cls(part, held, (plain, plain))
+        family = part.features.family
+        partner = np.where(part.partner >= 0, family[np.maximum(part.partner, 0)], -1)
+        blank = cls(part, held, (plain, plain))
+        fits = [partial(blank.fit, shape=shape) for shape in SHAPES]
+        found = []
+        for mode in MODES:
+            rows = blank.rows(mode)
+            some = ~np.isnan(rows).all(axis=1)
+            best = best_fit(rows[some], family[part.members[some]], partner, fits)
+            found.append(SHAPES[best])
+        return cls(part, held, (found[0], found[1]))
+
+    def rows(self, mode: bool) -> Floats:
+        """Residuals of the known types (N, J); NaN where a stranger has no cell."""
+        part = self.part
+        usable = usable_cells(part, part.members, mode)
+        if mode:
+            usable &= has_relatives(part, part.members)[:, None]
+        return np.where(usable, part.table - self.held[int(mode)], np.nan)
+
+    def fit(self, rows: Floats, shape: tuple[int, bool]) -> LowRank:
+        """A low-rank model of residual rows."""
+        rank, effects = shape
+        if effects:
+            return LowRank.with_effects(rows, self.part.direction, rank, centre=False)
+        return LowRank.of(rows, rank, centre=False)
+
+    def basis(self, mode: bool, inside: Bools) -> LowRank:
+        """The low-rank model of the residuals of some known types."""
+        rest = self.rows(mode)[inside]
+        rest = rest[~np.isnan(rest).all(axis=1)]
+        if mode and len(rest) < FEWEST_ROWS:
+            return self.basis(False, inside)
+        return self.fit(rest, self.shapes[mode])
 
 
 def train_refinement(
     first: FirstSight,
-    held: Floats,
+    residuals: Residuals,
     fold: Ints,
     kind: Kind,
     settings: NetworkSettings,
     seed: int,
     alone: Floats | None = None,
 ) -> Refinement:
-    """Train one network per fold upon the means ``held`` (2, N, J) of the known types.
+    """Train one network per fold upon what first sight gets wrong.
 
     ``alone`` (2, N, G) are residuals of throughputs alone, by mode."""
     part = first.part
@@ -195,7 +245,7 @@ def train_refinement(
         network = new_refinement_network(part, own, kind, about.shape[2])
         inner = family_folds(part.features.family[part.members], INNER_FOLDS)
         parts = [inside & (inner == k) for k in range(INNER_FOLDS)]
-        task = _Task(part, held, own, about, settings)
+        task = _Task(residuals, own, about, settings)
         rng = np.random.default_rng([seed, 500 + number])
         task.train(network, [(each, inside & ~each) for each in parts if each.any()], rng)
         networks.append(network)
@@ -204,7 +254,7 @@ def train_refinement(
     found = [_calibrate(parts) for parts in collected]
     calibration = Calibration(*zip(*found, strict=True))
     every = np.ones(part.num_rows, dtype=np.bool_)
-    both = (residual_basis(part, held, False, every), residual_basis(part, held, True, every))
+    both = (residuals.basis(False, every), residuals.basis(True, every))
     most = settings.most_tokens
     return Refinement(first, kind, tuple(networks), both, calibration, most, about.shape[2])
 
@@ -229,8 +279,7 @@ class _Task:
     The posterior that a row is given is that of residuals of other families only, as it will be for
     a stranger: with its own among them it would be too good, and the network would trust it."""
 
-    part: RowPart
-    held: Floats
+    residuals: Residuals
     basis: LowRank
     alone: Floats
     settings: NetworkSettings
@@ -242,10 +291,10 @@ class _Task:
         rng: np.random.Generator,
     ) -> None:
         """Train on splits of the rows: those of a batch, and those that its posterior is of."""
-        part, settings = self.part, self.settings
+        part, settings = self.residuals.part, self.settings
         kin = has_relatives(part, part.members)
-        rest = [residual_rows(part, self.held, mode) for mode in MODES]
-        bases = [[residual_basis(part, self.held, mode, of) for mode in MODES] for _, of in splits]
+        rest = [self.residuals.rows(mode) for mode in MODES]
+        bases = [[self.residuals.basis(mode, of) for mode in MODES] for _, of in splits]
         optimiser = torch.optim.AdamW(
             network.parameters(), settings.learning_rate, weight_decay=settings.weight_decay
         )
@@ -265,7 +314,7 @@ class _Task:
             delta, shift, log_variance, there = self._forward(
                 network, bases[k][mode], pick, goal, runs, cells, mode, rng
             )
-            scaled = torch.tensor(np.nan_to_num((goal[:, cells] - delta)) / part.scale)
+            scaled = torch.tensor(np.nan_to_num(goal[:, cells] - delta) / part.scale)
             loss = likelihood_loss(shift, log_variance, scaled.float(), torch.tensor(there))
             optimiser.zero_grad()
             loss.backward()
@@ -277,12 +326,12 @@ class _Task:
         self, network: CodeNetwork, rows: Bools, of: Bools, mode: bool, rng: np.random.Generator
     ) -> list[tuple[Floats, Floats, Floats]]:
         """Goals, corrections and variances of cells that were not measured."""
-        part = self.part
+        part = self.residuals.part
         kin = has_relatives(part, part.members)
         able = np.flatnonzero(rows & (kin if mode else True))
         cells = np.arange(part.num_columns)
-        goal = residual_rows(part, self.held, mode)[able]
-        basis = residual_basis(part, self.held, mode, of)
+        goal = self.residuals.rows(mode)[able]
+        basis = self.residuals.basis(mode, of)
         found = []
         for runs in VALIDATION_RUNS if len(able) else ():
             count = np.full(len(able), runs)
@@ -298,7 +347,7 @@ class _Task:
     def _forward(
         self,
         network: CodeNetwork,
-        residuals: LowRank,
+        low_rank: LowRank,
         pick: Ints,
         goal: Floats,
         runs: Ints,
@@ -308,10 +357,10 @@ class _Task:
     ) -> tuple[Floats, torch.Tensor, torch.Tensor, Bools]:
         """Draw measurements; return the posterior's means, corrections, log variances and the
         cells that exist and were not measured."""
-        part = self.part
+        part = self.residuals.part
         draws = draw_runs(part, goal, runs, self.settings.noise, rng)
-        delta, variance = draws_posterior(residuals, draws, cells)
-        first = self.held[int(mode)][pick]
+        delta, variance = draws_posterior(low_rank, draws, cells)
+        first = self.residuals.held[int(mode)][pick]
         seen = rng.random((len(pick), self.alone.shape[2])) < rng.random((len(pick), 1))
         context = Context(self.alone[int(mode), pick], seen)
         inputs = _Inputs(part, self.basis, draws, context, mode)

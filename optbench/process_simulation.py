@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -16,14 +16,16 @@ from optbench.api import peak_memory_mb
 from optbench.errors import ParameterError, PluginCrashError, UnsupportedError
 from optbench.model.measures import Value
 from optbench.model.result import Bound
-from optbench.outcome import outcome_of
+from optbench.outcome import level_of, outcome_of
 from optbench.plugins.author_errors import author_phases, refuse_incomplete
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.overtime import Watched, is_watched
 from optbench.plugins.process_policy import ActFunction, Playing, ProcessPolicy
 from optbench.plugins.protocol import check_supported
+from optbench.plugins.schedule_shape import shape_of
 from optbench.plugins.solver_choice import shape_with_process, usual_policy
 from optbench.rendering import ShortRepr
+from optbench.shapes.protocol.shape import Shape
 
 HowEnded = Literal["finished", "time_limit", "interrupted"]
 
@@ -56,6 +58,8 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     compile_s: float = 0.0
     termination: HowEnded = "finished"
     clairvoyant: bool = False
+    reference: str | None = None
+    regret: float | None = None
 
 
 def simulate_process(
@@ -82,10 +86,12 @@ def simulate_process(
     wall_s = time.perf_counter() - began
     decision = playing.decision
     verdict = None if decision is None else shape.accept(instance, decision).verdict
-    bounds: list[Bound] = []
-    if bound_time_limit_s > 0:
-        bounds = shape.bounds(instance, "auto", bound_time_limit_s, decision)
+    reached = () if verdict is None else verdict.objectives
+    bounds = list(_bounds(instance, reached, bound_time_limit_s, decision))
     outcome = outcome_of(instance, verdict, bounds)
+    regret = None
+    if bound_time_limit_s > 0 and decision is not None and outcome.objectives:
+        regret = _regret(shape, instance, name, decision, seed)
     spent_ms = 1e3 * np.asarray(playing.spent_s)
     return ProcessSimulation(
         instance=instance.name,
@@ -113,7 +119,33 @@ def simulate_process(
         decision=decision,
         termination=how,
         clairvoyant=player.clairvoyant,
+        reference=None if regret is None else shape.reference,
+        regret=regret,
     )
+
+
+def _bounds(
+    instance: Any, reached: tuple[float, ...], time_limit_s: float, decision: Any
+) -> Iterator[Bound]:
+    """Yield bounds of each level, with the levels before it held at the values reached."""
+    shape = shape_of(instance)
+    for k in range(shape.num_levels(instance) if time_limit_s > 0 else 0):
+        level = level_of(instance, k, reached)
+        if level is not None:
+            found = shape.bounds(level, "auto", time_limit_s, decision)
+            yield from (replace(each, level=k) for each in found)
+
+
+def _regret(shape: Shape, instance: Any, policy: str, decision: Any, seed: int) -> float | None:
+    """Play the reference policy of the shape, and compare; None where there is none."""
+    if shape.reference is None:
+        return None
+    if policy == shape.reference:
+        return shape.regret(instance, decision, decision)
+    playing = Playing(policy_of_process(shape.reference, {}, instance)[1], instance, seed)
+    if not playing.play(lambda: True):
+        return None
+    return shape.regret(instance, decision, playing.decision)
 
 
 def policy_of_process(

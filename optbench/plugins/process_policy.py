@@ -51,7 +51,15 @@ class ProcessPolicy(Solver):
         """Return the function that acts in one run."""
         return self.act
 
+    def clairvoyant_actor(self, instance: Any, rng: Generator) -> Act:
+        """Return the function that acts in one run of a policy with ``clairvoyant = True``, which
+        is given the instance.
+        """
+        return self.actor(rng)
+
     def solve(self, instance: Any, run: Run) -> Any:
+        if run.level > 0 and run.warm_start is not None:
+            return run.warm_start  # it plays once, whatever the level
         playing = Playing(self, instance, run.seed)
         if playing.play(lambda: run.time_left() > 0):
             return playing.decision
@@ -124,7 +132,9 @@ class Playing:
         return True
 
     def _actor(self) -> Act:
-        act = self.policy.actor(np.random.default_rng((self.seed, POLICY_STREAM)))
+        rng = np.random.default_rng((self.seed, POLICY_STREAM))
+        knows = self.policy.clairvoyant
+        act = self.policy.clairvoyant_actor(self.instance, rng) if knows else self.policy.actor(rng)
         if not callable(act):
             raise refuse_result(self.policy, "actor", act, "return a function of an observation")
         return act

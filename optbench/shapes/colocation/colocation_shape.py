@@ -19,6 +19,7 @@ from optbench.shapes.colocation.allocation_rules import RULES
 from optbench.shapes.colocation.allocations import Allocation
 from optbench.shapes.colocation.colocation_data import Colocation
 from optbench.shapes.colocation.colocation_process import ColocationProcess
+from optbench.shapes.colocation.regret import excess_energy
 from optbench.shapes.colocation.trace_replay import (
     Replay,
     offered_load,
@@ -27,6 +28,7 @@ from optbench.shapes.colocation.trace_replay import (
 )
 from optbench.shapes.protocol.data_shape import DataShape, Findings
 from optbench.shapes.protocol.shape import Metric
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 METRICS = {
     "shortfall_s": Metric(
@@ -57,6 +59,7 @@ class ColocationShape(DataShape):
     metrics: ClassVar[Mapping[str, Metric]] = METRICS
     constraints: ClassVar[Mapping[str, str]] = RULES
     minimize = ("shortfall_s", "energy_j")
+    reference = "oracle"
 
     def process(self, data: Colocation, seed: int) -> ColocationProcess:
         return ColocationProcess(data, seed)
@@ -64,6 +67,11 @@ class ColocationShape(DataShape):
     def verify(self, data: Colocation, decision: Allocation) -> Findings:
         played = replay(data, decision)
         return Findings(metrics_of(data, decision, played), list(played.violations))
+
+    def regret(
+        self, instance: ShapedInstance, decision: Allocation, reference: Allocation
+    ) -> float | None:
+        return excess_energy(instance.data, decision, reference)
 
 
 def metrics_of(data: Colocation, decision: Allocation, played: Replay) -> dict[str, float]:

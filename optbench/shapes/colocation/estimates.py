@@ -18,8 +18,8 @@ class Estimates:
     """Arrays over GPU types g and job types t, s, like those of ``Colocation``.
 
     ``alone_per_s[g, t]`` and ``beside_per_s[g, t, s]`` are 0 where a misfit is known. Uncertainties
-    are standard deviations of the logarithm of the throughput alone, and of the ratio beside / alone
-    as such. ``fits[g, t, s]`` is the probability that the pair fits, 0 or 1 where it is known.
+    are standard deviations: of the logarithm of the throughput alone, and of the ratio of both
+    throughputs. ``fits[g, t, s]`` is the probability that the pair fits, 0 or 1 where it is known.
     """
 
     alone_per_s: Floats

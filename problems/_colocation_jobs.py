@@ -11,7 +11,7 @@ Arrivals are fitted to a load before anything runs. The first job arrives at 0, 
     span = Σ_i gpus_i units_i / alone_i / (GPUs × load),      units_i = work_i or rate_i stay_i
 
 where alone_i is the throughput of job i alone on its median GPU type; the times between keep the
-proportions in which they were drawn or recorded.
+proportions in which they were drawn or recorded, up to their rounding to epochs.
 """
 
 from __future__ import annotations

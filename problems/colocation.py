@@ -17,6 +17,11 @@ needed:
 
 where the longest job is that with the most time at its required rate.
 
+With ``aligned`` jobs arrive at the beginnings of epochs, as in the rounds of Gavel's simulator: the
+offered load then differs from ``load`` by at most the share of half an epoch in the span. Without
+it every job waits for half an epoch on average, whoever decides, which alone is a violation of 2.5
+to 3 % of the time in the system at the default ``duration_s``.
+
 Random numbers come from streams of the seed, one each for families, job types, requirements and
 durations, arrivals, and failures: what one parameter changes leaves the draws of the others alone.
 """
@@ -90,6 +95,7 @@ class ColocationCluster(Problem):
     is the number of GPUs on which a job of one GPU may run at once. ``failures`` GPUs fail for
     ``repair_s`` each. ``new_generation`` is the share of the arrivals' span after which the GPUs
     of the newest type appear (V100, or the last one of other tables); nothing of them is public.
+    With ``aligned`` arrivals are rounded to beginnings of epochs.
     """
 
     gpus: int = 24
@@ -104,7 +110,7 @@ class ColocationCluster(Problem):
     tables_seed: int = 0
     strangers: float = 0.6
     held_out: tuple[str, ...] = ()
-    gangs: float = 0.1
+    gangs: float = 0.05
     duration_s: float = 7200.0
     replicas: int = 1
     utilisation: Utilisation = "feature"
@@ -116,6 +122,7 @@ class ColocationCluster(Problem):
     failures: int = 0
     repair_s: float = 14_400.0
     new_generation: float | None = None
+    aligned: bool = True
     horizon_factor: float = HORIZON_FACTOR
 
     def __post_init__(self) -> None:
@@ -238,6 +245,8 @@ class ColocationCluster(Problem):
             times = poisson_times(np.random.default_rng([seed, ARRIVALS]), jobs.count)
         gpu_s = float(required_gpu_s(jobs, own.tables).sum())
         arrival_s = fitted_times(times, gpu_s, self.gpus, load)
+        if self.aligned:
+            arrival_s = np.round(arrival_s / self.epoch_s) * self.epoch_s
         return Jobs(
             jobs.job_type, arrival_s, jobs.required_per_s, jobs.work, jobs.stay_s, jobs.replicas
         )

@@ -61,12 +61,22 @@ class ColocationShape(DataShape):
     minimize = ("shortfall_s", "energy_j")
     reference = "oracle"
 
+    def describe(self, instance: ShapedInstance) -> str:
+        data: Colocation = instance.data
+        gpus = sum(each.count for each in data.gpu_types)
+        return f"{data.jobs.count:,} jobs, {gpus:,} GPUs of {data.num_gpu_types} types"
+
     def process(self, data: Colocation, seed: int) -> ColocationProcess:
         return ColocationProcess(data, seed)
 
     def verify(self, data: Colocation, decision: Allocation) -> Findings:
         played = replay(data, decision)
         return Findings(metrics_of(data, decision, played), list(played.violations))
+
+    def pictures(self, instance: ShapedInstance, decision: Allocation) -> Mapping[str, str]:
+        from optbench.shapes.colocation.allocation_pictures import pictures_of
+
+        return pictures_of(instance.data, decision)
 
     def regret(
         self, instance: ShapedInstance, decision: Allocation, reference: Allocation

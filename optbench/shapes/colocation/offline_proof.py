@@ -145,9 +145,7 @@ def proven_sum(whole: Relaxation, given: Multipliers, energy: bool) -> Fraction:
             raise OptbenchError(f"the certificate has a multiplier below 0, of {name}")
     prices = prices_of(whole, given, energy)
     scale = TABLE_BITS + PRICE_BITS
-    value = as_fraction(
-        int(_sides(whole, given, prices.gpu, 1 << TABLE_BITS)), scale + SIDE_BITS
-    )
+    value = as_fraction(int(_sides(whole, given, prices.gpu, 1 << TABLE_BITS)), scale + SIDE_BITS)
     theta = as_fraction(int(prices.shortfall), scale)
     if not energy:
         return value / max(Fraction(1), theta)

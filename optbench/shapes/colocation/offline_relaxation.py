@@ -97,7 +97,9 @@ def relaxation(
     work *= 1 - (data.horizon_epochs + 8) * 2.0**-51 - SAFE
     goal = np.minimum(work[:, None], (rate * (1 - SAFE))[:, None] * demand.since_start_s)
     shape = (classes.count, demand.num_bins)
-    sure = np.maximum(demand.available_s - TIME_ROUNDING * horizon_s, 0.0) * jobs.is_service[:, None]
+    sure = (
+        np.maximum(demand.available_s - TIME_ROUNDING * horizon_s, 0.0) * jobs.is_service[:, None]
+    )
     needed, limit = np.zeros(shape), np.zeros(shape)
     np.add.at(needed, of, sure * (rate * (1 - SAFE))[:, None])
     longest = demand.available_s * jobs.replicas[:, None]

@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
-from optbench.shapes.colocation.epoch_demand import EpochDemand, meets
+from optbench.shapes.colocation.epoch_demand import EpochDemand
 from optbench.shapes.colocation.epoch_physics import SAME
 from optbench.shapes.colocation.row_prices import migration_mw, work_mw
 

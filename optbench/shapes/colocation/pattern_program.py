@@ -64,6 +64,13 @@ class Places:
     def count(self) -> int:
         return len(self.lane)
 
+    @property
+    def is_lowest(self) -> Bools:
+        """Whether a place is the lowest one of its lane."""
+        out = np.ones(self.count, dtype=np.bool_)
+        out[1:] = self.lane[1:] != self.lane[:-1]
+        return out
+
     def of(self, lane: Ints, levels: Ints) -> Ints:
         """Return the places of lanes that serve so many levels."""
         return self.row[self.begin[lane] + levels]
@@ -176,7 +183,7 @@ def pattern_program(demand: EpochDemand) -> PatternProgram:
 
     _add_patterns(entries, groups, lanes, patterns, places, number_row, credit_row)
     place = np.arange(places.count)
-    inner = place[np.append(False, places.lane[1:] == places.lane[:-1])]
+    inner = place[~places.is_lowest]
     entries.add(row_begin[1] + inner, column_begin[1] + inner, -1.0)
     entries.add(row_begin[1] + inner - 1, column_begin[1] + inner)
     column = column_begin[2] + np.arange(len(assigned))
@@ -295,8 +302,8 @@ def _most_uses(groups: JobGroups, patterns: Patterns) -> Ints:
     demand = groups.demand
     kind = groups.job_type[patterns.group]
     most = demand.counts[patterns.gpu] // demand.gangs[kind]
-    replicas = np.where(groups.several, demand.jobs.replicas[groups.single_job], groups.size)
-    most = np.minimum(most, replicas[patterns.group])
+    runs = np.where(groups.several, demand.jobs.replicas[groups.single_job], groups.size)
+    first = runs[patterns.group]
+    others = np.where(patterns.other == NOBODY, first, runs[patterns.other])
     twice = patterns.group == patterns.other
-    others = np.where(patterns.other == NOBODY, most, replicas[patterns.other])
-    return np.where(twice, most // 2, np.minimum(most, others)).astype(np.int64)
+    return np.minimum(most, np.where(twice, first // 2, np.minimum(first, others)))

@@ -92,8 +92,7 @@ def point_of(program: PatternProgram, rows: EpochRows) -> Ints:
     cls, k = np.nonzero(in_lane)
     np.subtract.at(slots, places.serving(lane[cls] + k, groups.class_level[cls]), in_lane[cls, k])
     left = np.cumsum(slots[::-1])[::-1]  # each lane balances, so that sums begin anew in each
-    first = np.append(True, places.lane[1:] != places.lane[:-1])[: places.count]
-    point[begin[1] : begin[2]] = np.where(first, 0, left)
+    point[begin[1] : begin[2]] = np.where(places.is_lowest, 0, left)
     point[begin[2] : begin[3]] = in_lane[program.assigned, program.assigned_lane]
     several = np.isin(program.waiting, program.apart)
     waits = groups.class_size[program.waiting] - placed[program.waiting]

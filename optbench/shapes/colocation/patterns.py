@@ -129,7 +129,7 @@ def fixed_mw(
         out = out - np.where(groups.below[group] & apart, given_mw(demand, job, rate), 0)
         out = out + np.where(limited | apart, migration_mw(demand, job, gpu), 0)
         return out + np.where(limited | apart, 0, lanes.base_mw[group, gpu, PAID])
-    return out + np.where(apart, migration_mw(demand, job, gpu), 0)
+    return out
 
 
 def fixed_work_mw(groups: JobGroups, group: Ints, gpu: Ints, rate: Floats, alone: bool) -> Ints:

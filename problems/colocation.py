@@ -31,6 +31,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
+from pathlib import Path
 
 import numpy as np
 
@@ -190,7 +191,14 @@ class ColocationCluster(Problem):
         if self.tables == "synthetic":
             made = synthetic_tables(self.types, self.generations, self.tables_seed)
             return OwnTables(made, generation_profiles(made.gpu_names))
+        self._require_file("tables", ("gavel", "synthetic"))
         return read_tables(self.tables)
+
+    def _require_file(self, field: str, words: tuple[str, ...]) -> None:
+        """Refuse a value that is none of the words and no file."""
+        value = getattr(self, field)
+        is_file = Path(value).is_file()
+        self._require(is_file, field, f"{', '.join(words)}, or a CSV file that exists")
 
     def _counts(self, gpu_names: tuple[str, ...]) -> Ints:
         """GPUs of each type: equally many, one more of the first types where they do not divide."""
@@ -261,6 +269,7 @@ class ColocationCluster(Problem):
         if self.trace in GAVEL_TRACES:
             return gavel_trace(self.trace, job_types, self.jobs)
         if self._is_file:
+            self._require_file("trace", (*DRAWN, *GAVEL_TRACES))
             return own_jobs(self.trace, job_types, self.jobs)
         number = DEFAULT_JOBS if self.jobs is None else self.jobs
         rng = np.random.default_rng([seed, ARRIVALS])

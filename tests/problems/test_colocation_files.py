@@ -44,7 +44,8 @@ def own(tmp_path: Path, tables: str = TABLES, jobs: str | None = JOBS, **more: A
         (tmp_path / "jobs.csv").write_text(jobs)
         more["trace"] = str(tmp_path / "jobs.csv")
     given = {"gpus": 4, "tables": str(tmp_path / "own.csv")} | more
-    return ColocationCluster(**given).data(0)
+    data: Colocation = ColocationCluster(**given).data(0)
+    return data
 
 
 def test_tables_are_read_as_they_stand(tmp_path: Path) -> None:
@@ -120,6 +121,14 @@ def test_wrong_tables_are_refused(
     assert old in TABLES
     with pytest.raises(error, match=words):
         own(tmp_path, TABLES.replace(old, new))
+
+
+def test_more_job_types_than_memory_holds_are_refused(tmp_path: Path) -> None:
+    # 5,000 job types on one GPU type: 5,000 rows alone and 25 million pairs.
+    rows = [f"T4,net{k},net,1,1,,5,\n" for k in range(5_000)]
+    words = r"5,000 job types on 1 GPU types need 25,005,000 rows; there are 5,000"
+    with pytest.raises(FileFormatError, match=words):
+        own(tmp_path, TABLES.partition("\n")[0] + "\n" + "".join(rows))
 
 
 def test_a_gpu_type_without_a_power_profile_is_named(tmp_path: Path) -> None:

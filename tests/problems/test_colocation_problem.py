@@ -19,7 +19,8 @@ from optbench.shapes.colocation.trace_replay import offered_load, required_gpu_s
 
 
 def made(seed: int = 0, **parameters: Any) -> Colocation:
-    return ColocationCluster(**parameters).data(seed)
+    data: Colocation = ColocationCluster(**parameters).data(seed)
+    return data
 
 
 def families(data: Colocation, known: bool) -> set[str]:

@@ -75,7 +75,7 @@ from ._throughput_tables import ThroughputTables
 
 NAME = "colocation"
 DEFAULT_JOBS, DEFAULT_LOAD = 135, 0.9
-HORIZON_FACTOR = 3.0
+HORIZON_FACTOR = 1.0
 DRAWN = ("poisson", "alibaba")
 # Streams of random numbers of a seed.
 FAMILIES, TYPES, WORK, ARRIVALS, FAILURES = range(5)

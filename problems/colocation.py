@@ -10,12 +10,13 @@ energy up to a horizon that is common to all policies.
 The default tables are those that the authors of Gavel measured (26 job types of 6 families on V100,
 P100 and K80, at 1, 2, 4 and 8 GPUs; pairs at 1 GPU only). They hold neither power nor utilisation
 nor requirements nor inference: these are drawn or assumed as ``_colocation_jobs`` and
-``_colocation_power`` state. The horizon leaves room for policies that are several times slower than
-needed:
+``_colocation_power`` state. The horizon, over which sleeping GPUs draw power in every policy, is
 
-    last arrival + HORIZON_FACTOR × (required GPU-seconds / GPUs + the longest job)
+    last arrival + horizon_factor × (required GPU-seconds / GPUs + the longest job)
 
-where the longest job is that with the most time at its required rate.
+where the longest job is that with the most time at its required rate. Measured on Poisson arrivals
+at loads of 0.5 to 1.1, random placement completes all work within a factor of 0.6, the slowest
+GPUs first within 1.4, and the slowest ones first, all of them shared, within 2.5.
 
 With ``aligned`` jobs arrive at the beginnings of epochs, as in the rounds of Gavel's simulator: the
 offered load then differs from ``load`` by at most the share of half an epoch in the span. Without

@@ -12,13 +12,11 @@ so a network can move a row in the low-rank directions and correct single cells.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import torch
 from torch import nn
 
-Kind = Literal["feed_forward", "recurrent", "transformer"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+from optbench.learn.colocation.network_settings import Kind
+
 WIDTH, CODE = 48, 32
 HEADS = 4
 

@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from optbench.learn.colocation.code_network import CodeNetwork, Kind, likelihood_loss
+from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
 from optbench.learn.colocation.low_rank import LowRank
-from optbench.learn.colocation.network_settings import NetworkSettings
+from optbench.learn.colocation.network_settings import Kind, NetworkSettings
 from optbench.learn.colocation.row_parts import (
     LIKENESS,
     QUERY,

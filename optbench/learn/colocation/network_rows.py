@@ -16,10 +16,9 @@ import numpy as np
 import torch
 
 from optbench.errors import ModelError
-from optbench.learn.colocation.code_network import Kind
 from optbench.learn.colocation.first_sight import MODES, FirstSight, train_first_sight
 from optbench.learn.colocation.matrix_completion import as_guess, family_folds
-from optbench.learn.colocation.network_settings import NetworkSettings
+from optbench.learn.colocation.network_settings import Kind, NetworkSettings
 from optbench.learn.colocation.refinement import Context, Refinement, Residuals, train_refinement
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
 from optbench.learn.colocation.row_tables import KnownRows, RowGuess, SeenRows

@@ -1,8 +1,14 @@
-"""Settings of the training of both networks."""
+"""Settings of the training of both networks, and their kinds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
+
+Kind = Literal["feed_forward", "recurrent", "transformer"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+# First sight and refinement with the least validation error (docs/results/gogh_estimation.md).
+KINDS_BY_VALIDATION: tuple[Kind, Kind] = ("recurrent", "feed_forward")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from optbench.learn.colocation.code_network import CodeNetwork, Kind, likelihood_loss
+from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
 from optbench.learn.colocation.first_sight import (
     MODES,
     Calibration,
@@ -26,7 +26,7 @@ from optbench.learn.colocation.first_sight import (
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.matrix_completion import best_fit, family_folds
 from optbench.learn.colocation.measured_draws import RUNS, Draws, draw_runs, draws_posterior
-from optbench.learn.colocation.network_settings import NetworkSettings
+from optbench.learn.colocation.network_settings import Kind, NetworkSettings
 from optbench.learn.colocation.row_parts import RowPart, column_words, has_relatives
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 

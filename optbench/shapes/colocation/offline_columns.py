@@ -1,0 +1,91 @@
+"""Columns of the offline bound: what one GPU (gang) does in a second with one class or a pair.
+
+Work of a class is counted in seconds at its highest rate. All numbers are rounded to the side on
+which the bound stays valid: rates and requirements up, power and lack of service down. ``SAFE``
+covers the rounding of the few float operations that make each of them.
+
+Alone, a class has one column per GPU type, at its highest rate there, alone or beside any partner:
+with P_idle ≥ P_sleep, (P_idle − P_sleep + min(1, k T) (P_full − P_idle)) / T falls in T, so that
+lower rates need more energy and more time for the same work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from optbench.shapes.colocation.colocation_data import Bools, Colocation, Floats, Ints
+from optbench.shapes.colocation.offline_demand import JobClasses
+
+SAFE = 2.0**-45
+
+
+@dataclass(frozen=True)
+class ColumnTables:
+    """Arrays over GPU types g and classes c, d; entries of c beside d are of the first one.
+
+    ``per_s`` is the highest rate of a class, in units of work. ``lack`` is the share of the lowest
+    requirement that a training class goes without."""
+
+    per_s: Floats
+    gangs: Ints
+    solo_rate: Floats
+    solo_w: Floats
+    solo_lack: Floats
+    pair_fits: Bools
+    pair_rate: Floats
+    pair_w: Floats
+    pair_lack: Floats
+
+
+def column_tables(data: Colocation, classes: JobClasses) -> ColumnTables:
+    """Return rates and power of all columns."""
+    kind = classes.job_type
+    cap = np.where(classes.is_service, classes.ceiling_per_s, np.inf)
+    alone = data.alone_per_s[:, kind]
+    beside = data.beside_per_s[:, kind[:, None], kind[None, :]]
+    fits = (beside > 0) & (np.swapaxes(beside, 1, 2) > 0)
+    itself = np.eye(classes.count, dtype=np.bool_) & classes.alone[None, :]
+    fits &= ~itself[None, :, :]
+    pair = np.where(fits, np.minimum(beside, cap[None, :, None]), 0.0)
+    solo = np.maximum(np.minimum(alone, cap[None, :]), pair.max(axis=2))
+    gangs = data.gangs[kind]
+    highest = solo.max(axis=0)
+    used = data.utilisation[:, kind]
+    solo_share = used * _part(solo, alone)
+    pair_share = used[:, :, None] * _part(pair, alone[:, :, None])
+    both = pair_share + np.swapaxes(pair_share, 1, 2)
+    counted = ~classes.is_service & classes.single
+    return ColumnTables(
+        highest,
+        gangs,
+        solo / highest * (1 + SAFE),
+        gangs * _watts(data, solo_share),
+        _lack(solo, classes, counted[None, :], classes.floor_per_s[None, :]),
+        np.triu(fits),
+        pair / highest[:, None] * (1 + SAFE),
+        _watts(data, both),
+        _lack(pair, classes, counted[:, None], classes.floor_per_s[:, None]),
+    )
+
+
+def _part(rate: Floats, alone: Floats) -> Floats:
+    """Rate as a share of that alone; full use where a job alone was never measured."""
+    alone = np.broadcast_to(alone, rate.shape)
+    return np.divide(rate, alone, out=(rate > 0).astype(float), where=alone > 0)
+
+
+def _watts(data: Colocation, share: Floats) -> Floats:
+    """Power beyond sleep at these shares of use, rounded down."""
+    sleep, idle, full = (each.reshape(-1, *[1] * (share.ndim - 1)) for each in data.watts())
+    used = np.minimum(1.0, share * (1 - SAFE))
+    watts = (idle - sleep) + used * (full - idle)
+    out: Floats = np.maximum(watts * (1 - SAFE), 0.0)
+    return out
+
+
+def _lack(rate: Floats, classes: JobClasses, counted: Bools, floor: Floats) -> Floats:
+    """Share of the requirement that a rate lacks, rounded down; 0 where it is not counted."""
+    out: Floats = np.where(counted, np.maximum(1 - rate / floor - SAFE, 0.0), 0.0)
+    return out

@@ -1,0 +1,156 @@
+"""The value that any multipliers prove for the offline LP: its Lagrangian dual function.
+
+For multipliers π (goals), ω (works), ψ (lack), ρ (services) and κ (time), all at least 0, let
+
+    y_cb = max over training jobs i of class c that can run in bin b of Σ_{b' ≥ b} π_ib' + ω_i
+    y_cb = ρ_cb for a class of services
+    θ    = max( max_i r_i Σ_b π_ib + ψ_c(i),  max_cb r_c ρ_cb )
+    μ_gb = max(0, max over columns p of g of (Σ_c∈p (y_cb a_pc − κ_cb − ψ_c lack_pc) − w_p) / gpus_p)
+
+These are feasible for the dual of the LP, whatever π to κ are, so that
+
+    Σ π_ib goal_ib + Σ ω_i work_i + Σ ρ_cb needed_cb − Σ κ_cb limit_cb − θ budget − Σ μ_gb capacity_gb
+
+is at most its optimum. With shortfall as the objective, w = 0, and θ budget is left out: the value
+is divided by θ where θ > 1. The formulae are evaluated in floats, for the solver, and in whole
+numbers, for the proof, by the same code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optbench.errors import OptbenchError
+from optbench.shapes.colocation.offline_relaxation import (
+    PRICE_BITS,
+    SIDE_BITS,
+    TABLE_BITS,
+    Columns,
+    Numbers,
+    Relaxation,
+    as_fraction,
+)
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """At least 0 each: floats, or whole numbers that stand for v 2^-PRICE_BITS."""
+
+    goal: Numbers
+    work: Numbers
+    lack: Numbers
+    service: Numbers
+    time: Numbers
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of work per class and bin, of shortfall, and of GPU time per GPU type and bin."""
+
+    work: Numbers
+    shortfall: Any
+    gpu: Numbers
+
+
+def work_prices(lp: Relaxation, given: Multipliers) -> Numbers:
+    """y: the dearest job of a class sets its price in a bin."""
+    later = np.cumsum(given.goal[:, ::-1], axis=1)[:, ::-1] + given.work[:, None]
+    out = given.service * lp.classes.is_service.astype(int)[:, None]
+    np.maximum.at(out, lp.classes.of_job, later * lp.startable.astype(int))
+    return out
+
+
+def shortfall_price(lp: Relaxation, given: Multipliers, unit: Any) -> Any:
+    """θ; ``unit`` is what stands for 1 in ``lack``'s factor."""
+    training = ~lp.data.jobs.is_service
+    lack = given.lack[lp.classes.of_job]
+    jobs = (lp.rate * given.goal.sum(axis=1) + lack * unit) * training.astype(int)
+    services = lp.service_rate[:, None] * given.service
+    return max(jobs.max(), services.max())
+
+
+def column_values(
+    columns: Columns, work: Numbers, time: Numbers, lack: Numbers, unit: Any, energy: bool
+) -> Numbers:
+    """What each column of a GPU type earns per second in a bin, less its power."""
+    one, other = columns.one, np.maximum(columns.other, 0)
+    paired = (columns.other >= 0).astype(int)
+    out = work[one] * columns.rate_one + work[other] * columns.rate_other
+    out = out - (time[one] + time[other] * paired) * unit
+    out = out - lack[one] * columns.lack_one - lack[other] * columns.lack_other
+    return out - columns.watts if energy else out
+
+
+def gpu_prices(
+    lp: Relaxation, given: Multipliers, work: Numbers, unit: Any, energy: bool
+) -> Numbers:
+    """μ, rounded up in whole numbers."""
+    out = np.zeros((len(lp.columns), lp.demand.num_bins), dtype=work.dtype)
+    whole = work.dtype == object
+    for g, columns in enumerate(lp.columns):
+        for b in range(lp.demand.num_bins):
+            # A column without a price of work earns nothing; one without a price of its second
+            # class earns no more than the first class alone.
+            useful = (work[columns.one, b] > 0) & (
+                (columns.other < 0) | (work[np.maximum(columns.other, 0), b] > 0)
+            )
+            fits = useful & (columns.gpus <= lp.demand.most_gpus[g, b])
+            if not fits.any():
+                continue
+            mine = taken(columns, fits)
+            values = column_values(mine, work[:, b], given.time[:, b], given.lack, unit, energy)
+            per_gpu = -(-values // mine.gpus) if whole else values / mine.gpus
+            out[g, b] = max(per_gpu.max(), 0)
+    return out
+
+
+def taken(columns: Columns, which: Any) -> Columns:
+    """Return some of the columns."""
+    return Columns(*(getattr(columns, name)[which] for name in Columns.__dataclass_fields__))
+
+
+def prices_of(lp: Relaxation, given: Multipliers, energy: bool) -> Prices:
+    """Return y, θ and μ; μ and θ carry the unit of prices times that of tables."""
+    whole = given.goal.dtype == object
+    unit = 1 << TABLE_BITS if whole else 1.0
+    work = work_prices(lp, given)
+    theta = shortfall_price(lp, given, unit)
+    return Prices(work, theta, gpu_prices(lp, given, work, unit, energy))
+
+
+def _sides(lp: Relaxation, given: Multipliers, gpu: Numbers, unit: Any) -> Any:
+    """The value but for the part of the held shortfall."""
+    earned = (given.goal * lp.goal).sum() + (given.work * lp.work).sum()
+    earned = earned + (given.service * lp.needed).sum() - (given.time * lp.limit).sum()
+    return earned * unit - (gpu * lp.capacity).sum()
+
+
+def float_value(lp: Relaxation, given: Multipliers, energy: bool) -> float:
+    """Return the value of float multipliers, not proved."""
+    prices = prices_of(lp, given, energy)
+    value = float(_sides(lp, given, prices.gpu, 1.0))
+    if energy:
+        return value - (prices.shortfall * lp.budget_s if prices.shortfall else 0.0)
+    return value / max(1.0, prices.shortfall)
+
+
+def proven_sum(whole: Relaxation, given: Multipliers, energy: bool) -> Fraction:
+    """Return the value of whole multipliers over an LP in whole numbers, exactly."""
+    for name in Multipliers.__dataclass_fields__:
+        if any(v < 0 for v in getattr(given, name).ravel().tolist()):
+            raise OptbenchError(f"the certificate has a multiplier below 0, of {name}")
+    prices = prices_of(whole, given, energy)
+    scale = TABLE_BITS + PRICE_BITS
+    value = as_fraction(int(_sides(whole, given, prices.gpu, 1 << TABLE_BITS)), scale + SIDE_BITS)
+    theta = as_fraction(int(prices.shortfall), scale)
+    if not energy:
+        return value / max(Fraction(1), theta)
+    if theta == 0:
+        return value
+    if whole.budget_s is None:
+        raise OptbenchError("the certificate prices shortfall, and none is held")
+    return value - theta * as_fraction(whole.budget_s, SIDE_BITS)

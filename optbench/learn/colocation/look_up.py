@@ -13,10 +13,12 @@ pairs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from optbench.learn.colocation.new_generation import GenerationShift
 from optbench.learn.colocation.pair_fit import pair_fit_probability
 from optbench.learn.colocation.row_tables import (
     KnownRows,
@@ -79,7 +81,9 @@ class LookUp:
         measured = ~np.isnan(value)
         beside = np.where(measured, value, alone[:, :, None] * ratio)
         share = np.clip(np.divide(beside, alone[:, :, None]), 0.0, 1.0)
-        ratio_sd = np.where(measured, share * np.where(measured, sd, 0.0), ratio_sd)
+        # A pair that is known not to fit has no deviation.
+        own_sd = share * np.where(np.isfinite(sd), sd, 0.0)
+        ratio_sd = np.where(measured, own_sd, ratio_sd)
         return self._with_misfits(alone, beside, log_sd, ratio_sd)
 
     def _with_misfits(
@@ -106,6 +110,9 @@ class LookUp:
     def _refresh(self) -> None:
         """Estimate the rows anew of which something was learnt since the last time."""
         now = self._seen.version[self._types]
+        if np.isnan(self._model.rows.alone).all(axis=0).any():
+            # What is measured on a new GPU type concerns every job type.
+            now = np.full(len(now), self._seen.version.sum())
         stale = np.flatnonzero(now != self._guessed_at)
         if len(stale):
             found = guess_rows(self._model, self._seen, self._types[stale])
@@ -144,6 +151,8 @@ def guess_rows(model: RowModel, seen: SeenCells, types: Ints) -> RowGuess:
     A run beside a partner on a GPU type on which the job has not run alone says what it would do
     there alone, as far as the ratio is known before."""
     known, every = model.rows.known, np.arange(len(seen.version))
+    shift = GenerationShift.of(model.rows, seen)
+    model = model if shift.none else _Shifted(model, shift)
     table, table_sd = seen_alone(seen, every)
     lacking = np.flatnonzero(np.isnan(table).any(axis=1))
     lacking = np.union1d(lacking, types)
@@ -163,6 +172,24 @@ def guess_rows(model: RowModel, seen: SeenCells, types: Ints) -> RowGuess:
     ratio, ratio_sd = seen_ratios(seen, known, types, table.T, table_sd.T)
     at = np.searchsorted(lacking, types)
     return model.guess(SeenRows(types, alone[at], alone_sd[at], ratio, ratio_sd))
+
+
+@dataclass(frozen=True)
+class _Shifted:
+    """A model whose estimates on GPU types without public throughputs are shifted."""
+
+    model: RowModel
+    shift: GenerationShift
+
+    @property
+    def rows(self) -> KnownRows:
+        return self.model.rows
+
+    def alone(self, seen: SeenRows) -> tuple[Floats, Floats]:
+        return self.shift.alone_with(*self.model.alone(self.shift.without(seen)))
+
+    def guess(self, seen: SeenRows) -> RowGuess:
+        return self.shift.guess_with(self.model.guess(self.shift.without(seen)))
 
 
 def _from_pairs(

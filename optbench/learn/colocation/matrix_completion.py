@@ -24,7 +24,7 @@ from optbench.learn.colocation.row_tables import KnownRows, RowGuess, SeenRows, 
 from optbench.shapes.colocation.colocation_data import Floats, Ints
 
 RANKS = (1, 2, 4, 8, 12)
-ALONE_VARIANCE, NEW_GPU_VARIANCE = 1e-3, 0.2
+ALONE_VARIANCE = 1e-3
 FOLDS = 5
 # Measured cells of a row with which a fit is tried where one is chosen.
 TRIED = (6, 20)
@@ -86,8 +86,8 @@ def alone_gaussian(rows: KnownRows) -> LowRank:
     # A cell that does not run takes what the row has elsewhere.
     rest = np.where(np.isnan(rest), nan_mean(rest, 1)[:, None], rest)
     square, vectors = np.linalg.eigh(rest.T @ rest / max(1, len(table) - 1))
-    variance = np.full(g, ALONE_VARIANCE) + np.where(empty, NEW_GPU_VARIANCE, 0.0)
-    return LowRank(mean, vectors * np.sqrt(np.maximum(square, 0.0)), variance)
+    loadings = vectors * np.sqrt(np.maximum(square, 0.0))
+    return LowRank(mean, loadings, np.full(g, ALONE_VARIANCE))
 
 
 def ratio_rows(rows: KnownRows) -> Floats:

@@ -44,6 +44,13 @@ def additive_completion(facts: PublicFacts) -> LookUp:
     return LookUp(facts, MatrixCompletion.additive(KnownRows.of(facts)))
 
 
+def trees(facts: PublicFacts) -> LookUp:
+    """Boosted trees with the inputs of the networks."""
+    from optbench.learn.colocation.boosted_trees import BoostedTrees
+
+    return LookUp(facts, BoostedTrees.of(KnownRows.of(facts)))
+
+
 def networks(facts: PublicFacts) -> LookUp:
     """First sight, and refinement by what has been seen."""
     return LookUp(facts, kept_networks(facts))
@@ -67,6 +74,7 @@ MAKERS: dict[str, Callable[[PublicFacts], Estimator]] = {
     "frozen_partner_mean": frozen_partner_mean,
     "matrix_completion": matrix_completion,
     "additive_completion": additive_completion,
+    "trees": trees,
     "networks": networks,
     "frozen_networks": frozen_networks,
 }

@@ -20,6 +20,7 @@ import torch
 from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.network_settings import Kind, NetworkSettings
+from optbench.learn.colocation.residuals import MODES, Calibration, calibrate, usable_cells
 from optbench.learn.colocation.row_parts import (
     LIKENESS,
     QUERY,
@@ -33,9 +34,6 @@ from optbench.learn.colocation.row_parts import (
 )
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 
-# Whether relatives are among the neighbours: the two ways in which a stranger is simulated.
-MODES = (False, True)
-
 
 @dataclass(frozen=True)
 class FirstView:
@@ -45,17 +43,6 @@ class FirstView:
     there: torch.Tensor
     query: torch.Tensor
     base: Floats
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """Per mode (no relatives, relatives): the share of a correction that is applied, the factor of
-    the variance, and the mean absolute error of validation cells without and with the networks."""
-
-    share: tuple[float, float]
-    factor: tuple[float, float]
-    error_before: tuple[float, float]
-    error_after: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -215,16 +202,6 @@ def _train(
         schedule.step()
 
 
-def usable_cells(part: RowPart, types: Ints, mode: bool) -> Bools:
-    """Cells that a stranger could have: none beside itself, nor beside relatives without a known
-    relative."""
-    partner = part.partner[None, :]
-    own = partner == types[:, None]
-    kin = part.features.family[types][:, None] == part.features.family[np.maximum(partner, 0)]
-    out: Bools = ~own & (mode | ~kin | (partner < 0))
-    return out
-
-
 def _calibrated(part: RowPart, shift: Floats, variance: Floats) -> tuple[Calibration, Floats]:
     """Measure shares, factors and errors on the cells that each network did not train on; return
     the calibrated means too."""
@@ -239,18 +216,4 @@ def _calibrated(part: RowPart, shift: Floats, variance: Floats) -> tuple[Calibra
         result = calibrate(goal, shift[int(mode)], variance[int(mode)], there)
         held[int(mode)] = base + result[0] * shift[int(mode)]
         found.append(result)
-    return Calibration(*zip(*found, strict=True)), held
-
-
-def calibrate(
-    goal: Floats, shift: Floats, variance: Floats, there: Bools
-) -> tuple[float, float, float, float]:
-    """The least-squares share of a correction within 0 and 1, the factor of its variance, and mean
-    absolute errors without and with it."""
-    if not there.any():
-        return 0.0, 1.0, 0.0, 0.0
-    e, d, v = goal[there], shift[there], variance[there]
-    share = float(np.clip((d * e).sum() / max((d * d).sum(), 1e-12), 0.0, 1.0))
-    rest = e - share * d
-    factor = float(np.clip((rest**2 / v).mean(), 0.25, 25.0))
-    return share, factor, float(np.abs(e).mean()), float(np.abs(rest).mean())
+    return Calibration.of(found), held

@@ -40,7 +40,7 @@ def draw_runs(
     order = np.argsort(np.where(able, rng.random(residual.shape), 2.0), axis=1)
     # One run fewer than there are cells, so that one is left to estimate.
     runs = np.minimum(runs, max(1, int(own.sum()) - 1))
-    most = int(runs.max())
+    most = int(runs.max(initial=1))
     first = order[:, :most]
     there = (np.arange(most)[None, :] < runs[:, None]) & np.take_along_axis(able, first, axis=1)
     single = bool((part.twin == np.arange(part.num_columns)).all())

@@ -19,11 +19,12 @@ import torch
 from optbench.errors import FileFormatError
 from optbench.files import replacing
 from optbench.learn.colocation.code_network import CodeNetwork
-from optbench.learn.colocation.first_sight import Calibration, FirstSight, new_network
+from optbench.learn.colocation.first_sight import FirstSight, new_network
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.network_rows import NetworkRows, train
 from optbench.learn.colocation.network_settings import KINDS, Kind, NetworkSettings
 from optbench.learn.colocation.refinement import Refinement, new_refinement_network
+from optbench.learn.colocation.residuals import Calibration
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
 from optbench.learn.colocation.row_tables import KnownRows
 from optbench.shapes.colocation.colocation_process import PublicFacts

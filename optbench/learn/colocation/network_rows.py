@@ -16,10 +16,11 @@ import numpy as np
 import torch
 
 from optbench.errors import ModelError
-from optbench.learn.colocation.first_sight import MODES, FirstSight, train_first_sight
+from optbench.learn.colocation.first_sight import FirstSight, train_first_sight
 from optbench.learn.colocation.matrix_completion import as_guess, family_folds
 from optbench.learn.colocation.network_settings import Kind, NetworkSettings
-from optbench.learn.colocation.refinement import Context, Refinement, Residuals, train_refinement
+from optbench.learn.colocation.refinement import Context, Refinement, train_refinement
+from optbench.learn.colocation.residuals import MODES, Residuals
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
 from optbench.learn.colocation.row_tables import KnownRows, RowGuess, SeenRows
 from optbench.shapes.colocation.colocation_data import Floats, Ints

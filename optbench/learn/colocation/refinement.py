@@ -10,36 +10,23 @@ of the correction is applied and how wide the variance is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import torch
 
 from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
-from optbench.learn.colocation.first_sight import (
-    MODES,
-    Calibration,
-    FirstSight,
-    calibrate,
-    usable_cells,
-)
+from optbench.learn.colocation.first_sight import FirstSight
 from optbench.learn.colocation.low_rank import LowRank
-from optbench.learn.colocation.matrix_completion import best_fit, family_folds
+from optbench.learn.colocation.matrix_completion import family_folds
 from optbench.learn.colocation.measured_draws import RUNS, Draws, draw_runs, draws_posterior
 from optbench.learn.colocation.network_settings import Kind, NetworkSettings
+from optbench.learn.colocation.residuals import MODES, Calibration, Residuals, calibrate
 from optbench.learn.colocation.row_parts import RowPart, column_words, has_relatives
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 
 TOKEN, NUMBERS, QUERY = 2, 3, 2
 VALIDATION_RUNS = (1, 3, 10)
-# With fewer rows that have relatives, strangers with relatives are refined like those without.
-FEWEST_ROWS = 6
 INNER_FOLDS = 4
-# Ranks of residuals, without and with effects of a row, that are tried.
-SHAPES = (
-    *((rank, True) for rank in (0, 1, 2, 4, 8)),
-    *((rank, False) for rank in (2, 4, 8, 12)),
-)
 
 
 @dataclass(frozen=True)
@@ -162,67 +149,6 @@ def _as_draws(part: RowPart, rest: Floats, sd: Floats, most: int) -> Draws:
     return Draws(columns, value, spread, there)
 
 
-def residual_rows(part: RowPart, held: Floats, mode: bool) -> Floats:
-    """What first sight gets wrong of the known types (N, J); NaN where a stranger has no cell."""
-    usable = usable_cells(part, part.members, mode)
-    if mode:
-        usable &= has_relatives(part, part.members)[:, None]
-    return np.where(usable, part.table - held[int(mode)], np.nan)
-
-
-@dataclass(frozen=True)
-class Residuals:
-    """What first sight gets wrong of the known types, and the low-rank model of it.
-
-    ``held`` (2, N, J) is what first sight says of them; ``shapes`` are per mode the rank, and
-    whether a row also has an effect on all of its cells."""
-
-    part: RowPart
-    held: Floats
-    shapes: tuple[tuple[int, bool], tuple[int, bool]]
-
-    @classmethod
-    def of(cls, part: RowPart, held: Floats) -> Residuals:
-        """Choose the shapes with the least error on families left out."""
-        plain = (part.rank, False)
-        if not (part.partner >= 0).any():
-            return cls(part, held, (plain, plain))
-        family = part.features.family
-        partner = np.where(part.partner >= 0, family[np.maximum(part.partner, 0)], -1)
-        blank = cls(part, held, (plain, plain))
-        fits = [partial(blank.fit, shape=shape) for shape in SHAPES]
-        found = []
-        for mode in MODES:
-            rows = blank.rows(mode)
-            some = ~np.isnan(rows).all(axis=1)
-            best = best_fit(rows[some], family[part.members[some]], partner, fits)
-            found.append(SHAPES[best])
-        return cls(part, held, (found[0], found[1]))
-
-    def rows(self, mode: bool) -> Floats:
-        """Residuals of the known types (N, J); NaN where a stranger has no cell."""
-        part = self.part
-        usable = usable_cells(part, part.members, mode)
-        if mode:
-            usable &= has_relatives(part, part.members)[:, None]
-        return np.where(usable, part.table - self.held[int(mode)], np.nan)
-
-    def fit(self, rows: Floats, shape: tuple[int, bool]) -> LowRank:
-        """A low-rank model of residual rows."""
-        rank, effects = shape
-        if effects:
-            return LowRank.with_effects(rows, self.part.direction, rank, centre=False)
-        return LowRank.of(rows, rank, centre=False)
-
-    def basis(self, mode: bool, inside: Bools) -> LowRank:
-        """The low-rank model of the residuals of some known types."""
-        rest = self.rows(mode)[inside]
-        rest = rest[~np.isnan(rest).all(axis=1)]
-        if mode and len(rest) < FEWEST_ROWS:
-            return self.basis(False, inside)
-        return self.fit(rest, self.shapes[mode])
-
-
 def train_refinement(
     first: FirstSight,
     residuals: Residuals,
@@ -252,7 +178,7 @@ def train_refinement(
         for mode in MODES:
             collected[mode] += task.validate(network, ~inside, inside, mode, rng)
     found = [_calibrate(parts) for parts in collected]
-    calibration = Calibration(*zip(*found, strict=True))
+    calibration = Calibration.of(found)
     every = np.ones(part.num_rows, dtype=np.bool_)
     both = (residuals.basis(False, every), residuals.basis(True, every))
     most = settings.most_tokens

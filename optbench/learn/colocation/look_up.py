@@ -76,7 +76,8 @@ class LookUp:
         seen, guess = self._seen, self._guess
         log_alone, log_sd = alone_table(seen, self._types, guess)
         ratio, ratio_sd = ratio_table(self._model.rows, self._types, guess)
-        alone = np.exp(log_alone)
+        own = seen.alone()
+        alone = np.where(own > 0, own, np.exp(log_alone))
         value, sd = seen.beside(), seen.beside_log_sd()
         measured = ~np.isnan(value)
         beside = np.where(measured, value, alone[:, :, None] * ratio)

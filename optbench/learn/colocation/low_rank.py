@@ -56,14 +56,15 @@ class LowRank:
         # Of the squares of a direction that part is noise that a random direction would have.
         kept = np.maximum(size**2 / num_rows - overall, 0.0)
         variance = np.maximum((noise + overall) / 2, LEAST_VARIANCE)
-        return cls(mean, right.T * np.sqrt(kept), variance)
+        # One memory layout, whether fitted or read from a file: sums then have one order.
+        return cls(mean, np.ascontiguousarray(right.T * np.sqrt(kept)), variance)
 
     @classmethod
     def with_effects(cls, rows: Floats, direction: Ints, rank: int, centre: bool = True) -> LowRank:
-        """Fit one effect of a row on all cells of a direction, and low-rank rows to what remains."""
+        """Fit one effect of a row on all cells of a direction, and low rank to what remains."""
         mean = nan_mean(rows, 0, 0.0) if centre else np.zeros(rows.shape[1])
         rest = rows - mean
-        directions = np.unique(direction)
+        directions = np.unique(direction) if len(rows) else direction[:0]
         effects = np.zeros((rows.shape[1], len(directions)))
         for k, d in enumerate(directions.tolist()):
             mine = direction == d

@@ -26,8 +26,8 @@ SHARED_RATIO, OWN_RATIO = 0.15, 0.2
 
 @dataclass(frozen=True)
 class GenerationShift:
-    """Shared differences per GPU type (G,) and the variances that they leave: 0 where a GPU type has
-    public throughputs."""
+    """Shared differences per GPU type (G,) and the variances that they leave: 0 where a GPU type
+    has public throughputs."""
 
     alone: Floats
     alone_variance: Floats

@@ -1,9 +1,9 @@
 """The two parts of a row, throughputs alone and ratios, as networks see them: columns, neighbours.
 
-A column is described by its mean and its loadings over the known rows (``LowRank``), its GPU type and
-its direction. A new job is described by its k most similar known jobs, one token each: how alike
-they are (family, name, batch size, GPUs) and where their row lies in few dimensions. The neighbours'
-mean of a cell,
+A column is described by its mean and its loadings over the known rows (``LowRank``), its GPU type
+and its direction. A new job is described by its k most similar known jobs, one token each: how
+alike they are (family, name, batch size, GPUs) and where their row lies in few dimensions. The
+neighbours' mean of a cell,
 
     y0[t, j] = Σ_n (κ(t, n) + c / N) y[n, j] / Σ_n (κ(t, n) + c / N)
 

@@ -267,8 +267,8 @@ def _pairings(rows: Rows) -> str:
         *("size, none", "size, 10 pairs", "family, none", "family, 10 pairs", "size, alone, none"),
     ]
     text = (
-        "## The nine pairings\n\nOn growth: validation errors (mean absolute error of logarithms on "
-        "known families left out of a fold), and errors of the held-out types as above. The "
+        "## The nine pairings\n\nOn growth: validation errors (mean absolute error of logarithms "
+        "on known families left out of a fold), and errors of the held-out types as above. The "
         "default was chosen by validation errors on tables 0, before any report.\n\n"
     )
     return text + table(head, body)

@@ -55,7 +55,7 @@ class TokenEncoder(nn.Module):
         else:
             states = self.body(first)
         masked = states * there[:, :, None]
-        mean = masked.sum(dim=1) / count[:, None]
+        mean: torch.Tensor = masked.sum(dim=1) / count[:, None]
         if self.kind == "transformer":
             return mean
         return torch.cat([mean, masked.amax(dim=1)], dim=1)

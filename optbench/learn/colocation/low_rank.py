@@ -33,7 +33,7 @@ class LowRank:
 
     @property
     def rank(self) -> int:
-        return self.loadings.shape[1]
+        return int(self.loadings.shape[1])
 
     @classmethod
     def of(cls, rows: Floats, rank: int, centre: bool = True) -> LowRank:
@@ -92,8 +92,10 @@ class LowRank:
     def _latent(self, seen: Bools, values: Floats, sd: Floats) -> tuple[Floats, Floats]:
         part = self.loadings[seen]
         precision = 1.0 / (self.variance[seen] + sd[seen] ** 2)
-        cov = np.linalg.inv(np.eye(self.rank) + (part.T * precision) @ part)
-        return cov @ (part.T @ (precision * (values - self.mean)[seen])), cov
+        inner = np.eye(self.rank) + (part.T * precision) @ part
+        cov = np.asarray(np.linalg.inv(inner), dtype=float)
+        latent: Floats = cov @ (part.T @ (precision * (values - self.mean)[seen]))
+        return latent, cov
 
 
 def _svd(rows: Floats, rank: int) -> tuple[Floats, Floats, Floats]:

@@ -96,7 +96,7 @@ def ratio_rows(rows: KnownRows) -> Floats:
     table = rows.ratio[rows.known]
     if not len(table):
         return np.zeros((0, int(np.prod(rows.ratio.shape[1:]))))
-    empty = np.isnan(table).all(axis=(0, 1, 3))
+    empty = np.asarray(np.isnan(table).all(axis=(0, 1, 3)))
     others = nan_mean(table, 2)
     table = np.where(empty[None, None, :, None], others[:, :, None, :], table)
     # A partner that fits beside nobody has the mean of all partners.

@@ -243,7 +243,7 @@ class _Task:
             scaled = torch.tensor(np.nan_to_num(goal[:, cells] - delta) / part.scale)
             loss = likelihood_loss(shift, log_variance, scaled.float(), torch.tensor(there))
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
             schedule.step()

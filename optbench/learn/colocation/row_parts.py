@@ -171,5 +171,5 @@ def column_words(part: RowPart, basis: LowRank) -> Floats:
 
 def has_relatives(part: RowPart, types: Ints) -> Bools:
     """Whether a known job of the same family exists, other than the type itself."""
-    out: Bools = allowed_neighbours(part, types, True) & ~allowed_neighbours(part, types, False)
-    return out.any(axis=1)
+    kin = allowed_neighbours(part, types, True) & ~allowed_neighbours(part, types, False)
+    return np.asarray(kin.any(axis=1), dtype=np.bool_)

@@ -22,7 +22,7 @@ from optbench.learn.colocation.network_files import (
     trained_or_kept,
 )
 from optbench.learn.colocation.network_rows import NetworkRows, train
-from optbench.learn.colocation.network_settings import KINDS, NetworkSettings
+from optbench.learn.colocation.network_settings import KINDS, Kind, NetworkSettings
 from optbench.learn.colocation.row_tables import KnownRows
 from tests.learn.colocation.small_facts import by_hand, some_runs, synthetic, synthetic_facts
 
@@ -127,7 +127,7 @@ def test_a_file_gives_back_the_same_estimates(tmp_path: Path) -> None:
 
 def test_networks_are_trained_once(tmp_path: Path) -> None:
     facts = synthetic_facts()
-    kinds = ("feed_forward", "feed_forward")
+    kinds: tuple[Kind, Kind] = ("feed_forward", "feed_forward")
     settings = NetworkSettings(steps=2, rows=4, cells=16, folds=2)
     trained_or_kept(tmp_path / "kept", facts, kinds, settings, 0)
     (path,) = (tmp_path / "kept").iterdir()

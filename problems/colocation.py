@@ -79,6 +79,8 @@ NAME = "colocation"
 DEFAULT_JOBS, DEFAULT_LOAD = 135, 0.9
 HORIZON_FACTOR = 1.75
 DRAWN = ("poisson", "alibaba")
+# An epoch is an action of a policy, of which a process takes a million.
+MOST_EPOCHS = 1_000_000
 # Streams of random numbers of a seed.
 FAMILIES, TYPES, WORK, ARRIVALS, FAILURES = range(5)
 
@@ -287,7 +289,10 @@ class ColocationCluster(Problem):
         time_s = np.where(jobs.is_service, jobs.stay_s, jobs.work / jobs.required_per_s)
         busy_s = float(required_gpu_s(jobs, own.tables).sum()) / self.gpus
         drain_s = self.horizon_factor * (busy_s + float(time_s.max()))
-        return ceil((float(jobs.arrival_s[-1]) + drain_s) / self.epoch_s)
+        epochs = ceil((float(jobs.arrival_s[-1]) + drain_s) / self.epoch_s)
+        few = f"longer: the horizon has {epochs:,} epochs, more than {MOST_EPOCHS:,}"
+        self._require(epochs <= MOST_EPOCHS, "epoch_s", few)
+        return epochs
 
     def _outages(self, seed: int, own: OwnTables, counts: Ints, jobs: Jobs) -> tuple[Outage, ...]:
         """GPUs that fail at random times, and the GPUs of a generation until it appears."""

@@ -236,6 +236,10 @@ def test_two_hundred_job_types_on_six_generations() -> None:
         ({"held_out": ("LLM",)}, r"'LLM' is none: did you mean 'LM'\?"),
         ({"tables": "gavell"}, r"tables is 'gavell'; it must be gavel, synthetic, or a CSV file"),
         ({"trace": "poison"}, r"trace is 'poison'; it must be poisson, alibaba, max_min_fairness"),
+        (
+            {"load": 1e-9},
+            r"epoch_s is 360.0; it must be longer: the horizon has 88\d,\d+,\d+ epochs",
+        ),
         ({"trace": "msr", "tables": "synthetic"}, r"trace=msr has job types of Gavel's tables"),
     ],
 )

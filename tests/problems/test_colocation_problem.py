@@ -238,7 +238,7 @@ def test_two_hundred_job_types_on_six_generations() -> None:
         ({"trace": "poison"}, r"trace is 'poison'; it must be poisson, alibaba, max_min_fairness"),
         (
             {"load": 1e-9},
-            r"epoch_s is 360.0; it must be longer: the horizon has 88\d,\d+,\d+ epochs",
+            r"epoch_s is 360.0; it must be longer: the horizon has [\d,]+ epochs",
         ),
         ({"trace": "msr", "tables": "synthetic"}, r"trace=msr has job types of Gavel's tables"),
     ],

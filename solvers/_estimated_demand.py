@@ -102,7 +102,8 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
     prices = progress_prices(expected.alone_per_s, public.utilisation, gangs, idle, full)
     price = settings.progress_price * prices[jobs.job_type]
     # Where no GPU type is likely to serve a kind alone, every one of them is tried.
-    hopeless = (np.where(here.alone_per_s > 0, missed_alone, 1.0) > settings.most_risk).all(axis=0)
+    missing = np.where(here.alone_per_s > 0, missed_alone, 1.0)
+    hopeless = missing.min(axis=0) > settings.most_risk
     usable = (missed_alone <= settings.most_risk) | hopeless[None, :]
     return EpochDemand(
         seen.counts,

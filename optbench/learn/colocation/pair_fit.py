@@ -34,7 +34,8 @@ def pair_fit_probability(features: JobFeatures, known: Floats) -> Floats:
     total = kernel @ fits @ kernel.T + PRIOR_WEIGHT * prior
     out = total / (kernel @ weight @ kernel.T + PRIOR_WEIGHT)
     out = (out + np.swapaxes(out, 1, 2)) / 2
-    return np.where(there, known, np.where(pairs, np.clip(out, 0.0, 1.0), 0.0))
+    found: Floats = np.where(there, known, np.where(pairs, np.clip(out, 0.0, 1.0), 0.0))
+    return found
 
 
 def _shares(fits: Floats, weight: Floats) -> Floats:

@@ -79,7 +79,7 @@ def _read(given: Any, data: Colocation) -> OfflineCertificate:
     edges = np.array(given["edges"], dtype=np.int64)
     check_edges(data, edges)
     n, c, b = data.jobs.count, job_classes(data, groups).count, len(edges) - 1
-    shapes = [(n, b), (n,), (c,), (c, b), (c, b)]
+    shapes = [(n, b), (n,), (c, b), (c, b), (c, b), (c, b)]
     most = sum(math.prod(shape) for shape in shapes) * (MOST_DIGITS + 1) + len(shapes)
     unpack = zlib.decompressobj()
     packed = unpack.decompress(base64.b64decode(given["multipliers"], validate=True), most + 1)

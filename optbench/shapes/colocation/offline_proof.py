@@ -18,7 +18,7 @@ numbers, for the proof, by the same code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -42,6 +42,7 @@ class Multipliers:
 
     goal: Numbers
     work: Numbers
+    present: Numbers
     lack: Numbers
     service: Numbers
     time: Numbers
@@ -56,33 +57,58 @@ class Prices:
     gpu: Numbers
 
 
-def work_prices(lp: Relaxation, given: Multipliers) -> Numbers:
+def work_prices(lp: Relaxation, given: Multipliers, unit: Any) -> Numbers:
     """y: the dearest job of a class sets its price in a bin."""
-    later = np.cumsum(given.goal[:, ::-1], axis=1)[:, ::-1] + given.work[:, None]
-    out = given.service * lp.classes.is_service.astype(int)[:, None]
-    np.maximum.at(out, lp.classes.of_job, later * lp.startable.astype(int))
+    later = _from_here_on(given.goal) + given.work[:, None]
+    presence = _from_here_on(given.present[lp.classes.of_job] * lp.share)
+    out = given.service * lp.classes.is_service.astype(int)[:, None] * unit
+    np.maximum.at(out, lp.classes.of_job, (later * unit + presence) * lp.startable.astype(int))
+    return out
+
+
+def _from_here_on(values: Numbers) -> Numbers:
+    """Sums over each bin and all later ones."""
+    out: Numbers = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
     return out
 
 
 def shortfall_price(lp: Relaxation, given: Multipliers, unit: Any) -> Any:
-    """θ; ``unit`` is what stands for 1 in ``lack``'s factor."""
-    training = ~lp.data.jobs.is_service
-    lack = given.lack[lp.classes.of_job]
-    jobs = (lp.rate * given.goal.sum(axis=1) + lack * unit) * training.astype(int)
+    """θ."""
+    here = ((given.lack + given.present) * unit)[lp.classes.of_job]
+    jobs = (lp.rate[:, None] * _from_here_on(given.goal) + here) * lp.startable.astype(int)
     services = lp.service_rate[:, None] * given.service
     return max(jobs.max(), services.max())
 
 
 def column_values(
-    columns: Columns, work: Numbers, time: Numbers, lack: Numbers, unit: Any, energy: bool
+    columns: Columns,
+    work: Numbers,
+    given: Multipliers,
+    pace: Numbers,
+    b: int,
+    unit: Any,
+    energy: bool,
 ) -> Numbers:
     """What each column of a GPU type earns per second in a bin, less its power."""
     one, other = columns.one, np.maximum(columns.other, 0)
     paired = (columns.other >= 0).astype(int)
-    out = work[one] * columns.rate_one + work[other] * columns.rate_other
-    out = out - (time[one] + time[other] * paired) * unit
-    out = out - lack[one] * columns.lack_one - lack[other] * columns.lack_other
+    time, lack, present = given.time[:, b], given.lack[:, b], given.present[:, b]
+    out = work[one, b] * columns.rate_one + work[other, b] * columns.rate_other
+    credit_one = columns.credit_one - paced(columns.rate_one, pace[one, b], unit)
+    credit_other = columns.credit_other - paced(columns.rate_other, pace[other, b], unit) * paired
+    credit = present[one] * credit_one + present[other] * credit_other
+    missed = lack[one] * columns.lack_one + lack[other] * columns.lack_other
+    out = out + (credit - missed - (time[one] + time[other] * paired) * unit) * unit
     return out - columns.watts if energy else out
+
+
+def paced(rate: Any, pace: Any, unit: Any) -> Any:
+    """The share of a bin's presence that a second of a column stands for, rounded down.
+
+    A rate in whole numbers is rounded up by less than 2."""
+    if isinstance(unit, float):
+        return np.minimum(1.0, rate * pace)
+    return np.minimum(unit, np.maximum(rate - 2, 0) * pace // unit)
 
 
 def gpu_prices(
@@ -102,7 +128,7 @@ def gpu_prices(
             if not fits.any():
                 continue
             mine = taken(columns, fits)
-            values = column_values(mine, work[:, b], given.time[:, b], given.lack, unit, energy)
+            values = column_values(mine, work, given, lp.pace, b, unit, energy)
             per_gpu = -(-values // mine.gpus) if whole else values / mine.gpus
             out[g, b] = max(per_gpu.max(), 0)
     return out
@@ -117,7 +143,10 @@ def prices_of(lp: Relaxation, given: Multipliers, energy: bool) -> Prices:
     """Return y, θ and μ; μ and θ carry the unit of prices times that of tables."""
     whole = given.goal.dtype == object
     unit = 1 << TABLE_BITS if whole else 1.0
-    work = work_prices(lp, given)
+    able = np.zeros(given.present.shape, dtype=np.bool_)
+    np.logical_or.at(able, lp.classes.of_job, lp.startable)
+    given = replace(given, present=given.present * able.astype(int))
+    work = work_prices(lp, given, unit)
     theta = shortfall_price(lp, given, unit)
     return Prices(work, theta, gpu_prices(lp, given, work, unit, energy))
 
@@ -126,7 +155,8 @@ def _sides(lp: Relaxation, given: Multipliers, gpu: Numbers, unit: Any) -> Any:
     """The value but for the part of the held shortfall."""
     earned = (given.goal * lp.goal).sum() + (given.work * lp.work).sum()
     earned = earned + (given.service * lp.needed).sum() - (given.time * lp.limit).sum()
-    return earned * unit - (gpu * lp.capacity).sum()
+    earned = earned + (given.present[lp.classes.of_job] * lp.present).sum()
+    return earned * unit * unit - (gpu * lp.capacity).sum()
 
 
 def float_value(lp: Relaxation, given: Multipliers, energy: bool) -> float:
@@ -144,11 +174,10 @@ def proven_sum(whole: Relaxation, given: Multipliers, energy: bool) -> Fraction:
         if any(v < 0 for v in getattr(given, name).ravel().tolist()):
             raise OptbenchError(f"the certificate has a multiplier below 0, of {name}")
     prices = prices_of(whole, given, energy)
-    scale = TABLE_BITS + PRICE_BITS
-    value = as_fraction(
-        int(_sides(whole, given, prices.gpu, 1 << TABLE_BITS)), scale + SIDE_BITS
-    )
-    theta = as_fraction(int(prices.shortfall), scale)
+    unit = 1 << TABLE_BITS
+    earned = int(_sides(whole, given, prices.gpu, unit))
+    value = as_fraction(earned, 2 * TABLE_BITS + PRICE_BITS + SIDE_BITS)
+    theta = as_fraction(int(prices.shortfall), TABLE_BITS + PRICE_BITS)
     if not energy:
         return value / max(Fraction(1), theta)
     if theta == 0:

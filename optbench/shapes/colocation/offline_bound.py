@@ -5,10 +5,7 @@ STUB
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
-
-import numpy as np
 
 from optbench.errors import OptbenchError
 from optbench.model.result import Bound
@@ -43,9 +40,7 @@ def offline_bounds(
     ``level`` 0 is shortfall, 1 energy. More bins, and more classes per type, take more time."""
     held = [None] if level == 0 or held_shortfall_s is None else [held_shortfall_s, None]
     edges = even_edges(data, num_bins)
-    found = [
-        _bound(data, level, each, edges, groups, time_limit_s / len(held)) for each in held
-    ]
+    found = [_bound(data, level, each, edges, groups, time_limit_s / len(held)) for each in held]
     return sorted(found, key=lambda bound: -bound.value)
 
 
@@ -73,7 +68,9 @@ def prove_offline(
     """Prove a bound again from the instance and the multipliers of a certificate."""
     given = read_certificate(certificate, data)
     if given.level != level:
-        raise OptbenchError(f"the certificate is of level {given.level}; the instance is at {level}")
+        raise OptbenchError(
+            f"the certificate is of level {given.level}; the instance is at {level}"
+        )
     if given.held_shortfall_s is not None and (
         held_shortfall_s is None or held_shortfall_s > given.held_shortfall_s
     ):

@@ -95,9 +95,7 @@ def _part(rate: Floats, alone: Floats) -> Floats:
 
 def _watts(data: Colocation, share: Floats) -> Floats:
     """Power beyond sleep at these shares of use, rounded down."""
-    sleep, idle, full = (
-        each.reshape(-1, *[1] * (share.ndim - 1)) for each in data.watts()
-    )
+    sleep, idle, full = (each.reshape(-1, *[1] * (share.ndim - 1)) for each in data.watts())
     used = np.minimum(1.0, share * (1 - SAFE))
     watts = (idle - sleep) + used * (full - idle)
     out: Floats = np.maximum(watts * (1 - SAFE), 0.0)

@@ -154,7 +154,14 @@ class OfflineMaster:
         """Far above what a second of work or of shortfall can cost."""
         if not self._energy:
             return 1e3
-        watts = max((float((e.watts / np.maximum(e.rate_one, 1e-3)).max()) for e in self._lp.columns if len(e.watts)), default=1.0)
+        watts = max(
+            (
+                float((e.watts / np.maximum(e.rate_one, 1e-3)).max())
+                for e in self._lp.columns
+                if len(e.watts)
+            ),
+            default=1.0,
+        )
         return 20.0 * max(watts, 1.0)
 
     def _add(self, g: int, which: Ints, bins: Ints) -> None:

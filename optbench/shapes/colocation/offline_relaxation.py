@@ -114,7 +114,9 @@ def relaxation(
     np.minimum.at(pace, of, np.where(lasting > 0, share, np.inf))
     counted = np.isfinite(pace) & classes.single[:, None]
     pace = np.where(counted, pace * (1 - SAFE), 0.0)
-    sure = np.maximum(demand.available_s - TIME_ROUNDING * horizon_s, 0.0) * jobs.is_service[:, None]
+    sure = (
+        np.maximum(demand.available_s - TIME_ROUNDING * horizon_s, 0.0) * jobs.is_service[:, None]
+    )
     needed, limit = np.zeros(shape), np.zeros(shape)
     np.add.at(needed, of, sure * (rate * (1 - SAFE))[:, None])
     longest = demand.available_s * jobs.replicas[:, None]
@@ -159,9 +161,19 @@ def _columns(tables: ColumnTables, g: int) -> Columns:
         gpus.append(tables.gangs[mine])
         one.append(mine)
         rates = each.rate[g, mine], each.watts[g, mine]
-        parts.append((rates[0], none, rates[1], each.credit[g, mine], none, each.lack[g, mine], none))
+        parts.append(
+            (rates[0], none, rates[1], each.credit[g, mine], none, each.lack[g, mine], none)
+        )
     rate, watts, credit, lack = (getattr(tables.pair, name)[g] for name in RATES)
-    pairs = (rate[c, d], rate[d, c], watts[c, d], credit[c, d], credit[d, c], lack[c, d], lack[d, c])
+    pairs = (
+        rate[c, d],
+        rate[d, c],
+        watts[c, d],
+        credit[c, d],
+        credit[d, c],
+        lack[c, d],
+        lack[d, c],
+    )
     other = np.full(sum(map(len, gpus)), -1)
     other[: len(c)] = d
     numbers = (np.concatenate(each) for each in zip(pairs, *parts, strict=True))

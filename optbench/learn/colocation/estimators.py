@@ -1,0 +1,18 @@
+"""Estimators by name, made from public facts alone."""
+
+from __future__ import annotations
+
+from optbench.learn.colocation.look_up import Frozen, LookUp
+from optbench.learn.colocation.partner_mean import PartnerMean
+from optbench.learn.colocation.row_tables import KnownRows
+from optbench.shapes.colocation.colocation_process import PublicFacts
+
+
+def partner_mean(facts: PublicFacts) -> LookUp:
+    """The mean over the known types, with measured cells replaced by their means."""
+    return LookUp(facts, PartnerMean.of(KnownRows.of(facts)))
+
+
+def frozen_partner_mean(facts: PublicFacts) -> Frozen:
+    """The mean over the known types, never updated."""
+    return Frozen(facts, PartnerMean.of(KnownRows.of(facts)))

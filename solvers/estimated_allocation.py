@@ -1,0 +1,58 @@
+"""The allocation ILP of each epoch with throughputs that a simple estimator expects.
+
+These are the rivals of ``gogh``: same loop, same ILP, same measurements, another estimator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from numpy.random import Generator
+
+from optbench.plugins.process_policy import Act, ProcessPolicy
+from optbench.shapes.colocation.allocations import Placement
+from optbench.shapes.colocation.colocation_process import Observation
+from optbench.shapes.colocation.estimates import Estimator
+
+from ._epoch_allocator import AllocationSettings, placement_of
+
+Named = Literal[
+    "partner_mean", "frozen_partner_mean", "matrix_completion", "additive_completion", "trees"
+]
+
+
+@dataclass(frozen=True)
+class EstimatedAllocation(ProcessPolicy):
+    """The allocation ILP with a mean over partners, completed matrices, or boosted trees."""
+
+    shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
+
+    estimator: Named = "partner_mean"
+    margin: float = 0.0  # standard deviations below the expected throughput, for requirements
+    explore_w: float = 0.0  # reward of a pair of uncertain ratio
+    misfit_price_w: float = 0.0  # price of a pair that may not fit, times its probability
+    least_fit: float = 0.5  # least probability to fit of a pair that is tried
+    progress_price: float = 0.8  # value of progress
+    pairs: bool = True  # whether jobs may share GPUs
+
+    def actor(self, rng: Generator) -> Act:
+        settings = AllocationSettings(
+            self.progress_price,
+            self.margin,
+            self.pairs,
+            self.least_fit,
+            self.misfit_price_w,
+            self.explore_w,
+        )
+        estimators: list[Estimator] = []
+
+        def act(seen: Observation) -> Placement:
+            if not estimators:
+                from optbench.learn.colocation.estimators import estimator_named
+
+                estimators.append(estimator_named(self.estimator, seen.public))
+            estimators[0].learn(seen)
+            return placement_of(seen, estimators[0].estimates(), settings)
+
+        return act

@@ -22,7 +22,10 @@ SAFE = 2.0**-45
 
 @dataclass(frozen=True)
 class RateTables:
-    """Rates, power, and what they are worth."""
+    """Rates and power beyond sleep.
+
+    ``credit`` is the share of the lowest requirement of its class that a rate is worth, at most 1,
+    and ``lack`` the rest; both are 0 for services, and ``lack`` for jobs of several replicas."""
 
     rate: Floats
     watts: Floats
@@ -34,8 +37,7 @@ class RateTables:
 class ColumnTables:
     """Arrays over GPU types g and classes c, d; entries of c beside d are of the first one.
 
-    ``per_s`` is the highest rate of a class, in units of work. ``credit`` is the share of the lowest
-    requirement that a rate is worth, at most 1, and ``lack`` the rest; they are 0 for services."""
+    ``per_s`` is the highest rate of a class, in units of work."""
 
     per_s: Floats
     gangs: Ints

@@ -7,6 +7,7 @@ type, class and bin are added, and so on until the value that the multipliers pr
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,6 +70,8 @@ class OfflineMaster:
 
         self._lp, self._energy, self._held = lp, energy, held
         self._deadline = time.perf_counter() + time_limit_s
+        # HiGHS refuses another number of threads than that of an earlier model of this process.
+        highspy.Highs.resetGlobalScheduler(True)
         self._model = highspy.Highs()
         self._model.silent()
         self._model.setOptionValue("threads", 1)
@@ -213,7 +216,8 @@ class OfflineMaster:
             left = self._deadline - time.perf_counter()
             if left <= 0:
                 break
-            self._model.setOptionValue("time_limit", self._model.getRunTime() + left)
+            if math.isfinite(left):
+                self._model.setOptionValue("time_limit", self._model.getRunTime() + left)
             self._model.run()
             solved = self._model.getInfo()
             duals = self._model.getSolution().row_dual

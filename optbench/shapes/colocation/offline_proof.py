@@ -1,15 +1,19 @@
 """The value that any multipliers prove for the offline LP: its Lagrangian dual function.
 
-For multipliers π (goals), ω (works), ψ (lack), ρ (services) and κ (time), all at least 0, let
+For multipliers π (goals), ω (works), η (presence), λ (lack), ρ (services) and κ (time), none of
+them below 0, and with the names of ``offline_bound``, let
 
-    y_cb = max over training jobs i of class c that can run in bin b of Σ_{b' ≥ b} π_ib' + ω_i
+    y_cb = max over training jobs i of class c that can run in bin b of
+           ω_i + Σ_{b' ≥ b} (π_ib' + η_cb' share_ib')
     y_cb = ρ_cb for a class of services
-    θ    = max( max_i r_i Σ_b π_ib + ψ_c(i),  max_cb r_c ρ_cb )
-    μ_gb = max(0, max over columns p of g of (Σ_c∈p (y_cb a_pc − κ_cb − ψ_c lack_pc) − w_p) / gpus_p)
+    θ    = max( max_ib (λ_cb + η_cb + r_i Σ_{b' ≥ b} π_ib'),  max_cb r_c ρ_cb )
+    μ_gb = max(0, max over columns p of g of v_bp / gpus_p)
+    v_bp = Σ_c∈p (y_cb a_pc + η_cb (credit_pc − min(1, a_pc pace_cb)) − λ_cb lack_pc − κ_cb) − w_p
 
 These are feasible for the dual of the LP, whatever π to κ are, so that
 
-    Σ π_ib goal_ib + Σ ω_i work_i + Σ ρ_cb needed_cb − Σ κ_cb limit_cb − θ budget − Σ μ_gb capacity_gb
+    Σ π_ib goal_ib + Σ ω_i work_i + Σ η_cb present_ib + Σ ρ_cb needed_cb
+      − Σ κ_cb limit_cb − θ budget − Σ μ_gb capacity_gb
 
 is at most its optimum. With shortfall as the objective, w = 0, and θ budget is left out: the value
 is divided by θ where θ > 1. The formulae are evaluated in floats, for the solver, and in whole

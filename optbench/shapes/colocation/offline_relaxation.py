@@ -65,8 +65,9 @@ class Relaxation:
     ``goal[i, b]`` is what job i has to have done by the end of bin b to lack nothing, ``work[i]``
     all of it, ``needed[c, b]`` what a class of services needs within a bin, ``limit[c, b]`` the
     time for which jobs of a class can run. ``rate[i]`` and ``service_rate[c]`` are requirements,
-    ``budget_s`` the shortfall beyond waiting. ``present[i, b]`` is the time for which a training job
-    is in the system in a bin that ends before it has completed, and ``share`` the same per work."""
+    ``budget_s`` the shortfall beyond waiting. ``present[i, b]`` is the time for which a training
+    job is in the system in a bin at whose end it is not done, ``share`` the same per work of the
+    job, and ``pace[c, b]`` the least share of the jobs of a class."""
 
     data: Colocation
     classes: JobClasses

@@ -16,6 +16,7 @@ or for neither.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,8 @@ NEEDED = ("gpu_type", "job_type", "family", "batch_size", "partner", "per_s")
 OPTIONAL = ("gpus", "profile")
 ALLOWED = f"a table of throughputs has {', '.join(NEEDED)}, and optionally {', '.join(OPTIONAL)}"
 MISSING = "is missing; write per_s 0 for what does not run or does not fit"
+# Throughputs that the tables of a file may hold, of which 20 million are 160 MB.
+MOST_CELLS = 20_000_000
 # Name and number of GPUs of a job type.
 Key = tuple[str, int]
 
@@ -100,29 +103,28 @@ def _filled(
 ) -> ThroughputTables:
     index = {key: t for t, key in enumerate(job_types)}
     size = (len(gpu_names), len(index))
+    single = np.array([gpus == 1 for _, gpus in index])
+    needed = size[0] * (size[1] + int(single.sum()) ** 2)
+    if size[0] * size[1] ** 2 > MOST_CELLS:
+        raise FileFormatError(
+            f"{table.where}: {size[1]:,} job types on {size[0]:,} GPU types need {needed:,} rows; "
+            f"there are {table.size:,}, and at most {MOST_CELLS:,} throughputs can be read"
+        )
     alone, beside = np.full(size, np.nan), np.full((*size, len(index)), np.nan)
     per_s = table.numbers("per_s").tolist()
+    gpu_index = {name: g for g, name in enumerate(gpu_names)}
     for row, (gpu, key) in enumerate(zip(_words(table, "gpu_type"), keys, strict=True)):
         partner = table.columns["partner"][row].strip()
         cells = beside if partner else alone
-        at: tuple[int, ...] = (gpu_names.index(gpu), index[key])
+        at: tuple[int, ...] = (gpu_index[gpu], index[key])
         if partner:
-            if key[1] > 1:
-                words = f"job type {key[0]!r} has {key[1]} GPUs; gangs run alone, without partner"
-                raise table.wrong(row, words)
-            if (partner, 1) not in index:
-                single = [name for name, gpus in index if gpus == 1]
-                words = f"partner {partner!r} has no row of its own; {nearest(partner, single)}"
-                raise table.wrong(row, words)
-            at += (index[partner, 1],)
+            at += (index[_partner(table, row, key, partner, index)],)
         if not np.isnan(cells[at]):
             raise table.wrong(row, f"{_place(gpu, key[0], partner)} stands twice")
         cells[at] = per_s[row]
     types = tuple(job_types.values())
-    single = np.array([each.gpus == 1 for each in types])
-    pairs = single[:, None] & single[None, :]
     _refuse(table, gpu_names, types, np.isnan(alone), MISSING)
-    _refuse(table, gpu_names, types, np.isnan(beside) & pairs, MISSING)
+    _refuse(table, gpu_names, types, np.isnan(beside) & single[:, None] & single, MISSING)
     beside = np.where(np.isnan(beside), 0.0, beside)
     lone = (beside > 0) & (np.swapaxes(beside, 1, 2) == 0)
     _refuse(table, gpu_names, types, lone, "is above 0, and that of its partner is 0")
@@ -133,6 +135,18 @@ def _filled(
             "per_s must be above 0 on one of them"
         )
     return ThroughputTables(gpu_names, types, alone, beside)
+
+
+def _partner(table: TextTable, row: int, key: Key, partner: str, known: Mapping[Key, int]) -> Key:
+    """The job type that a row names as partner: both have one GPU."""
+    if key[1] > 1:
+        words = f"job type {key[0]!r} has {key[1]} GPUs; gangs run alone, without partner"
+        raise table.wrong(row, words)
+    if (partner, 1) not in known:
+        single = [name for name, gpus in known if gpus == 1]
+        words = f"partner {partner!r} has no row of its own; {nearest(partner, single)}"
+        raise table.wrong(row, words)
+    return partner, 1
 
 
 def _place(gpu: str, job_type: str, partner: str) -> str:

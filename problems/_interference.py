@@ -1,7 +1,7 @@
 """A documented interference model: throughputs of any number of job types on any GPU generations.
 
-Names: resources r (compute, memory bandwidth, cache, host), families f, job types t of a family with
-batch size b, GPU generations g. N(0, s) is normal, drawn once per symbol from the seed of the
+Names: resources r (compute, memory bandwidth, cache, host), families f, job types t of a family
+with batch size b, GPU generations g. N(0, s) is normal, drawn once per symbol from the seed of the
 tables; the noise of a cell is fixed with the tables, and is no noise of a measurement.
 
 Capacities, in those of the oldest generation, and memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optbench.learn.colocation.look_up import Frozen, LookUp
+from optbench.learn.colocation.matrix_completion import MatrixCompletion
 from optbench.learn.colocation.partner_mean import PartnerMean
 from optbench.learn.colocation.row_tables import KnownRows
 from optbench.shapes.colocation.colocation_process import PublicFacts
@@ -16,3 +17,13 @@ def partner_mean(facts: PublicFacts) -> LookUp:
 def frozen_partner_mean(facts: PublicFacts) -> Frozen:
     """The mean over the known types, never updated."""
     return Frozen(facts, PartnerMean.of(KnownRows.of(facts)))
+
+
+def matrix_completion(facts: PublicFacts) -> LookUp:
+    """Low-rank matrix completion, updated by what has been seen."""
+    return LookUp(facts, MatrixCompletion.plain(KnownRows.of(facts)))
+
+
+def additive_completion(facts: PublicFacts) -> LookUp:
+    """Additive matrix completion: two effects per new type, updated by what has been seen."""
+    return LookUp(facts, MatrixCompletion.additive(KnownRows.of(facts)))

@@ -1,0 +1,107 @@
+"""Prices of the rows of an epoch's allocation, in whole milliwatts, from the demand alone.
+
+A row (g, {i}) or (g, {i, j}) on a gang of n GPUs of type g (n = 1 for a pair) costs
+
+    W = n (idle − sleep)_g + min(n (full − idle)_g, Σ_i a_i) + extra price − Σ_i v_i + Σ_i m_i
+    a_i = n (full − idle)_g utilisation_gi x_i / alone_gi       power that the work of i adds
+    v_i = price_i x_i                                           value of its progress
+    m_i = migration price, where i was on another GPU type, or waiting, in the epoch before
+
+with x_i the throughput of i there, of a service that meets its requirement the requirement. Each
+term is rounded to whole milliwatts, so that sums are exact, whoever adds them up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from optbench.shapes.colocation.allocations import NOBODY
+from optbench.shapes.colocation.colocation_data import Floats, Ints
+from optbench.shapes.colocation.epoch_demand import EpochDemand, meets, milliwatts
+from optbench.shapes.colocation.epoch_physics import WAITING
+
+
+def throughputs(demand: EpochDemand, gpu: Ints, job: Ints, partner: Ints) -> Floats:
+    """Throughput of jobs on GPU types, alone (partner -1) or beside a partner."""
+    kind = demand.jobs.job_type
+    beside = demand.beside_per_s[gpu, kind[job], kind[np.where(partner == NOBODY, job, partner)]]
+    out: Floats = np.where(partner == NOBODY, demand.alone_per_s[gpu, kind[job]], beside)
+    return out
+
+
+def work_rates(demand: EpochDemand, job: Ints, rate: Floats) -> Floats:
+    """Rates of work at these throughputs: a service does no more than it is asked for."""
+    jobs = demand.jobs
+    capped = jobs.is_service[job] & meets(rate, jobs.required_per_s[job])
+    out: Floats = np.where(capped, jobs.required_per_s[job], rate)
+    return out
+
+
+def idle_mw(demand: EpochDemand, gpu: Any, gpus: Any) -> Ints:
+    """Power of idle GPUs beyond sleep."""
+    return milliwatts(gpus * (demand.idle_w - demand.sleep_w)[gpu])
+
+
+def full_mw(demand: EpochDemand, gpu: Any, gpus: Any) -> Ints:
+    """Power of fully used GPUs beyond idle ones."""
+    return milliwatts(gpus * (demand.full_w - demand.idle_w)[gpu])
+
+
+def work_mw(demand: EpochDemand, gpu: Any, job_type: Any, rate: Any) -> Ints:
+    """Power that work of a type at this rate adds to idle GPUs."""
+    alone = demand.alone_per_s[gpu, job_type]
+    gpu_w = (demand.gangs[job_type] * (demand.full_w - demand.idle_w)[gpu]) * demand.utilisation[
+        gpu, job_type
+    ]
+    rate = np.asarray(rate, dtype=float)
+    # A pair may run where a job alone was never measured; its rate then counts as full use.
+    share = np.divide(rate, alone, out=(rate > 0) * np.ones_like(alone * rate), where=alone > 0)
+    return milliwatts(gpu_w * share)
+
+
+def value_mw(price_j: Any, rate: Any) -> Ints:
+    """Value of progress at this rate."""
+    return milliwatts(price_j * rate)
+
+
+def migration_mw(demand: EpochDemand, job: Ints, gpu: Any) -> Ints:
+    """Price of migration of jobs to GPU types."""
+    before = demand.jobs.before[job]
+    moved = (before >= WAITING) & (before != gpu)
+    out: Ints = np.where(moved, milliwatts(demand.migration_price_w), 0)
+    return out
+
+
+def row_prices_mw(demand: EpochDemand, gpu: Ints, first: Ints, second: Ints) -> Ints:
+    """Price of each row."""
+    jobs, kind = demand.jobs, demand.jobs.job_type
+    gpus = demand.gangs[kind[first]]
+    paired = second != NOBODY
+    other = np.where(paired, second, first)
+    work = np.zeros(len(gpu), dtype=np.int64)
+    total = idle_mw(demand, gpu, gpus)
+    for job, partner, there in ((first, second, True), (other, first, paired)):
+        rate = work_rates(demand, job, throughputs(demand, gpu, job, partner))
+        work += np.where(there, work_mw(demand, gpu, kind[job], rate), 0)
+        total = total - np.where(there, value_mw(jobs.price_j[job], rate), 0)
+        total = total + np.where(there, migration_mw(demand, job, gpu), 0)
+    alone = milliwatts(demand.alone_prices)[gpu, kind[first]]
+    pair = milliwatts(demand.pair_prices)[gpu, kind[first], kind[other]]
+    out: Ints = total + np.minimum(full_mw(demand, gpu, gpus), work) + np.where(paired, pair, alone)
+    return out
+
+
+def lacking_mw(demand: EpochDemand, job: Ints, rate: Floats) -> Ints:
+    """What jobs at best effort, with one replica, pay for what they lack at these rates."""
+    share = np.minimum(1.0, rate / demand.jobs.required_per_s[job])
+    out: Ints = np.rint(demand.shortfall_mw[job] * (1.0 - share)).astype(np.int64)
+    return out
+
+
+def given_mw(demand: EpochDemand, job: Ints, rate: Floats) -> Ints:
+    """What a replica of a job at best effort takes off its price of waiting."""
+    share = np.minimum(1.0, rate / demand.jobs.required_per_s[job])
+    out: Ints = np.floor(demand.shortfall_mw[job] * share).astype(np.int64)
+    return out

@@ -15,7 +15,7 @@ from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_process import Observation
 from optbench.shapes.colocation.estimates import Estimator
 
-from ._epoch_allocator import AllocationSettings, placement_of
+from ._estimated_demand import AllocationSettings, placement_of
 
 Named = Literal[
     "partner_mean", "frozen_partner_mean", "matrix_completion", "additive_completion", "trees"

@@ -20,7 +20,7 @@ from optbench.shapes.colocation.colocation_process import Observation
 from optbench.shapes.colocation.epoch_demand import EpochDemand, meets
 from optbench.shapes.colocation.estimates import Estimator
 
-from ._epoch_allocator import AllocationSettings, demand_of
+from ._estimated_demand import AllocationSettings, demand_of
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from optbench.plugins.process_policy import Act, ProcessPolicy
 from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_process import Observation
 
-from ._epoch_allocator import AllocationSettings, placement_of, true_estimates
+from ._estimated_demand import AllocationSettings, placement_of, true_estimates
 
 
 @dataclass(frozen=True)

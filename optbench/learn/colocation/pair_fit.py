@@ -23,7 +23,10 @@ ADDED_FITS, ADDED_MISFITS = 1.0, 0.5
 
 def pair_fit_probability(features: JobFeatures, known: Floats) -> Floats:
     """Return p[g, t, s]; ``known`` is 1, 0, or NaN where nothing is known."""
-    there = ~np.isnan(known)
+    single = features.log_gpus == 0
+    pairs = single[:, None] & single[None, :]
+    # Jobs of several GPUs run alone, and say nothing of the others.
+    there = ~np.isnan(known) & pairs
     fits = np.where(there, known, 0.0)
     weight = there.astype(float)
     kernel = np.maximum(features.similarity(), _alike_partners(fits, weight))
@@ -31,7 +34,7 @@ def pair_fit_probability(features: JobFeatures, known: Floats) -> Floats:
     total = kernel @ fits @ kernel.T + PRIOR_WEIGHT * prior
     out = total / (kernel @ weight @ kernel.T + PRIOR_WEIGHT)
     out = (out + np.swapaxes(out, 1, 2)) / 2
-    return np.where(there, known, np.clip(out, 0.0, 1.0))
+    return np.where(there, known, np.where(pairs, np.clip(out, 0.0, 1.0), 0.0))
 
 
 def _shares(fits: Floats, weight: Floats) -> Floats:

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.shapes.colocation.allocations import NOBODY, Placement
+from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_data import Colocation, Floats
 from optbench.shapes.colocation.colocation_process import Observation
-from optbench.shapes.colocation.column_generation import allocate
+from optbench.shapes.colocation.epoch_allocator import allocate
 from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
 from optbench.shapes.colocation.estimates import Estimates
 
@@ -37,6 +37,7 @@ class AllocationSettings:
     misfit_price_w: float = 0.0
     explore_w: float = 0.0
     time_limit_s: float = 2.0
+    gap: float = 1e-3
 
 
 def true_estimates(data: Colocation) -> Estimates:
@@ -54,12 +55,8 @@ def true_estimates(data: Colocation) -> Estimates:
 def placement_of(seen: Observation, expected: Estimates, settings: AllocationSettings) -> Placement:
     """Return the rows that minimise the surrogate of this epoch."""
     demand = demand_of(seen, expected, settings)
-    found = allocate(demand, settings.time_limit_s)
-    job = seen.jobs.job
-    rows = found.rows
-    second = np.where(rows.second == NOBODY, NOBODY, job[rows.second])
-    profile = np.zeros(len(rows.first), dtype=np.bool_)
-    return Placement(rows.gpu_type, job[rows.first], second, profile)
+    found = allocate(demand, settings.time_limit_s, settings.gap)
+    return found.rows.placement(seen.jobs.job)
 
 
 def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettings) -> EpochDemand:

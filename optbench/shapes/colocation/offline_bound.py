@@ -68,6 +68,8 @@ not held.
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass
 from fractions import Fraction
 
 from optbench.errors import OptbenchError
@@ -80,14 +82,25 @@ from optbench.shapes.colocation.offline_certificate import (
 )
 from optbench.shapes.colocation.offline_demand import even_edges, job_classes, total_wait_s
 from optbench.shapes.colocation.offline_master import OfflineMaster
-from optbench.shapes.colocation.offline_proof import proven_sum
+from optbench.shapes.colocation.offline_proof import Multipliers, proven_sum
 from optbench.shapes.colocation.offline_relaxation import in_whole_numbers, relaxation
 from optbench.shapes.milp.milp_shape import outward
 
 FREE, HELD = "offline_lp", "offline_lp_held"
 # The evaluation of energy rounds a few sums of floats; the bound is lowered by this share.
 EVALUATION = Fraction(1, 1 << 44)
-NUM_BINS, MOST_CLASSES = 24, 160
+MOST_CLASSES = 160
+# Few bins come first: they give most of the value, and all of it where time is short.
+FEW_BINS, MOST_BINS, JOBS_TIMES_BINS = 6, 24, 4000
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Multipliers with the value that they give in floats."""
+
+    value: float
+    edges: Ints
+    multipliers: Multipliers
 
 
 def offline_bounds(
@@ -95,17 +108,24 @@ def offline_bounds(
     level: int,
     held_shortfall_s: float | None,
     time_limit_s: float,
-    num_bins: int = NUM_BINS,
+    num_bins: int | None = None,
     groups: int | None = None,
 ) -> list[Bound]:
     """Return certified bounds of a level, best first: at level 1 with and without held shortfall.
 
     ``level`` 0 is shortfall, 1 energy. More bins, and more groups per type, take more time."""
-    held = [None] if level == 0 or held_shortfall_s is None else [held_shortfall_s, None]
-    edges = even_edges(data, num_bins)
     groups = finest_groups(data) if groups is None else groups
-    found = [_bound(data, level, each, edges, groups, time_limit_s / len(held)) for each in held]
-    return sorted(found, key=lambda bound: -bound.value)
+    fine = min(max(JOBS_TIMES_BINS // data.jobs.count, FEW_BINS), MOST_BINS)
+    bins = [FEW_BINS, fine] if num_bins is None else [num_bins]
+    alone = level == 0 or held_shortfall_s is None
+    free = _search(data, level, None, bins, groups, time_limit_s / (1 if alone else 3))
+    found = [_proved(data, level, None, groups, free)]
+    if not alone:
+        held = _search(data, level, held_shortfall_s, bins, groups, time_limit_s * 2 / 3)
+        # Multipliers that do not price shortfall prove as much where it is held.
+        best = max(free, held, key=lambda each: each.value)
+        found.insert(0, _proved(data, level, held_shortfall_s, groups, best))
+    return found
 
 
 def finest_groups(data: Colocation) -> int:
@@ -116,22 +136,35 @@ def finest_groups(data: Colocation) -> int:
     return groups
 
 
-def _bound(
+def _search(
     data: Colocation,
     level: int,
     held_shortfall_s: float | None,
-    edges: Ints,
+    bins: list[int],
     groups: int,
     time_limit_s: float,
-) -> Bound:
-    floats = relaxation(data, edges, groups, held_shortfall_s)
+) -> _Found:
+    """Return the best multipliers that the numbers of bins give in the time, one after another."""
+    deadline = time.perf_counter() + time_limit_s
     counted = level == 0 or held_shortfall_s is not None
-    master = OfflineMaster(floats, level == 1, counted, time_limit_s)
-    _, multipliers = master.multipliers()
-    certificate = write_certificate(
-        OfflineCertificate(level, held_shortfall_s, groups, edges, multipliers)
-    )
-    return prove_offline(data, level, held_shortfall_s, certificate)
+    found: list[_Found] = []
+    for num_bins in sorted(set(bins)):
+        left = max(deadline - time.perf_counter(), 0.0)
+        if found and left <= 0:
+            break
+        edges = even_edges(data, num_bins)
+        lp = relaxation(data, edges, groups, held_shortfall_s)
+        value, multipliers = OfflineMaster(lp, level == 1, counted, left).multipliers()
+        found.append(_Found(value, edges, multipliers))
+    return max(found, key=lambda each: each.value)
+
+
+def _proved(
+    data: Colocation, level: int, held_shortfall_s: float | None, groups: int, found: _Found
+) -> Bound:
+    """Prove the value of multipliers."""
+    given = OfflineCertificate(level, held_shortfall_s, groups, found.edges, found.multipliers)
+    return prove_offline(data, level, held_shortfall_s, write_certificate(given))
 
 
 def prove_offline(

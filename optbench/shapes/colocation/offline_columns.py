@@ -92,7 +92,8 @@ def _rates(
 def _part(rate: Floats, alone: Floats) -> Floats:
     """Rate as a share of that alone; full use where a job alone was never measured."""
     alone = np.broadcast_to(alone, rate.shape)
-    return np.divide(rate, alone, out=(rate > 0).astype(float), where=alone > 0)
+    out: Floats = np.divide(rate, alone, out=(rate > 0).astype(float), where=alone > 0)
+    return out
 
 
 def _watts(data: Colocation, share: Floats) -> Floats:

@@ -37,7 +37,7 @@ class _Rows:
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
 
-    def add(self, lower: Floats, upper: Floats) -> Ints:
+    def add(self, lower: Floats, upper: Floats | float) -> Ints:
         begin = len(self.lower)
         self.lower.extend(np.broadcast_to(lower, np.shape(lower)).ravel().tolist())
         self.upper.extend(np.broadcast_to(upper, np.shape(lower)).ravel().tolist())

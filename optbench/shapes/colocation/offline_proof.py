@@ -65,7 +65,7 @@ def work_prices(lp: Relaxation, given: Multipliers, unit: Any) -> Numbers:
     """y: the dearest job of a class sets its price in a bin."""
     later = _from_here_on(given.goal) + given.work[:, None]
     presence = _from_here_on(given.present[lp.classes.of_job] * lp.share)
-    out = given.service * lp.classes.is_service.astype(int)[:, None] * unit
+    out: Numbers = given.service * lp.classes.is_service.astype(int)[:, None] * unit
     np.maximum.at(out, lp.classes.of_job, (later * unit + presence) * lp.startable.astype(int))
     return out
 
@@ -97,7 +97,7 @@ def column_values(
     one, other = columns.one, np.maximum(columns.other, 0)
     paired = (columns.other >= 0).astype(int)
     time, lack, present = given.time[:, b], given.lack[:, b], given.present[:, b]
-    out = work[one, b] * columns.rate_one + work[other, b] * columns.rate_other
+    out: Numbers = work[one, b] * columns.rate_one + work[other, b] * columns.rate_other
     credit_one = columns.credit_one - paced(columns.rate_one, pace[one, b], unit)
     credit_other = columns.credit_other - paced(columns.rate_other, pace[other, b], unit) * paired
     credit = present[one] * credit_one + present[other] * credit_other
@@ -168,8 +168,8 @@ def float_value(lp: Relaxation, given: Multipliers, energy: bool) -> float:
     prices = prices_of(lp, given, energy)
     value = float(_sides(lp, given, prices.gpu, 1.0))
     if energy:
-        return value - (prices.shortfall * lp.budget_s if prices.shortfall else 0.0)
-    return value / max(1.0, prices.shortfall)
+        return value - float(prices.shortfall * lp.budget_s if prices.shortfall else 0.0)
+    return value / max(1.0, float(prices.shortfall))
 
 
 def proven_sum(whole: Relaxation, given: Multipliers, energy: bool) -> Fraction:

@@ -185,7 +185,7 @@ def test_random_decisions_do_not_lie_below() -> None:
 
 @pytest.mark.slow
 def test_many_random_decisions_do_not_lie_below() -> None:
-    assert check_random_decisions(range(120, 2000)) > 3000
+    assert check_random_decisions(range(120, 900)) > 1200
 
 
 def tiny(seed: int) -> Colocation:
@@ -206,12 +206,16 @@ def tiny(seed: int) -> Colocation:
 def placements(data: Colocation) -> list[Placement]:
     """All ways to put jobs, two at most, on one GPU of each type."""
     jobs = range(data.jobs.count)
-    ways = [(), *((i,) for i in jobs), *((i, j) for i in jobs for j in jobs if i < j)]
+    ways: list[tuple[int, ...]] = [
+        (),
+        *((i,) for i in jobs),
+        *((i, j) for i in jobs for j in jobs if i < j),
+    ]
     out = []
     for on_fast, on_slow in product(ways, ways):
         if not set(on_fast) & set(on_slow):
             chosen = [(FAST, on_fast), (SLOW, on_slow)]
-            table = [(g, *(*way, NOBODY)[:2]) for g, way in chosen if way]
+            table = [(g, way[0], (*way, NOBODY)[1]) for g, way in chosen if way]
             out.append(Placement.of_rows(table))
     return out
 
@@ -259,7 +263,7 @@ def test_no_bound_exceeds_the_optimum_by_enumeration() -> None:
 
 @pytest.mark.slow
 def test_no_bound_exceeds_many_optima_by_enumeration() -> None:
-    assert sum(check_enumerated(seed) for seed in range(3, 40)) >= 20
+    assert sum(check_enumerated(seed) for seed in range(3, 25)) >= 12
 
 
 def test_a_certificate_proves_the_bound_again() -> None:

@@ -18,7 +18,7 @@ from optbench.shapes.colocation.estimates import Estimator
 from ._estimated_demand import AllocationSettings, placement_of
 
 Named = Literal[
-    "partner_mean", "frozen_partner_mean", "matrix_completion", "additive_completion", "trees"
+    "partner_mean", "frozen_partner_mean", "matrix_completion", "additive_completion", "trees", "networks", "frozen_networks"
 ]
 
 

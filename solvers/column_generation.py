@@ -27,7 +27,7 @@ class ColumnGeneration(Solver):
         run.report(found.rows)
         run.report_bound(found.bound_w, "column_generation")
         if found.state is not None:
-            text = certificate_of_relaxation(instance.formulation, found.state.relaxed.duals)
+            text = certificate_of_relaxation(instance.formulation, found.state.prices.relaxed.duals)
             run.report_certificate(text)
         if found.gap_w > 0 and run.time_left() <= 0:
             run.report_termination("time_limit")

@@ -20,7 +20,7 @@ from optbench.shapes.colocation.colocation_data import Floats, Ints
 
 # Variances of sizes and of rooms, and the part of a size that relatives do not share.
 SIZE_VARIANCE, ROOM_VARIANCE, OWN_SHARE = 2.0, 25.0, 0.1
-STEPS, SMALLEST_STEP = 12, 1e-3
+STEPS, SMALLEST_STEP, LONGEST_STEP = 20, 1e-3, 3.0
 LARGEST_LOGIT = 20.0
 
 
@@ -66,8 +66,10 @@ def _probability(prior: Floats, known: Floats) -> Floats:
         slope, curve = there * (fits - p), there * p * (1 - p)
         inverse = np.linalg.inv(precision + _quadratic(curve))
         step = inverse @ (_gradient(slope) - precision @ x)
-        x = x + step
-        if np.abs(step).max() < SMALLEST_STEP:
+        longest = float(np.abs(step).max())
+        # Long Newton steps of a logistic model overshoot.
+        x = x + step * min(1.0, LONGEST_STEP / max(longest, SMALLEST_STEP))
+        if longest < SMALLEST_STEP:
             break
     logits = _logits(x, num_types)
     own = np.diag(inverse)

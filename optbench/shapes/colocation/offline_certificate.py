@@ -20,6 +20,7 @@ from optbench.shapes.colocation.offline_relaxation import PRICE_BITS, Numbers
 METHOD = "colocation_offline_lp"
 # Digits of a multiplier; larger ones are of no use, a price of 10^9 W has 19.
 MOST_DIGITS = 40
+MOST_BINS = 400
 NAMES = tuple(Multipliers.__dataclass_fields__)
 
 
@@ -58,7 +59,7 @@ def read_certificate(text: str, data: Colocation) -> OfflineCertificate:
     """Read an untrusted certificate; its arrays must have the sizes of the instance."""
     try:
         return _read(json.loads(text), data)
-    except (ValueError, KeyError, TypeError, OverflowError, zlib.error) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise OptbenchError(f"the certificate cannot be read ({error})") from None
 
 
@@ -74,12 +75,12 @@ def _read(given: Any, data: Colocation) -> OfflineCertificate:
         raise ValueError(f"held at {held!r:.20} at level {level}")
     if not all(type(e) is int for e in given["edges"]):
         raise ValueError("edges of bins are whole numbers")
-    if len(given["edges"]) > data.horizon_epochs + 1:
-        raise ValueError(f"{len(given['edges'])} edges of {data.horizon_epochs} epochs")
+    if len(given["edges"]) > MOST_BINS + 1:
+        raise ValueError(f"{len(given['edges']) - 1} bins; there are at most {MOST_BINS}")
     edges = np.array(given["edges"], dtype=np.int64)
     check_edges(data, edges)
     n, c, b = data.jobs.count, job_classes(data, groups).count, len(edges) - 1
-    shapes = [(n, b), (n,), (c,), (c, b), (c, b)]
+    shapes = [(n, b), (n,), (c, b), (c, b), (c, b), (c, b)]
     most = sum(math.prod(shape) for shape in shapes) * (MOST_DIGITS + 1) + len(shapes)
     unpack = zlib.decompressobj()
     packed = unpack.decompress(base64.b64decode(given["multipliers"], validate=True), most + 1)

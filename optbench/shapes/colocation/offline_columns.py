@@ -4,9 +4,8 @@ Work of a class is counted in seconds at its highest rate. All numbers are round
 which the bound stays valid: rates and requirements up, power and lack of service down. ``SAFE``
 covers the rounding of the few float operations that make each of them.
 
-Alone, a class has one column per GPU type, at its highest rate there, alone or beside any partner:
-with P_idle ≥ P_sleep, (P_idle − P_sleep + min(1, k T) (P_full − P_idle)) / T falls in T, so that
-lower rates need more energy and more time for the same work.
+Alone, a class has a column per GPU type at its highest rate there, alone or beside any partner, and
+a training class one more at its lowest requirement, where that is less.
 """
 
 from __future__ import annotations
@@ -22,21 +21,30 @@ SAFE = 2.0**-45
 
 
 @dataclass(frozen=True)
+class RateTables:
+    """Rates and power beyond sleep.
+
+    ``credit`` is the share of the lowest requirement of its class that a rate is worth, at most 1,
+    and ``lack`` the rest; both are 0 for services, and ``lack`` for jobs of several replicas."""
+
+    rate: Floats
+    watts: Floats
+    credit: Floats
+    lack: Floats
+
+
+@dataclass(frozen=True)
 class ColumnTables:
     """Arrays over GPU types g and classes c, d; entries of c beside d are of the first one.
 
-    ``per_s`` is the highest rate of a class, in units of work. ``lack`` is the share of the lowest
-    requirement that a training class goes without."""
+    ``per_s`` is the highest rate of a class, in units of work."""
 
     per_s: Floats
     gangs: Ints
-    solo_rate: Floats
-    solo_w: Floats
-    solo_lack: Floats
+    solo: RateTables
+    slow: RateTables
     pair_fits: Bools
-    pair_rate: Floats
-    pair_w: Floats
-    pair_lack: Floats
+    pair: RateTables
 
 
 def column_tables(data: Colocation, classes: JobClasses) -> ColumnTables:
@@ -56,24 +64,36 @@ def column_tables(data: Colocation, classes: JobClasses) -> ColumnTables:
     solo_share = used * _part(solo, alone)
     pair_share = used[:, :, None] * _part(pair, alone[:, :, None])
     both = pair_share + np.swapaxes(pair_share, 1, 2)
-    counted = ~classes.is_service & classes.single
+    slow = np.where(classes.is_service, 0.0, np.minimum(classes.floor_per_s, solo))
+    slow_share = used * _part(slow, alone)
+    row, column = classes.floor_per_s[None, :], classes.floor_per_s[:, None]
     return ColumnTables(
         highest,
         gangs,
-        solo / highest * (1 + SAFE),
-        gangs * _watts(data, solo_share),
-        _lack(solo, classes, counted[None, :], classes.floor_per_s[None, :]),
+        _rates(classes, solo / highest, solo / row, gangs * _watts(data, solo_share), 1),
+        _rates(classes, slow / highest, slow / row, gangs * _watts(data, slow_share), 1),
         np.triu(fits),
-        pair / highest[:, None] * (1 + SAFE),
-        _watts(data, both),
-        _lack(pair, classes, counted[:, None], classes.floor_per_s[:, None]),
+        _rates(classes, pair / highest[:, None], pair / column, _watts(data, both), 2),
     )
+
+
+def _rates(
+    classes: JobClasses, rate: Floats, worth: Floats, watts: Floats, members: int
+) -> RateTables:
+    """Round rates; ``worth`` is the rate as a share of the lowest requirement of its class."""
+    shape = (-1,) if members == 1 else (-1, 1)
+    training = ~classes.is_service.reshape(shape)
+    counted = training & classes.single.reshape(shape)
+    credit = np.where(training, np.minimum(1.0, worth * (1 + SAFE)), 0.0)
+    lack = np.where(counted, np.maximum(1 - worth - SAFE, 0.0), 0.0)
+    return RateTables(rate * (1 + SAFE), watts, credit, lack)
 
 
 def _part(rate: Floats, alone: Floats) -> Floats:
     """Rate as a share of that alone; full use where a job alone was never measured."""
     alone = np.broadcast_to(alone, rate.shape)
-    return np.divide(rate, alone, out=(rate > 0).astype(float), where=alone > 0)
+    out: Floats = np.divide(rate, alone, out=(rate > 0).astype(float), where=alone > 0)
+    return out
 
 
 def _watts(data: Colocation, share: Floats) -> Floats:
@@ -82,10 +102,4 @@ def _watts(data: Colocation, share: Floats) -> Floats:
     used = np.minimum(1.0, share * (1 - SAFE))
     watts = (idle - sleep) + used * (full - idle)
     out: Floats = np.maximum(watts * (1 - SAFE), 0.0)
-    return out
-
-
-def _lack(rate: Floats, classes: JobClasses, counted: Bools, floor: Floats) -> Floats:
-    """Share of the requirement that a rate lacks, rounded down; 0 where it is not counted."""
-    out: Floats = np.where(counted, np.maximum(1 - rate / floor - SAFE, 0.0), 0.0)
     return out

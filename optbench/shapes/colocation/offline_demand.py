@@ -136,13 +136,15 @@ def demand_of(data: Colocation, edges: Ints) -> Demand:
     begin = np.maximum(edges[None, :-1], start[:, None])
     within = np.maximum(edges[None, 1:] - begin, 0) * step
     stays = np.maximum(leaves[:, None] - begin * step, 0.0)
-    counts = np.array([data.counts(e) for e in range(int(edges[0]), int(edges[-1]))])
+    waiting: Floats = waits(data)
+    there: Floats = np.minimum(within, stays)
+    counts: Ints = np.array([data.counts(e) for e in range(int(edges[0]), int(edges[-1]))])
     at = edges[:-1] - edges[0]
     return Demand(
         edges,
-        start * step,
-        waits(data),
-        np.minimum(within, stays),
+        np.asarray(start * step, dtype=np.float64),
+        waiting,
+        there,
         np.maximum(edges[None, 1:] - start[:, None], 0) * step,
         np.add.reduceat(counts, at, axis=0).T * step,
         np.maximum.reduceat(counts, at, axis=0).T,

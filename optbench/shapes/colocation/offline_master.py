@@ -7,6 +7,7 @@ type, class and bin are added, and so on until the value that the multipliers pr
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from optbench.shapes.colocation.offline_proof import (
     Multipliers,
     column_values,
     float_value,
+    paced,
     taken,
 )
 from optbench.shapes.colocation.offline_relaxation import Relaxation
@@ -35,7 +37,7 @@ class _Rows:
     lower: list[float] = field(default_factory=list)
     upper: list[float] = field(default_factory=list)
 
-    def add(self, lower: Floats, upper: Floats) -> Ints:
+    def add(self, lower: Floats, upper: Floats | float) -> Ints:
         begin = len(self.lower)
         self.lower.extend(np.broadcast_to(lower, np.shape(lower)).ravel().tolist())
         self.upper.extend(np.broadcast_to(upper, np.shape(lower)).ravel().tolist())
@@ -68,6 +70,8 @@ class OfflineMaster:
 
         self._lp, self._energy, self._held = lp, energy, held
         self._deadline = time.perf_counter() + time_limit_s
+        # HiGHS refuses another number of threads than that of an earlier model of this process.
+        highspy.Highs.resetGlobalScheduler(True)
         self._model = highspy.Highs()
         self._model.silent()
         self._model.setOptionValue("threads", 1)
@@ -75,6 +79,7 @@ class OfflineMaster:
         self._have = [
             np.zeros((len(each.one), lp.demand.num_bins), dtype=np.bool_) for each in lp.columns
         ]
+        self._soon = lp.present > 0
         self._make_rows()
         self._make_other_columns()
         for g, each in enumerate(lp.columns):
@@ -87,12 +92,17 @@ class OfflineMaster:
         self._time = rows.add(np.full(lp.limit.shape, -inf), lp.limit)
         self._total = rows.add(lp.work, inf)
         self._goal = np.full(lp.goal.shape, -1)
-        self._lack = np.full(lp.classes.count, -1)
+        self._lack = np.full(lp.limit.shape, -1)
+        self._present = np.full(lp.limit.shape, -1)
         self._budget = -1
         if self._held:
             i, b = np.nonzero(self._goals())
             self._goal[i, b] = rows.add(lp.goal[i, b], inf)
-            self._lack = rows.add(np.zeros(lp.classes.count), inf)
+            there = np.zeros(lp.limit.shape)
+            np.add.at(there, lp.classes.of_job, lp.present)
+            c, b = np.nonzero(there)
+            self._lack[c, b] = rows.add(np.zeros(len(c)), inf)
+            self._present[c, b] = rows.add(there[c, b], inf)
             budget = lp.budget_s if self._energy else inf
             self._budget = int(rows.add(np.array([-inf]), np.array([budget]))[0])
         empty: Any = np.zeros(0, dtype=np.int64)
@@ -120,7 +130,10 @@ class OfflineMaster:
         for i, b in np.argwhere(lp.startable).tolist():
             later = [int(r) for r in self._goal[i, b:] if r >= 0]
             own = [(int(self._work[of[i], b]), -1.0), (int(self._total[i]), 1.0)]
-            entries.add(0.0, own + [(r, 1.0) for r in later])
+            rows = self._present[of[i]]
+            kept = np.flatnonzero((rows >= 0) & self._soon[i] & (np.arange(len(rows)) >= b))
+            there = [(int(rows[k]), float(lp.share[i, k])) for k in kept.tolist()]
+            entries.add(0.0, own + [(r, 1.0) for r in later] + there)
         for i in np.flatnonzero(lp.work > 0).tolist():
             entries.add(penalty, [(int(self._total[i]), 1.0)])
         if self._held:
@@ -130,10 +143,11 @@ class OfflineMaster:
     def _add_shortfalls(self, entries: _Entries, penalty: float) -> None:
         lp = self._lp
         price = 0.0 if self._energy else 1.0
-        for i in np.flatnonzero(lp.work > 0).tolist():
-            goals = [(int(r), float(lp.rate[i])) for r in self._goal[i] if r >= 0]
-            lack = [(int(self._lack[lp.classes.of_job[i]]), 1.0), (self._budget, 1.0)]
-            entries.add(price, goals + lack)
+        for i, b in np.argwhere(lp.startable & (self._present[lp.classes.of_job] >= 0)).tolist():
+            c = lp.classes.of_job[i]
+            goals = [(int(r), float(lp.rate[i])) for r in self._goal[i, b:] if r >= 0]
+            here = [(int(self._lack[c, b]), 1.0), (int(self._present[c, b]), 1.0)]
+            entries.add(price, [*goals, *here, (self._budget, 1.0)])
         for c, b in np.argwhere(lp.needed > 0).tolist():
             need = (int(self._work[c, b]), float(lp.service_rate[c]))
             entries.add(price, [need, (self._budget, 1.0)])
@@ -164,12 +178,18 @@ class OfflineMaster:
             if lp.limit[one, b] <= 0:
                 continue
             rows = {int(self._capacity[g, b]): float(each.gpus[p])}
-            members = [(one, each.rate_one[p], each.lack_one[p])]
+            members = [(one, each.rate_one[p], each.lack_one[p], each.credit_one[p])]
             if other >= 0:
-                members.append((other, each.rate_other[p], each.lack_other[p]))
-            for c, rate, lack in members:
-                parts = [(self._work[c, b], rate), (self._time[c, b], 1.0), (self._lack[c], -lack)]
-                for row, value in parts:
+                last = each.rate_other[p], each.lack_other[p], each.credit_other[p]
+                members.append((other, *last))
+            for c, rate, lack, credit in members:
+                credit -= paced(rate, lp.pace[c, b], 1.0)
+                for row, value in (
+                    (self._work[c, b], rate),
+                    (self._time[c, b], 1.0),
+                    (self._lack[c, b], -lack),
+                    (self._present[c, b], credit),
+                ):
                     if row >= 0:
                         rows[int(row)] = rows.get(int(row), 0.0) + float(value)
             entries.add(float(each.watts[p]) if self._energy else 0.0, list(rows.items()))
@@ -196,7 +216,8 @@ class OfflineMaster:
             left = self._deadline - time.perf_counter()
             if left <= 0:
                 break
-            self._model.setOptionValue("time_limit", self._model.getRunTime() + left)
+            if math.isfinite(left):
+                self._model.setOptionValue("time_limit", self._model.getRunTime() + left)
             self._model.run()
             solved = self._model.getInfo()
             duals = self._model.getSolution().row_dual
@@ -226,6 +247,7 @@ class OfflineMaster:
         return Multipliers(
             np.maximum(padded[self._goal], 0.0),
             np.maximum(of["_total"], 0.0),
+            np.maximum(padded[self._present], 0.0),
             np.maximum(padded[self._lack], 0.0),
             np.maximum(service, 0.0),
             np.maximum(-of["_time"], 0.0),
@@ -244,7 +266,7 @@ class OfflineMaster:
                 if not len(pairs) or lp.capacity[g, b] <= 0:
                     continue
                 values = column_values(
-                    taken(each, pairs), work[:, b], given.time[:, b], given.lack, 1.0, self._energy
+                    taken(each, pairs), work, given, lp.pace, b, 1.0, self._energy
                 )
                 chosen = self._best_of_classes(each, pairs, values - gpu[g, b])
                 found |= bool(len(chosen))

@@ -37,6 +37,9 @@ TABLE_BITS, SIDE_BITS, PRICE_BITS = 44, 34, 30
 TIME_ROUNDING = 2.0**-48
 # A decision is held at a shortfall up to this share: twice the tolerance of a held level.
 HELD_ROUNDING = 2.0**-39
+# Presence is counted for this many times the time that a job takes at its required rate.
+SOON = 3.0
+RATES = ("rate", "watts", "credit", "lack")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Columns:
     rate_one: Numbers
     rate_other: Numbers
     watts: Numbers
+    credit_one: Numbers
+    credit_other: Numbers
     lack_one: Numbers
     lack_other: Numbers
 
@@ -60,7 +65,9 @@ class Relaxation:
     ``goal[i, b]`` is what job i has to have done by the end of bin b to lack nothing, ``work[i]``
     all of it, ``needed[c, b]`` what a class of services needs within a bin, ``limit[c, b]`` the
     time for which jobs of a class can run. ``rate[i]`` and ``service_rate[c]`` are requirements,
-    ``budget_s`` the shortfall beyond waiting."""
+    ``budget_s`` the shortfall beyond waiting. ``present[i, b]`` is the time for which a training
+    job is in the system in a bin at whose end it is not done, ``share`` the same per work of the
+    job, and ``pace[c, b]`` the least share of the jobs of a class."""
 
     data: Colocation
     classes: JobClasses
@@ -74,6 +81,9 @@ class Relaxation:
     rate: Numbers
     service_rate: Numbers
     budget_s: Any
+    present: Numbers
+    share: Numbers
+    pace: Numbers
 
     @property
     def startable(self) -> Bools:
@@ -97,6 +107,14 @@ def relaxation(
     work *= 1 - (data.horizon_epochs + 8) * 2.0**-51 - SAFE
     goal = np.minimum(work[:, None], (rate * (1 - SAFE))[:, None] * demand.since_start_s)
     shape = (classes.count, demand.num_bins)
+    before = demand.since_start_s - demand.available_s
+    soon = training[:, None] & (before * rate[:, None] <= SOON * work[:, None])
+    lasting = np.where(soon, demand.available_s, 0.0)
+    share = lasting / np.where(training, work, 1.0)[:, None]
+    pace = np.full(shape, np.inf)
+    np.minimum.at(pace, of, np.where(lasting > 0, share, np.inf))
+    counted = np.isfinite(pace) & classes.single[:, None]
+    pace = np.where(counted, pace * (1 - SAFE), 0.0)
     sure = (
         np.maximum(demand.available_s - TIME_ROUNDING * horizon_s, 0.0) * jobs.is_service[:, None]
     )
@@ -119,6 +137,9 @@ def relaxation(
         rate * (1 + SAFE),
         np.where(classes.is_service, classes.ceiling_per_s / tables.per_s * (1 + SAFE), 0.0),
         budget,
+        lasting * (1 - SAFE),
+        share * (1 + SAFE),
+        pace,
     )
 
 
@@ -132,20 +153,32 @@ def budget_of(data: Colocation, held_shortfall_s: float) -> float:
 
 def _columns(tables: ColumnTables, g: int) -> Columns:
     """Columns of one class, and those of pairs, on a GPU type."""
-    alone = np.flatnonzero(tables.solo_rate[g] > 0)
     c, d = np.nonzero(tables.pair_fits[g])
-    rate, lack = tables.pair_rate[g], tables.pair_lack[g]
-    none = np.zeros(len(alone))
-    return Columns(
-        np.concatenate([tables.gangs[alone], np.ones(len(c), dtype=np.int64)]),
-        np.concatenate([alone, c]),
-        np.concatenate([np.full(len(alone), -1), d]),
-        np.concatenate([tables.solo_rate[g, alone], rate[c, d]]),
-        np.concatenate([none, rate[d, c]]),
-        np.concatenate([tables.solo_w[g, alone], tables.pair_w[g][c, d]]),
-        np.concatenate([tables.solo_lack[g, alone], lack[c, d]]),
-        np.concatenate([none, lack[d, c]]),
+    parts: list[tuple[Floats, ...]] = []
+    gpus, one = [np.ones(len(c), dtype=np.int64)], [c]
+    for each in (tables.solo, tables.slow):
+        mine = np.flatnonzero(each.rate[g] > 0)
+        none = np.zeros(len(mine))
+        gpus.append(tables.gangs[mine])
+        one.append(mine)
+        rates = each.rate[g, mine], each.watts[g, mine]
+        parts.append(
+            (rates[0], none, rates[1], each.credit[g, mine], none, each.lack[g, mine], none)
+        )
+    rate, watts, credit, lack = (getattr(tables.pair, name)[g] for name in RATES)
+    pairs = (
+        rate[c, d],
+        rate[d, c],
+        watts[c, d],
+        credit[c, d],
+        credit[d, c],
+        lack[c, d],
+        lack[d, c],
     )
+    other = np.full(sum(map(len, gpus)), -1)
+    other[: len(c)] = d
+    numbers = (np.concatenate(each) for each in zip(pairs, *parts, strict=True))
+    return Columns(np.concatenate(gpus), np.concatenate(one), other, *numbers)
 
 
 def in_whole_numbers(floats: Relaxation) -> Relaxation:
@@ -155,7 +188,9 @@ def in_whole_numbers(floats: Relaxation) -> Relaxation:
             each,
             rate_one=_up(each.rate_one, TABLE_BITS),
             rate_other=_up(each.rate_other, TABLE_BITS),
-            watts=_down(each.watts, TABLE_BITS + PRICE_BITS),
+            watts=_down(each.watts, 2 * TABLE_BITS + PRICE_BITS),
+            credit_one=_up(each.credit_one, TABLE_BITS),
+            credit_other=_up(each.credit_other, TABLE_BITS),
             lack_one=_down(each.lack_one, TABLE_BITS),
             lack_other=_down(each.lack_other, TABLE_BITS),
         )
@@ -172,6 +207,9 @@ def in_whole_numbers(floats: Relaxation) -> Relaxation:
         limit=_up(floats.limit, SIDE_BITS),
         rate=_up(floats.rate, TABLE_BITS),
         service_rate=_up(floats.service_rate, TABLE_BITS),
+        present=_down(floats.present, SIDE_BITS),
+        share=_up(floats.share, TABLE_BITS),
+        pace=_down(floats.pace, TABLE_BITS),
         budget_s=None if math.isinf(budget) else int(_up(np.array([budget]), SIDE_BITS)[0]),
     )
 

@@ -105,3 +105,16 @@ def given_mw(demand: EpochDemand, job: Ints, rate: Floats) -> Ints:
     share = np.minimum(1.0, rate / demand.jobs.required_per_s[job])
     out: Ints = np.floor(demand.shortfall_mw[job] * share).astype(np.int64)
     return out
+
+
+def lacks_mw(demand: EpochDemand, gpu: Ints, first: Ints, second: Ints) -> Ints:
+    """Price of what each job lacks or waits for, given all rows."""
+    jobs = np.concatenate([first, second[second != NOBODY]])
+    out = demand.shortfall_mw.copy()
+    out[jobs[~demand.below[jobs] | ~demand.several[jobs]]] = 0
+    lone = (second == NOBODY) & demand.below[first]
+    job, rate = first[lone], demand.alone_per_s[gpu[lone], demand.jobs.job_type[first[lone]]]
+    several = demand.several[job]
+    out[job[~several]] = lacking_mw(demand, job[~several], rate[~several])
+    np.subtract.at(out, job[several], given_mw(demand, job[several], rate[several]))
+    return out

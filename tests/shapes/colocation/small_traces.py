@@ -99,9 +99,7 @@ def random_placement(
     return Placement.of_rows(rows, profiled)
 
 
-def _may_join(
-    data: Colocation, row: tuple[int, int, int], job: int, known: set[Misfit]
-) -> bool:
+def _may_join(data: Colocation, row: tuple[int, int, int], job: int, known: set[Misfit]) -> bool:
     g, first, second = row
     kinds = sorted((int(data.jobs.job_type[first]), int(data.jobs.job_type[job])))
     gang = int(data.gangs[kinds[0]]) > 1 or int(data.gangs[kinds[1]]) > 1

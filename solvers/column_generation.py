@@ -26,8 +26,8 @@ class ColumnGeneration(Solver):
         found = allocate(instance.data, run.time_left(), self.gap)
         run.report(found.rows)
         run.report_bound(found.bound_w, "column_generation")
-        if found.state is not None:
-            text = certificate_of_relaxation(instance.formulation, found.state.prices.relaxed.duals)
+        if found.duals is not None:
+            text = certificate_of_relaxation(instance.formulation, found.duals)
             run.report_certificate(text)
         if found.gap_w > 0 and run.time_left() <= 0:
             run.report_termination("time_limit")

@@ -53,14 +53,21 @@ class RepairTask:
         watts = gpus * (demand.full_w - demand.sleep_w)[rows.gpu_type]
         return max(CLOSED_MW, 1000.0 * self.gap * float(watts.sum()))
 
-    def repaired(self, rows: EpochRows, pricer: RowPricer) -> EpochRows:
+    def is_enough(self, rows: EpochRows) -> bool:
+        """Whether rows are within the gap."""
+        return surrogate_mw(self.demand, rows) - self.bound_mw <= self.allowed_mw(rows)
+
+    def repaired(
+        self, rows: EpochRows, pricer: RowPricer, most_waiting: int | None = None
+    ) -> EpochRows:
         """Allocate parts of the rows anew until they are good enough, or this no longer helps."""
         rng = np.random.default_rng(0)
         value, failures, number = surrogate_mw(self.demand, rows), 0, FREED_ROWS
         while value - self.bound_mw > self.allowed_mw(rows) and failures < MOST_FAILURES:
             if time.perf_counter() >= self.deadline:
                 break
-            other = self.anew(rows, dear_rows(pricer.reduced_w(rows), number, rng))
+            free = dear_rows(pricer.reduced_w(rows), number, rng)
+            other = self.anew(rows, free, most_waiting)
             other_value = surrogate_mw(self.demand, other)
             failures = 0 if other_value < value else failures + 1
             number += number // 4
@@ -68,9 +75,11 @@ class RepairTask:
                 rows, value = other, other_value
         return rows
 
-    def anew(self, rows: EpochRows, free: Bools) -> EpochRows:
-        """Return rows of which those that are free, and what waits, are allocated anew."""
-        part, jobs, kept = freed(self.demand, rows, free)
+    def anew(self, rows: EpochRows, free: Bools, most_waiting: int | None = None) -> EpochRows:
+        """Return rows of which those that are free, and what waits (the last ones, so many at
+        most), are allocated anew.
+        """
+        part, jobs, kept = freed(self.demand, rows, free, most_waiting)
         if not len(jobs) or not part.counts.any():
             return rows
         program = pattern_program(part)
@@ -118,7 +127,9 @@ def part_of_demand(demand: EpochDemand, jobs: Ints, counts: Ints) -> EpochDemand
     return out
 
 
-def freed(demand: EpochDemand, rows: EpochRows, free: Bools) -> tuple[EpochDemand, Ints, EpochRows]:
+def freed(
+    demand: EpochDemand, rows: EpochRows, free: Bools, most_waiting: int | None = None
+) -> tuple[EpochDemand, Ints, EpochRows]:
     """Return the demand of freed rows and waiting jobs, its jobs, and the rows that stay.
 
     A job with replicas is freed from all its rows."""
@@ -137,6 +148,9 @@ def freed(demand: EpochDemand, rows: EpochRows, free: Bools) -> tuple[EpochDeman
     stays[kept.first] = True
     stays[kept.second[kept.second != NOBODY]] = True
     jobs = np.flatnonzero(~stays)
+    if most_waiting is not None:
+        waits = np.flatnonzero(~mine[jobs])
+        jobs = np.delete(jobs, waits[: max(0, len(waits) - most_waiting)])
     gpus = demand.gangs[demand.jobs.job_type[kept.first]]
     used = np.bincount(kept.gpu_type, gpus, demand.num_gpu_types).astype(np.int64)
     return part_of_demand(demand, jobs, demand.counts - used), jobs, kept

@@ -15,7 +15,7 @@ import numpy as np
 
 from optbench.shapes.colocation.allocation_repair import RepairTask, surrogate_mw
 from optbench.shapes.colocation.allocations import NOBODY
-from optbench.shapes.colocation.colocation_data import Ints
+from optbench.shapes.colocation.colocation_data import Floats, Ints
 from optbench.shapes.colocation.dual_prices import DualPrices
 from optbench.shapes.colocation.epoch_demand import EpochDemand
 from optbench.shapes.colocation.epoch_rows import EpochRows
@@ -31,7 +31,6 @@ class AllocationState:
 
     demand: EpochDemand
     rows: EpochRows
-    bound_mw: float
     prices: DualPrices
 
 
@@ -39,13 +38,15 @@ class AllocationState:
 class AllocationFound:
     """Rows of a demand, their surrogate and a bound on every allocation's, in W.
 
-    ``waiting`` are the jobs without a row; ``state`` is None where there are no jobs."""
+    ``waiting`` are the jobs without a row; ``state`` is None where there are no jobs. ``duals`` are
+    those of the relaxation, of which ``certificate_of_relaxation`` makes a certificate."""
 
     rows: EpochRows
     surrogate_w: float
     bound_w: float
     waiting: Ints
     state: AllocationState | None
+    duals: Floats | None = None
 
     @property
     def gap_w(self) -> float:
@@ -54,12 +55,16 @@ class AllocationFound:
 
 
 def allocate(
-    demand: EpochDemand, time_limit_s: float = 60.0, gap: float = 0.0, prove: bool = True
+    demand: EpochDemand,
+    time_limit_s: float = 60.0,
+    gap: float = 0.0,
+    prove: bool = True,
+    known: EpochRows | None = None,
 ) -> AllocationFound:
     """Return the best allocation found; it stops within ``gap`` of the power of the GPUs in use.
 
-    Without ``prove`` repairs alone come near the bound, at most a few; with it all patterns that
-    matter are searched for as long as the gap is larger."""
+    Without ``prove`` some repairs come near the bound; with it all patterns that matter are
+    searched for as long as the gap is larger. ``known`` are rows to begin with."""
     deadline = time.perf_counter() + time_limit_s
     if demand.jobs.count == 0:
         nobody = np.zeros(0, dtype=np.int64)
@@ -67,12 +72,14 @@ def allocate(
     program = pattern_program(demand)
     relaxation = Relaxation(program)
     relaxed = relaxation.solve()
-    rows = rows_of(program, relaxation.floor_point(relaxed.values))
+    prices = DualPrices.of(program, relaxed)
     task = RepairTask(demand, whole_bound_mw(relaxed), gap, deadline)
-    rows = task.anew(rows, np.zeros(rows.num_rows, dtype=np.bool_))
-    prices = DualPrices(program, relaxed)
-    if gap > 0 or not prove:
-        rows = task.repaired(rows, prices)
+    if known is None or not task.is_enough(known):
+        rows = rows_of(program, relaxation.floor_point(relaxed.values))
+        rows = task.anew(rows, np.zeros(rows.num_rows, dtype=np.bool_))
+        if known is None or surrogate_mw(demand, rows) < surrogate_mw(demand, known):
+            known = rows
+    rows = task.repaired(known, prices) if gap > 0 or not prove else known
     value, bound = surrogate_mw(demand, rows), task.bound_mw
     allowed = task.allowed_mw(rows)
     if prove and value - bound > allowed:
@@ -80,16 +87,21 @@ def allocate(
         if found.value_mw < value:
             rows = rows_of(program, found.point)
         value, bound = found.value_mw, found.bound_mw
-    return found_rows(demand, rows, value, bound, prices)
+    return found_rows(demand, rows, value, bound, prices, relaxed.duals)
 
 
 def found_rows(
-    demand: EpochDemand, rows: EpochRows, value_mw: int, bound_mw: float, prices: DualPrices
+    demand: EpochDemand,
+    rows: EpochRows,
+    value_mw: int,
+    bound_mw: float,
+    prices: DualPrices,
+    duals: Floats | None = None,
 ) -> AllocationFound:
     """Return an allocation with what is known of it."""
     placed = np.zeros(demand.jobs.count, dtype=np.bool_)
     placed[np.concatenate([rows.first, rows.second[rows.second != NOBODY]])] = True
     bound_mw = min(float(value_mw), bound_mw)
-    state = AllocationState(demand, rows, bound_mw, prices)
+    state = AllocationState(demand, rows, prices)
     waiting = np.flatnonzero(~placed)
-    return AllocationFound(rows, value_mw / 1000.0, bound_mw / 1000.0, waiting, state)
+    return AllocationFound(rows, value_mw / 1000.0, bound_mw / 1000.0, waiting, state, duals)

@@ -36,7 +36,7 @@ Act = Callable[[Any], Any]
 class ProcessPolicy(Solver):
     """Subclasses define ``act``, or ``actor`` if they store something per run."""
 
-    to_define: ClassVar[tuple[str, ...]] = ("act", "actor", "solve")
+    to_define: ClassVar[tuple[str, ...]] = ("act", "actor", "clairvoyant_actor", "solve")
     shapes: ClassVar[frozenset[str] | set[str]] = frozenset({"process"})
     # True if it knows more than its observations: a reference that could not be deployed.
     clairvoyant: ClassVar[bool] = False

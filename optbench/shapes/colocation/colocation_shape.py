@@ -10,11 +10,15 @@ the common horizon, the end of ``horizon_epochs``, whoever decides:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import fsum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from optbench.errors import OptbenchError
+from optbench.model.result import Bound
+from optbench.model.timegrid import widened
 from optbench.shapes.colocation.allocation_rules import RULES
 from optbench.shapes.colocation.allocations import Allocation
 from optbench.shapes.colocation.colocation_data import Colocation
@@ -61,6 +65,11 @@ class ColocationShape(DataShape):
     minimize = ("shortfall_s", "energy_j")
     reference = "oracle"
 
+    def describe(self, instance: ShapedInstance) -> str:
+        data: Colocation = instance.data
+        gpus = sum(each.count for each in data.gpu_types)
+        return f"{data.jobs.count:,} jobs, {gpus:,} GPUs of {data.num_gpu_types} types"
+
     def process(self, data: Colocation, seed: int) -> ColocationProcess:
         return ColocationProcess(data, seed)
 
@@ -68,10 +77,44 @@ class ColocationShape(DataShape):
         played = replay(data, decision)
         return Findings(metrics_of(data, decision, played), list(played.violations))
 
+    def bounds(
+        self, instance: ShapedInstance, method: str, time_limit_s: float, best: Any
+    ) -> list[Bound]:
+        from optbench.shapes.colocation.offline_bound import offline_bounds
+
+        return offline_bounds(instance.data, instance.level or 0, held_s(instance), time_limit_s)
+
+    def prove(self, instance: ShapedInstance, certificate: str) -> Bound:
+        from optbench.shapes.colocation.offline_bound import prove_offline
+
+        return prove_offline(instance.data, instance.level or 0, held_s(instance), certificate)
+
+    def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
+        plain = Bound(bound.value, bound.source, "solver", bound.level)
+        if bound.proof == "solver" or bound.certificate is None:
+            return plain
+        try:
+            proven = self.prove(instance, bound.certificate)
+        except OptbenchError:
+            return plain
+        return replace(proven, level=bound.level) if proven.value >= bound.value else plain
+
+    def pictures(self, instance: ShapedInstance, decision: Allocation) -> Mapping[str, str]:
+        from optbench.shapes.colocation.allocation_pictures import pictures_of
+
+        return pictures_of(instance.data, decision)
+
     def regret(
         self, instance: ShapedInstance, decision: Allocation, reference: Allocation
     ) -> float | None:
         return excess_energy(instance.data, decision, reference)
+
+
+def held_s(instance: ShapedInstance) -> float | None:
+    """The shortfall at which an instance of the second level is held, with the verifier's
+    tolerance; None where it is free.
+    """
+    return widened(instance.held[0]) if instance.held else None
 
 
 def metrics_of(data: Colocation, decision: Allocation, played: Replay) -> dict[str, float]:

@@ -1,0 +1,204 @@
+"""gogh beside its rivals on held-out traces: regret against perfect information at equal violation
+of service; writes docs/results/raw/gogh_regret.jsonl, a row per run, and docs/results/gogh_regret.md.
+
+    python benchmarks/gogh_regret.py [--methods gogh,trees] [--loads 0.9] [--seeds 0-4] [--minutes 30]
+    python benchmarks/gogh_regret.py --page
+
+Rows that are there already are kept: a run that is stopped goes on where it was. Report seeds are 0
+to 4; margins were chosen on seeds 500 to 504 (``gogh_margins.py``), training used others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
+
+RAW = RESULTS / "raw" / "gogh_regret.jsonl"
+MARGINS = Path(__file__).with_name("gogh_margins.json")
+LOADS = ("0.5", "0.9", "1.1")
+ORACLE = "oracle"
+# Rows of the page by family of instances: requirements, and assumptions of utilisation.
+SETTINGS = {
+    "tight": "",
+    "loose": ",requirements=loose",
+    "tight, flat utilisation": ",utilisation=flat",
+    "tight, inverse utilisation": ",utilisation=inverse",
+}
+Row = dict[str, Any]
+
+
+def methods() -> dict[str, str]:
+    """Return specs of the policies by the name of their row, with the margins that were chosen."""
+    chosen: dict[str, str] = json.loads(MARGINS.read_text(encoding="utf-8"))
+    return {
+        ORACLE: "oracle",
+        **chosen,
+        "power alone, perfect information": "oracle:progress_price=0",
+        "no co-location, perfect information": "oracle:pairs=false",
+        "best fit": "best_fit",
+        "round robin": "round_robin",
+    }
+
+
+def key(row: Row) -> tuple[str, str, str, int]:
+    return row["setting"], row["load"], row["method"], row["seed"]
+
+
+def rows() -> dict[tuple[str, str, str, int], Row]:
+    if not RAW.exists():
+        return {}
+    found = map(json.loads, RAW.read_text(encoding="utf-8").splitlines())
+    return {key(row): row for row in found}
+
+
+def play(spec: str, instance: Any, seed: int) -> tuple[Any, list[float]]:
+    """Return the decision of a policy, and the processor seconds of its actions."""
+    from optbench.plugins.discovery import load_solver
+    from optbench.plugins.process_policy import Playing, ProcessPolicy
+
+    policy = load_solver(spec)[1]
+    assert isinstance(policy, ProcessPolicy)
+    playing = Playing(policy, instance, seed)
+    playing.play(lambda: True)
+    return playing.decision, playing.spent_s
+
+
+def run(args: argparse.Namespace) -> None:
+    from optbench.plugins.discovery import load_problem
+    from optbench.shapes.colocation.regret import excess_energy
+
+    done, ends_at = rows(), time.monotonic() + 60 * args.minutes
+    for setting in args.settings.split(";"):
+        for load in args.loads.split(","):
+            for seed in seeds_of(args.seeds):
+                wanted = [
+                    name
+                    for name in methods()
+                    if args.methods in ("", name) or name in args.methods.split(",")
+                    if (setting, load, name, seed) not in done
+                ]
+                if not wanted:
+                    continue
+                spec = f"colocation:load={load}{SETTINGS[setting]}"
+                instance = load_problem(spec).instance(seed)
+                reference, spent = play("oracle", instance, seed)
+                for name in wanted:
+                    if time.monotonic() > ends_at:
+                        return
+                    played = (reference, spent)
+                    if name != ORACLE:
+                        played = play(methods()[name], instance, seed)
+                    decision, spent_s = played
+                    verdict = instance.shape.verdict_of(instance, decision)
+                    assert verdict.feasible, verdict.violations[:3]
+                    m = verdict.metrics
+                    row = {
+                        "setting": setting,
+                        "load": load,
+                        "method": name,
+                        "seed": seed,
+                        "spec": methods()[name],
+                        "regret": excess_energy(instance.data, decision, reference),
+                        "decision_ms": [1e3 * float(np.percentile(spent_s, q)) for q in (50, 99)],
+                        **{each: m[each] for each in m},
+                    }
+                    with RAW.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(row) + "\n")
+                    print(
+                        setting,
+                        load,
+                        seed,
+                        name,
+                        f"{row['regret']:.4f}",
+                        f"{m['slo_violation']:.4f}",
+                        flush=True,
+                    )
+
+
+def seeds_of(text: str) -> list[int]:
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
+
+
+def interval(values: list[float], digits: int = 2) -> str:
+    """The mean with its 95 % interval, in per cent."""
+    from optbench.evaluate.stats import estimate
+
+    if len(values) < 2:
+        return f"{100 * values[0]:.{digits}f}"
+    found = estimate([100.0 * value for value in values])
+    return f"{found.value:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+
+
+def table(setting: str, load: str) -> Iterator[str]:
+    found = rows()
+    yield f"## {setting} requirements, load {load}"
+    yield ""
+    yield "| policy | regret, % | violation of service, % of job time | energy beyond sleep against best fit, % | efficiency | jobs in pairs, % of rows | misfits | decision p50 / p99, ms |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for name in methods():
+        mine = [row for at, row in sorted(found.items()) if at[:3] == (setting, load, name)]
+        if not mine:
+            continue
+        blind = {
+            row["seed"]: row for at, row in found.items() if at[:3] == (setting, load, "best fit")
+        }
+        against = [
+            row["busy_energy_j"] / blind[row["seed"]]["busy_energy_j"] - 1
+            for row in mine
+            if row["seed"] in blind
+        ]
+        yield (
+            "| "
+            + " | ".join(
+                (
+                    f"{name}",
+                    interval([row["regret"] for row in mine]),
+                    interval([row["slo_violation"] for row in mine]),
+                    interval(against, 1) if against else "",
+                    f"{np.mean([row['allocation_efficiency'] for row in mine]):.2f}",
+                    f"{100 * np.mean([row['shared'] for row in mine]):.0f}",
+                    f"{np.mean([row['misfits'] for row in mine]):.1f}",
+                    f"{np.mean([row['decision_ms'][0] for row in mine]):.1f} / "
+                    f"{np.mean([row['decision_ms'][1] for row in mine]):.0f}",
+                )
+            )
+            + " |"
+        )
+    yield ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--methods", default="")
+    parser.add_argument("--settings", default="tight")
+    parser.add_argument("--loads", default=",".join(LOADS))
+    parser.add_argument("--seeds", default="0-4")
+    parser.add_argument("--minutes", type=float, default=600)
+    parser.add_argument("--page", action="store_true")
+    args = parser.parse_args()
+    if not args.page:
+        run(args)
+    title = "gogh and its rivals against perfect information"
+    lines = page_head(title, "python benchmarks/gogh_regret.py")
+    for setting in SETTINGS:
+        for load in LOADS:
+            if any(at[:2] == (setting, load) for at in rows()):
+                lines += table(setting, load)
+    (RESULTS / "gogh_regret.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -102,5 +102,5 @@ def class_prices_w(program: PatternProgram, duals: Floats) -> Floats:
     served = place >= 0
     own = lanes.own_mw[direct[served]] / 1000.0
     price[direct[served]] = own + duals[begin[1] + place[served]]
-    price[np.unique(program.assigned)] = duals[begin[2] : begin[3]]
+    price[program.served] = duals[begin[2] : begin[3]]
     return price

@@ -8,8 +8,8 @@ GPU's bandwidth that it loads, a sensitivity d, and memory m:
     beside_per_s[g, t, s] = alone_per_s[g, t] / (1 + d_t c_s e),   e = exp(0.1 N(0, 1))
     utilisation[g, t]     = U(0.3, 1.0),         c, d = U(0.2, 1), U(0.2, 1.5), m = U(0.1, 0.8)
 
-and a pair does not fit where its memory m_t + m_s is above (1.6, 1.4, 1)_g. ``tables=gavel`` has the
-measured throughputs at one GPU of ``problem colocation``, and its assumed utilisation.
+and a pair does not fit where its memory m_t + m_s is above (1.6, 1.4, 1)_g. ``tables=gavel`` has
+the measured throughputs at one GPU of problem ``colocation``, and its assumed utilisation.
 
 A third of the GPUs is of each generation, with the powers of ``GPU_W``. A job requires φ of its
 throughput alone: for ``requirement=tight`` on the median generation, φ = U(0.3, 0.8), for ``loose``

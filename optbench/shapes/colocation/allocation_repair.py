@@ -4,7 +4,6 @@ that wait and the free GPUs are allocated anew, as a small demand of their own.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,11 +16,12 @@ from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.pattern_program import pattern_program
 from optbench.shapes.colocation.pattern_relaxation import Relaxation
 from optbench.shapes.colocation.pattern_solution import point_of, rows_of
+from optbench.shapes.colocation.pattern_solver import SearchLimits
 from optbench.shapes.colocation.row_prices import lacks_mw, row_prices_mw
 from optbench.shapes.colocation.whole_search import CLOSED_MW, search, waiting_point
 
-# Rows that a repair frees, repairs in a row without success, and the most seconds of one.
-FREED_ROWS, MOST_FAILURES, PART_S = 16, 6, 0.25
+# Rows that a repair frees, repairs in a row without success, and the most nodes of one.
+FREED_ROWS, MOST_FAILURES, PART_NODES = 16, 6, 50
 
 
 class RowPricer(Protocol):
@@ -44,7 +44,7 @@ class RepairTask:
     demand: EpochDemand
     bound_mw: float
     gap: float
-    deadline: float
+    limits: SearchLimits
 
     def allowed_mw(self, rows: EpochRows) -> float:
         """The gap that is asked for: a share of the power of the GPUs in use, fully used."""
@@ -64,7 +64,7 @@ class RepairTask:
         rng = np.random.default_rng(0)
         value, failures, number = surrogate_mw(self.demand, rows), 0, FREED_ROWS
         while value - self.bound_mw > self.allowed_mw(rows) and failures < MOST_FAILURES:
-            if time.perf_counter() >= self.deadline:
+            if self.limits.left_s() <= 0:
                 break
             free = dear_rows(pricer.reduced_w(rows), number, rng)
             other = self.anew(rows, free, most_waiting)
@@ -89,8 +89,7 @@ class RepairTask:
         moved = place[rows.first] != NOBODY
         mine = EpochRows(rows.gpu_type[moved], place[rows.first[moved]], place[rows.second[moved]])
         known = point_of(program, mine) if mine.num_rows else waiting_point(program)
-        deadline = min(self.deadline, time.perf_counter() + PART_S)
-        found = search(program, relaxed, known, 0.0, deadline)
+        found = search(program, relaxed, known, 0.0, self.limits.with_nodes(PART_NODES))
         return joined(kept, rows_of(program, found.point), jobs)
 
 

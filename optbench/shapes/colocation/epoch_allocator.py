@@ -8,7 +8,6 @@ over all patterns that a better allocation can use closes the gap.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +21,7 @@ from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.pattern_program import pattern_program
 from optbench.shapes.colocation.pattern_relaxation import Relaxation
 from optbench.shapes.colocation.pattern_solution import point_of, rows_of
+from optbench.shapes.colocation.pattern_solver import SearchLimits
 from optbench.shapes.colocation.whole_search import search, whole_bound_mw
 
 
@@ -65,7 +65,17 @@ def allocate(
 
     Without ``prove`` some repairs come near the bound; with it all patterns that matter are
     searched for as long as the gap is larger. ``known`` are rows to begin with."""
-    deadline = time.perf_counter() + time_limit_s
+    return allocate_within(demand, SearchLimits.within(time_limit_s), gap, prove, known)
+
+
+def allocate_within(
+    demand: EpochDemand,
+    limits: SearchLimits,
+    gap: float = 0.0,
+    prove: bool = True,
+    known: EpochRows | None = None,
+) -> AllocationFound:
+    """``allocate``, with limits of other kinds."""
     if demand.jobs.count == 0:
         nobody = np.zeros(0, dtype=np.int64)
         return AllocationFound(EpochRows.of([]), 0.0, 0.0, nobody, None)
@@ -73,7 +83,7 @@ def allocate(
     relaxation = Relaxation(program)
     relaxed = relaxation.solve()
     prices = DualPrices.of(program, relaxed)
-    task = RepairTask(demand, whole_bound_mw(relaxed), gap, deadline)
+    task = RepairTask(demand, whole_bound_mw(relaxed), gap, limits)
     if known is None or not task.is_enough(known):
         rows = rows_of(program, relaxation.floor_point(relaxed.values))
         rows = task.anew(rows, np.zeros(rows.num_rows, dtype=np.bool_))
@@ -83,7 +93,7 @@ def allocate(
     value, bound = surrogate_mw(demand, rows), task.bound_mw
     allowed = task.allowed_mw(rows)
     if prove and value - bound > allowed:
-        found = search(program, relaxed, point_of(program, rows), allowed, deadline)
+        found = search(program, relaxed, point_of(program, rows), allowed, limits)
         if found.value_mw < value:
             rows = rows_of(program, found.point)
         value, bound = found.value_mw, found.bound_mw

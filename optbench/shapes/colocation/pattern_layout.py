@@ -37,7 +37,8 @@ class Places:
 
     def of(self, lane: Ints, levels: Ints) -> Ints:
         """Return the places of lanes that serve so many levels."""
-        return self.row[self.begin[lane] + levels]
+        out: Ints = self.row[self.begin[lane] + levels]
+        return out
 
     def serving(self, lane: Ints, level: Ints) -> Ints:
         """Return the lowest places of lanes that serve these levels (from 0); -1 for none."""
@@ -123,7 +124,7 @@ def places_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> Places:
         at = np.flatnonzero((group != NOBODY) & ~groups.several[group])
         lane = lanes.lane[group[at], patterns.gpu[at], patterns.mode[at]]
         used[begin[lane] + served[at]] = True
-    before = np.cumsum(used) - used
+    before: Ints = np.cumsum(used) - used
     lane_of_entry = np.repeat(np.arange(lanes.count), of_lane)
     return Places(begin[:-1], np.where(used, before, -1), before, lane_of_entry[used])
 

@@ -236,4 +236,5 @@ def _most_uses(groups: JobGroups, patterns: Patterns) -> Ints:
     first = runs[patterns.group]
     others = np.where(patterns.other == NOBODY, first, runs[patterns.other])
     twice = patterns.group == patterns.other
-    return np.minimum(most, np.where(twice, first // 2, np.minimum(first, others)))
+    out: Ints = np.minimum(most, np.where(twice, first // 2, np.minimum(first, others)))
+    return out

@@ -118,7 +118,7 @@ class Relaxation:
         self._highs.addRow(-np.inf, number, len(waiting), waiting, np.ones(len(waiting)))
         self._highs.run()
         status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        found = status == "Infeasible"
+        found: bool = status == "Infeasible"
         low = number + 1.0 if found else -np.inf
         self._highs.changeRowBounds(program.num_rows, low, np.inf)
         return found

@@ -8,8 +8,6 @@ there, the demand is allocated from scratch.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from optbench.shapes.colocation.allocation_repair import RepairTask, surrogate_mw
@@ -19,11 +17,13 @@ from optbench.shapes.colocation.epoch_allocator import (
     AllocationFound,
     AllocationState,
     allocate,
+    allocate_within,
     found_rows,
 )
 from optbench.shapes.colocation.epoch_demand import EpochDemand
 from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.insertion import inserted
+from optbench.shapes.colocation.pattern_solver import SearchLimits
 from optbench.shapes.colocation.whole_search import CLOSED_MW
 
 # With fewer jobs a repair takes as long as an allocation.
@@ -47,7 +47,7 @@ def reallocate(
     """Return an allocation of a demand that differs by a few jobs; ``was`` has the number that each
     job had before, -1 for one that has come.
     """
-    deadline = time.perf_counter() + time_limit_s
+    limits = SearchLimits.within(time_limit_s)
     prices = None
     if demand.jobs.count and is_same_but_jobs(state.demand, demand, was):
         prices = state.prices.moved(demand, was)
@@ -56,12 +56,12 @@ def reallocate(
     rows, lost = carried_rows(state.rows, demand, was)
     for job in (*np.flatnonzero(was < 0).tolist(), *lost.tolist()):
         rows = inserted(demand, rows, job)
-    task = RepairTask(demand, np.ceil(prices.bound_mw - CLOSED_MW), gap, deadline)
+    task = RepairTask(demand, np.ceil(prices.bound_mw - CLOSED_MW), gap, limits)
     lacks = surrogate_mw(demand, rows) - task.bound_mw
     if demand.jobs.count >= FEWEST_REPAIRED and lacks < demand.shortfall_mw.min() / 2:
         rows = task.repaired(rows, prices, MOST_WAITING)
     if prove and not task.is_enough(rows):
-        return allocate(demand, deadline - time.perf_counter(), gap, prove, rows)
+        return allocate_within(demand, limits, gap, prove, rows)
     return found_rows(demand, rows, surrogate_mw(demand, rows), task.bound_mw, prices)
 
 

@@ -103,7 +103,8 @@ def is_column(demand: EpochDemand, gpu: Ints, job: Ints, partner: Ints) -> Bools
     rate = throughputs(demand, gpu, job, partner)
     out = out & (rate > 0) & meets(rate, jobs.required_per_s[job]) & (partner != job)
     rate = throughputs(demand, gpu, mate, job)
-    return out & (~paired | ((rate > 0) & meets(rate, jobs.required_per_s[mate])))
+    out &= ~paired | ((rate > 0) & meets(rate, jobs.required_per_s[mate]))
+    return out
 
 
 def lacking_mw(demand: EpochDemand, job: Ints, rate: Floats) -> Ints:

@@ -19,7 +19,8 @@ from tests.shapes.colocation.tiny_demands import Enumeration, tiny_demand
 
 
 def classes_of(**changed: Any) -> list[int]:
-    return group_jobs(demand_by_hand(**changed)).class_of_job.tolist()
+    out: list[int] = group_jobs(demand_by_hand(**changed)).class_of_job.tolist()
+    return out
 
 
 def test_training_jobs_with_one_feasibility_are_alike() -> None:

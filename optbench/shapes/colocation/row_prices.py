@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
-from optbench.shapes.colocation.colocation_data import Floats, Ints
+from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 from optbench.shapes.colocation.epoch_demand import EpochDemand, meets, milliwatts
 from optbench.shapes.colocation.epoch_physics import WAITING
 
@@ -90,6 +90,20 @@ def row_prices_mw(demand: EpochDemand, gpu: Ints, first: Ints, second: Ints) -> 
     alone = milliwatts(demand.alone_prices)[gpu, kind[first]]
     pair = milliwatts(demand.pair_prices)[gpu, kind[first], kind[other]]
     out: Ints = total + np.minimum(full_mw(demand, gpu, gpus), work) + np.where(paired, pair, alone)
+    return out
+
+
+def is_column(demand: EpochDemand, gpu: Ints, job: Ints, partner: Ints) -> Bools:
+    """Whether jobs (with one replica) may stand on a GPU of a type together: there are GPUs enough
+    and every requirement is met.
+    """
+    jobs, paired = demand.jobs, partner != NOBODY
+    mate = np.where(paired, partner, job)
+    out: Bools = demand.counts[gpu] >= demand.gangs[jobs.job_type[job]]
+    rate = throughputs(demand, gpu, job, partner)
+    out = out & (rate > 0) & meets(rate, jobs.required_per_s[job]) & (partner != job)
+    rate = throughputs(demand, gpu, mate, job)
+    out &= ~paired | ((rate > 0) & meets(rate, jobs.required_per_s[mate]))
     return out
 
 

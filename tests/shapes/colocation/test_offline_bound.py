@@ -151,10 +151,10 @@ def test_a_pair_of_a_job_that_never_ran_alone_uses_its_full_share() -> None:
 
 
 def test_two_slow_replicas_lack_nothing() -> None:
-    # Each of them makes two thirds of the requirement: 150 s on two slow GPUs of 25 W.
+    # Each of them makes two thirds of the requirement: 50 s on two slow GPUs of 25 W for 100 units.
     data = slow_is_cheap()
-    data = replace(data, jobs=replace(data.jobs, replicas=np.array([2])))
-    assert busy_j(data, 0.0) == pytest.approx(7_500, rel=1e-7)
+    jobs = replace(data.jobs, replicas=np.array([2]), work=np.array([100.0]))
+    assert busy_j(replace(data, jobs=jobs), 0.0) == pytest.approx(2_500, rel=1e-7)
 
 
 def test_classes_hold_jobs_of_several_requirements() -> None:

@@ -99,6 +99,8 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
     reward = here.ratio_sd + np.swapaxes(here.ratio_sd, 1, 2)
     allowed = (fits >= settings.least_fit) & (missed <= settings.most_risk)
     allowed &= np.swapaxes(allowed, 1, 2)
+    pair_price = settings.risk_w * risk + settings.misfit_w * (1.0 - fits)
+    pair_price = pair_price - settings.explore_w * reward
     prices = progress_prices(expected.alone_per_s, public.utilisation, gangs, idle, full)
     price = settings.progress_price * prices[jobs.job_type]
     # Where no GPU type is likely to serve a kind alone, every one of them is tried.
@@ -124,9 +126,7 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
             np.full(len(jobs.job), settings.waiting_w),
         ),
         alone_price_w=settings.risk_w * missed_alone,
-        pair_price_w=settings.risk_w * risk
-        + settings.misfit_w * (1.0 - fits)
-        - settings.explore_w * reward,
+        pair_price_w=(pair_price + np.swapaxes(pair_price, 1, 2)) / 2,
         migration_price_w=public.migration_s / public.epoch_s * float(full.max()),
         best_effort=True,
     )

@@ -26,7 +26,9 @@ class TestEpochAllocation(ShapeConformance):
     def broken_decisions(self, instance: ShapedInstance) -> Iterator[Any]:
         data = instance.data
         yield EpochRows.of([(g, i, -1) for i in range(7) for g in range(3)])
-        nowhere = np.argwhere(data.beside_per_s[:, data.jobs.job_type][:, :, data.jobs.job_type] == 0)
+        nowhere = np.argwhere(
+            data.beside_per_s[:, data.jobs.job_type][:, :, data.jobs.job_type] == 0
+        )
         yield from (EpochRows.of([(g, i, j)]) for g, i, j in nowhere.tolist() if i != j)
         yield from (EpochRows.of([(g, i, j)]) for g in range(3) for i in range(7) for j in range(i))
 

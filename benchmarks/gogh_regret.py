@@ -66,9 +66,11 @@ def rows() -> dict[tuple[str, str, str, int], Row]:
 def play(spec: str, instance: Any, seed: int) -> tuple[Any, list[float]]:
     """Return the decision of a policy, and the processor seconds of its actions."""
     from optbench.plugins.discovery import load_solver
-    from optbench.plugins.process_policy import Playing
+    from optbench.plugins.process_policy import Playing, ProcessPolicy
 
-    playing = Playing(load_solver(spec)[1], instance, seed)
+    policy = load_solver(spec)[1]
+    assert isinstance(policy, ProcessPolicy)
+    playing = Playing(policy, instance, seed)
     playing.play(lambda: True)
     return playing.decision, playing.spent_s
 

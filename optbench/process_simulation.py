@@ -92,7 +92,6 @@ def simulate_process(
     regret = None
     if bound_time_limit_s > 0 and decision is not None and outcome.objectives:
         regret = _regret(shape, instance, name, decision, seed)
-    spent_ms = 1e3 * np.asarray(playing.spent_s)
     return ProcessSimulation(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -113,15 +112,20 @@ def simulate_process(
         metrics=outcome.metrics,
         wall_s=round(wall_s, 6),
         peak_memory_mb=peak_memory_mb(),
-        decision_ms={f"p{q}": float(np.percentile(spent_ms, q)) for q in (50, 99)}
-        if len(spent_ms)
-        else None,
+        decision_ms=_percentiles_ms(playing.spent_s),
         decision=decision,
         termination=how,
         clairvoyant=player.clairvoyant,
         reference=None if regret is None else shape.reference,
         regret=regret,
     )
+
+
+def _percentiles_ms(spent_s: list[float]) -> dict[str, float] | None:
+    """Return how long decisions took; None without any."""
+    if not spent_s:
+        return None
+    return {f"p{q}": float(np.percentile(spent_s, q)) * 1e3 for q in (50, 99)}
 
 
 def _bounds(

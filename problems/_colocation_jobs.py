@@ -96,6 +96,11 @@ def draw_types(
     room = np.where(tables.alone_per_s > 0, counts[:, None], 0).max(axis=0)
     size = np.array([each.gpus for each in tables.job_types])
     strange = np.array([each.family in held_out for each in tables.job_types])
+    if not (size <= room).any():
+        raise ParameterError(
+            f"problem 'colocation': gpus is {counts.sum()}; the smallest job of the tables needs "
+            f"{size.min()} of one type, of which there are {counts.max()}"
+        )
     sizes = np.unique(size[(size > 1) & (2 * size <= room)])
     if len(sizes) == 0:
         gangs = np.zeros(number, dtype=np.bool_)
@@ -103,12 +108,9 @@ def draw_types(
     for k in range(number):
         wanted = int(rng.choice(sizes, p=(1 / sizes) / (1 / sizes).sum())) if gangs[k] else 1
         mine = strange if strangers[k] and strange.any() else ~strange
-        found = np.flatnonzero(mine & (size == wanted) & (size <= room))
-        if len(found) == 0:
-            found = np.flatnonzero(mine & (size == 1))
-        if len(found) == 0:
-            found = np.flatnonzero(size == 1)
-        out[k] = rng.choice(found)
+        choices = (mine & (size == wanted), mine & (size == 1), size == 1, size > 0)
+        found = (np.flatnonzero(each & (size <= room)) for each in choices)
+        out[k] = rng.choice(next(each for each in found if len(each)))
     return out
 
 
@@ -137,8 +139,9 @@ def jobs_of(
 ) -> Jobs:
     """Draw what is not recorded of the jobs; their arrivals are as they stand.
 
-    Services are drawn among jobs with one GPU of which no work or stay is recorded as final; a
-    recorded training job that becomes one stays as long as its work takes at the required rate."""
+    Services are drawn among the jobs with one GPU whose stay is not recorded. Where work is
+    recorded, a job that becomes a service stays for as long as the work takes at its required rate.
+    """
     n, kind = wanted.count, wanted.job_type
     single = np.array([each.gpus == 1 for each in tables.job_types])[kind]
     phi = rng.uniform(*PHI[requirements], n)

@@ -79,7 +79,11 @@ def generation_profiles(names: Sequence[str]) -> dict[str, str]:
 
 def utilisation(job_types: Sequence[JobType], num_gpu_types: int, assumed: Utilisation) -> Floats:
     """Return the assumed utilisation by GPU type and job type."""
-    values = np.array([_of_features(each, job_types) for each in job_types])
+    batches: dict[str, list[float]] = {}
+    for each in job_types:
+        batches.setdefault(each.family, []).append(each.batch_size)
+    ends = {family: (min(sizes), max(sizes)) for family, sizes in batches.items()}
+    values = np.array([_of_features(each, *ends[each.family]) for each in job_types])
     if assumed == "flat":
         values = np.full(len(values), FLAT)
     elif assumed == "inverse":
@@ -87,10 +91,9 @@ def utilisation(job_types: Sequence[JobType], num_gpu_types: int, assumed: Utili
     return np.tile(values, (num_gpu_types, 1))
 
 
-def _of_features(one: JobType, job_types: Sequence[JobType]) -> float:
+def _of_features(one: JobType, least: float, most: float) -> float:
+    """Utilisation of a job type, from its batch size among those of the family."""
     low, high = DOMAIN_RANGES.get(one.family, OTHER_RANGE)
-    batches = [each.batch_size for each in job_types if each.family == one.family]
-    least, most = min(batches), max(batches)
     if least == most:
         return (low + high) / 2
     share = np.log(one.batch_size / least) / np.log(most / least)

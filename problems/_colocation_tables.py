@@ -25,7 +25,7 @@ import numpy as np
 from optbench.errors import FileFormatError, nearest
 from optbench.formats.text_tables import TextTable, read_table, require_columns
 from optbench.model.files.json_fields import read_text, shown
-from optbench.shapes.colocation.colocation_data import Bools, JobType
+from optbench.shapes.colocation.colocation_data import Bools, Floats, JobType
 
 from ._throughput_tables import ThroughputTables
 
@@ -35,6 +35,9 @@ ALLOWED = f"a table of throughputs has {', '.join(NEEDED)}, and optionally {', '
 MISSING = "is missing; write per_s 0 for what does not run or does not fit"
 # Throughputs that the tables of a file may hold, of which 20 million are 160 MB.
 MOST_CELLS = 20_000_000
+# Numbers other than 0 that a file may hold, and GPUs of a job: far beyond real ones, and such that
+# no product or ratio of them overflows.
+LEAST, MOST, MOST_GPUS = 1e-9, 1e12, 100_000
 # Name and number of GPUs of a job type.
 Key = tuple[str, int]
 
@@ -56,11 +59,34 @@ def read_tables(file: str) -> OwnTables:
         if name not in NEEDED + OPTIONAL:
             known = nearest(name, NEEDED + OPTIONAL)
             raise FileFormatError(f"{table.where}: there is no column {name!r}; {known}")
-    keys = _keys(table)
+    keys = list(zip(_words(table, "job_type"), gpus_of(table), strict=True))
     job_types = _job_types(table, keys)
     gpu_names = tuple(dict.fromkeys(_words(table, "gpu_type")))
     tables = _filled(table, keys, gpu_names, job_types)
     return OwnTables(tables, _profiles(table))
+
+
+def numbers_of(table: TextTable, name: str) -> Floats:
+    """A column of numbers that are 0 or lie within ``LEAST`` and ``MOST``."""
+    out = table.numbers(name)
+    wrong = np.flatnonzero((out != 0) & ((out < LEAST) | (out > MOST)))
+    if len(wrong):
+        words = f"{name} is {out[wrong[0]]:g}; it must be 0, or from {LEAST:g} to {MOST:g}"
+        raise table.wrong(int(wrong[0]), words)
+    return out
+
+
+def gpus_of(table: TextTable) -> list[int]:
+    """The column of GPUs per job, 1 where there is none."""
+    if "gpus" not in table.columns:
+        return [1] * table.size
+    gpus = table.numbers("gpus")
+    wrong = np.flatnonzero((gpus < 1) | (gpus > MOST_GPUS))
+    if len(wrong):
+        words = f"gpus is {gpus[wrong[0]]:g}; it must be from 1 to {MOST_GPUS:,}"
+        raise table.wrong(int(wrong[0]), words)
+    whole: list[int] = table.whole("gpus").tolist()
+    return whole
 
 
 def _words(table: TextTable, name: str) -> list[str]:
@@ -71,18 +97,9 @@ def _words(table: TextTable, name: str) -> list[str]:
     return words
 
 
-def _keys(table: TextTable) -> list[Key]:
-    gpus = [1] * table.size
-    if "gpus" in table.columns:
-        gpus = table.whole("gpus").tolist()
-        if 0 in gpus:
-            raise table.wrong(gpus.index(0), "gpus is 0; it must be at least 1")
-    return list(zip(_words(table, "job_type"), gpus, strict=True))
-
-
 def _job_types(table: TextTable, keys: list[Key]) -> dict[Key, JobType]:
     """The job types in the order of the file; their rows agree."""
-    families, batches = _words(table, "family"), table.numbers("batch_size").tolist()
+    families, batches = _words(table, "family"), numbers_of(table, "batch_size").tolist()
     out: dict[Key, JobType] = {}
     for row, (key, family, batch) in enumerate(zip(keys, families, batches, strict=True)):
         if batch <= 0:
@@ -111,7 +128,7 @@ def _filled(
             f"there are {table.size:,}, and at most {MOST_CELLS:,} throughputs can be read"
         )
     alone, beside = np.full(size, np.nan), np.full((*size, len(index)), np.nan)
-    per_s = table.numbers("per_s").tolist()
+    per_s = numbers_of(table, "per_s").tolist()
     gpu_index = {name: g for g, name in enumerate(gpu_names)}
     for row, (gpu, key) in enumerate(zip(_words(table, "gpu_type"), keys, strict=True)):
         partner = table.columns["partner"][row].strip()

@@ -34,6 +34,7 @@ from optbench.model.files.strict_json import parse_json
 from optbench.shapes.colocation.colocation_data import Floats, JobType
 
 from ._colocation_jobs import Wanted
+from ._colocation_tables import gpus_of, numbers_of
 
 SHIPPED = Path(__file__).with_name("_gavel_traces.json")
 GAVEL_TRACES = ("max_min_fairness", "artifact_evaluation", "msr")
@@ -101,11 +102,17 @@ def own_jobs(file: str, job_types: tuple[JobType, ...], most: int | None) -> Wan
         raise table.wrong(int(unclear[0]), "exactly one of work and stay_s must be given")
     return Wanted(
         np.array(_types(table, job_types)[:most], dtype=np.int64),
-        table.in_order("arrival_s")[:most],
+        _arrivals(table)[:most],
         np.where(np.isnan(work), 0.0, work)[:most],
         np.where(np.isnan(stay), 0.0, stay)[:most],
         _optional(table, "required_per_s")[:most],
     )
+
+
+def _arrivals(table: TextTable) -> Floats:
+    """Times of arrival, in order."""
+    numbers_of(table, "arrival_s")
+    return table.in_order("arrival_s")
 
 
 def _optional(table: TextTable, name: str) -> Floats:
@@ -115,8 +122,7 @@ def _optional(table: TextTable, name: str) -> Floats:
     filled = table.filled(name)
     out = np.full(table.size, np.nan)
     if filled.any():
-        part = table.rows(filled)
-        out[filled] = part.numbers(name)
+        out[filled] = numbers_of(table.rows(filled), name)
         if (out == 0).any():
             raise table.wrong(int(np.flatnonzero(out == 0)[0]), f"{name} is 0; it must be above 0")
     return out
@@ -125,9 +131,10 @@ def _optional(table: TextTable, name: str) -> Floats:
 def _types(table: TextTable, job_types: tuple[JobType, ...]) -> list[int]:
     """The job type of each row, by its name and number of GPUs."""
     index = {(each.name, each.gpus): t for t, each in enumerate(job_types)}
-    gpus = table.whole("gpus").tolist() if "gpus" in table.columns else [1] * table.size
     out = []
-    for row, (name, count) in enumerate(zip(table.columns["job_type"], gpus, strict=True)):
+    for row, (name, count) in enumerate(
+        zip(table.columns["job_type"], gpus_of(table), strict=True)
+    ):
         if (name.strip(), count) not in index:
             sizes = [each.gpus for each in job_types if each.name == name.strip()]
             words = (

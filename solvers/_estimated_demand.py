@@ -2,12 +2,19 @@
 
 The surrogate that an epoch minimises is never called the objective:
 
-    Σ columns (power beyond sleep − Σ price × rate) + price of waiting × jobs that wait
+    Σ columns (power beyond sleep − Σ price × rate + risks) + ``waiting_w`` × jobs that wait
 
 The progress of a training job of type t is worth ``progress_price`` times the least energy per unit
 that any GPU type needs for it alone, as far as it is known. With ``progress_price`` 0 the power of
-the epoch alone is minimised, which parks jobs on slow GPUs. Requirements are held against cautious
-throughputs, ``margin`` standard deviations below the expected ones.
+the epoch alone is minimised, which parks jobs on slow GPUs.
+
+Of an uncertain throughput with mean m and standard deviation s, the requirement r is missed with
+the probability Φ((r − m) / s), which costs ``risk_w`` each; a pair that fits with the probability p
+costs ``misfit_w`` (1 − p). A column whose risk of missing is above ``most_risk`` is left out.
+
+The programme knows job types and not jobs. Present jobs of one type are therefore split into kinds
+by their requirement: each job is a kind of its own up to ``MOST_KINDS`` jobs, beyond that there are
+``SPLITS`` kinds per type, and the risk is that of the mean requirement of the kind.
 """
 
 from __future__ import annotations
@@ -15,29 +22,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from optbench.shapes.colocation.allocations import Placement
-from optbench.shapes.colocation.colocation_data import Colocation, Floats
-from optbench.shapes.colocation.colocation_process import Observation
+from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
+from optbench.shapes.colocation.colocation_process import Observation, PresentJobs
 from optbench.shapes.colocation.epoch_allocator import allocate
 from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
 from optbench.shapes.colocation.estimates import Estimates
 
+MOST_KINDS, SPLITS = 100, 4
+# A standard deviation of 0 would divide by 0.
+LEAST_SD = 1e-9
+
 
 @dataclass(frozen=True)
 class AllocationSettings:
-    """How estimates are priced; ``misfit_price_w`` is multiplied by the probability of a misfit,
-    ``explore_w`` by the uncertainty of a ratio that was never measured.
-    """
+    """How estimates are priced; ``explore_w`` rewards the uncertainty of a ratio."""
 
     progress_price: float = 0.8
-    margin: float = 0.0
-    pairs: bool = True
+    waiting_w: float = 3000.0
+    risk_w: float = 300.0
+    most_risk: float = 0.5
+    misfit_w: float = 300.0
     least_fit: float = 0.5
-    misfit_price_w: float = 0.0
     explore_w: float = 0.0
+    pairs: bool = True
     time_limit_s: float = 2.0
     gap: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """Kinds of present jobs: the type of each kind, its mean requirement, and the kind of each
+    job.
+    """
+
+    job_type: Ints
+    required_per_s: Floats
+    of_job: Ints
 
 
 def true_estimates(data: Colocation) -> Estimates:
@@ -67,54 +90,90 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
         for name in ("sleep_w", "idle_w", "full_w")
     )
     gangs = np.array([each.gpus for each in public.job_types], dtype=np.int64)
-    alone, beside = cautious(expected, settings)
+    kinds = kinds_of(jobs)
+    t = kinds.job_type
+    here = of_kinds(expected, t)
+    missed_alone, missed = risks(here, kinds.required_per_s)
+    fits = here.fits * (settings.pairs & (here.beside_per_s > 0))
+    risk = missed + np.swapaxes(missed, 1, 2)
+    reward = here.ratio_sd + np.swapaxes(here.ratio_sd, 1, 2)
+    allowed = (fits >= settings.least_fit) & (missed <= settings.most_risk)
+    allowed &= np.swapaxes(allowed, 1, 2)
+    pair_price = settings.risk_w * risk + settings.misfit_w * (1.0 - fits)
+    pair_price = pair_price - settings.explore_w * reward
     prices = progress_prices(expected.alone_per_s, public.utilisation, gangs, idle, full)
     price = settings.progress_price * prices[jobs.job_type]
-    risk = settings.misfit_price_w * (1.0 - expected.fits)
-    reward = settings.explore_w * expected.ratio_sd
-    pair_price = risk + np.swapaxes(risk, 1, 2) - reward - np.swapaxes(reward, 1, 2)
-    moving = public.migration_s / public.epoch_s * float(full.max())
+    # Where no GPU type is likely to serve a kind alone, every one of them is tried.
+    missing = np.where(here.alone_per_s > 0, missed_alone, 1.0)
+    hopeless = missing.min(axis=0) > settings.most_risk
+    usable = (missed_alone <= settings.most_risk) | hopeless[None, :]
     return EpochDemand(
         seen.counts,
         sleep,
         idle,
         full,
-        gangs,
-        alone,
-        beside,
-        public.utilisation,
+        gangs[t],
+        np.where(usable, here.alone_per_s, 0.0),
+        np.where(allowed, here.beside_per_s, 0.0),
+        public.utilisation[:, t],
         JobDemands(
-            jobs.job_type,
+            kinds.of_job,
             jobs.required_per_s,
             jobs.is_service,
             jobs.replicas,
             np.where(jobs.is_service, 0.0, price),
             jobs.before,
+            np.full(len(jobs.job), settings.waiting_w),
         ),
-        pair_price_w=pair_price / 2,
-        migration_price_w=moving,
+        alone_price_w=settings.risk_w * missed_alone,
+        pair_price_w=(pair_price + np.swapaxes(pair_price, 1, 2)) / 2,
+        migration_price_w=public.migration_s / public.epoch_s * float(full.max()),
         best_effort=True,
     )
 
 
-def cautious(expected: Estimates, settings: AllocationSettings) -> tuple[Floats, Floats]:
-    """Return throughputs alone and beside, ``margin`` standard deviations below the expected ones;
-    pairs that hardly fit are left out.
-    """
-    low = expected.alone_per_s * np.exp(-settings.margin * expected.alone_log_sd)
-    own = expected.alone_per_s[:, :, None]
-    ratio = np.divide(
-        expected.beside_per_s, own, out=np.zeros_like(expected.beside_per_s), where=own > 0
+def kinds_of(jobs: PresentJobs) -> Kinds:
+    """Split the present jobs of each type by their requirement."""
+    n = len(jobs.job)
+    order = np.lexsort((jobs.required_per_s, jobs.job_type))
+    rank = np.empty(n, dtype=np.int64)
+    types, begins, sizes = np.unique(jobs.job_type[order], return_index=True, return_counts=True)
+    within = np.arange(n) - np.repeat(begins, sizes)
+    split = within if n <= MOST_KINDS else within * SPLITS // np.repeat(sizes, sizes)
+    rank[order] = split
+    keys, of_job = np.unique(np.stack([jobs.job_type, rank], axis=1), axis=0, return_inverse=True)
+    del types
+    flat = of_job.reshape(-1)
+    count = np.bincount(flat, minlength=len(keys))
+    required = np.bincount(flat, jobs.required_per_s, len(keys)) / count
+    return Kinds(keys[:, 0], required, flat)
+
+
+def of_kinds(expected: Estimates, job_type: Ints) -> Estimates:
+    """Return the estimates of kinds of these types."""
+    pair = (slice(None), job_type[:, None], job_type[None, :])
+    return Estimates(
+        expected.alone_per_s[:, job_type],
+        expected.beside_per_s[pair],
+        expected.alone_log_sd[:, job_type],
+        expected.ratio_sd[pair],
+        expected.fits[pair],
     )
-    lower = np.clip(ratio - settings.margin * expected.ratio_sd, 0.0, None)
-    beside = low[:, :, None] * lower
-    allowed = (expected.fits >= settings.least_fit) & settings.pairs & (beside > 0)
-    allowed &= np.swapaxes(allowed, 1, 2)
-    return low, np.where(allowed, beside, 0.0)
+
+
+def risks(here: Estimates, required: Floats) -> tuple[Floats, Floats]:
+    """Return the probability that a kind's requirement is missed, alone and beside another."""
+    alone = here.alone_per_s
+    sd = np.maximum(alone * here.alone_log_sd, LEAST_SD)
+    missed_alone = ndtr((required[None, :] * (1 - LEAST_SD) - alone) / sd)
+    own = alone[:, :, None]
+    spread = np.hypot(own * here.ratio_sd, here.beside_per_s * here.alone_log_sd[:, :, None])
+    short = required[None, :, None] * (1 - LEAST_SD) - here.beside_per_s
+    return missed_alone, ndtr(short / np.maximum(spread, LEAST_SD))
 
 
 def progress_prices(
-    alone: Floats, utilisation: Floats, gangs: Floats, idle: Floats, full: Floats
+    alone: Floats, utilisation: Floats, gangs: Ints, idle: Floats, full: Floats
 ) -> Floats:
     """The least energy per unit of each job type alone, over GPU types."""
     watts = gangs[None, :] * (idle[:, None] + utilisation * (full - idle)[:, None])

@@ -18,7 +18,7 @@ from optbench.shapes.colocation.estimates import Estimator
 from ._estimated_demand import AllocationSettings, placement_of
 
 Named = Literal[
-    "partner_mean", "frozen_partner_mean", "matrix_completion", "additive_completion", "trees"
+    "partner_mean", "frozen_partner_mean", "matrix_completion", "additive_completion", "trees", "networks", "frozen_networks"
 ]
 
 
@@ -29,21 +29,25 @@ class EstimatedAllocation(ProcessPolicy):
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
 
     estimator: Named = "partner_mean"
-    margin: float = 0.0  # standard deviations below the expected throughput, for requirements
-    explore_w: float = 0.0  # reward of a pair of uncertain ratio
-    misfit_price_w: float = 0.0  # price of a pair that may not fit, times its probability
+    risk_w: float = 300.0  # price of missing a requirement, times its probability
+    most_risk: float = 0.5  # the largest probability of missing one
+    misfit_w: float = 300.0  # price of a pair that may not fit, times its probability
     least_fit: float = 0.5  # least probability to fit of a pair that is tried
+    explore_w: float = 0.0  # reward of a pair of uncertain ratio
+    waiting_w: float = 3000.0  # price of a job that waits
     progress_price: float = 0.8  # value of progress
     pairs: bool = True  # whether jobs may share GPUs
 
     def actor(self, rng: Generator) -> Act:
         settings = AllocationSettings(
-            self.progress_price,
-            self.margin,
-            self.pairs,
-            self.least_fit,
-            self.misfit_price_w,
-            self.explore_w,
+            progress_price=self.progress_price,
+            waiting_w=self.waiting_w,
+            risk_w=self.risk_w,
+            most_risk=self.most_risk,
+            misfit_w=self.misfit_w,
+            least_fit=self.least_fit,
+            explore_w=self.explore_w,
+            pairs=self.pairs,
         )
         estimators: list[Estimator] = []
 

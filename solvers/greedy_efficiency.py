@@ -30,11 +30,11 @@ class GreedyEfficiency(ProcessPolicy):
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
 
     estimator: Literal["partner_mean", "matrix_completion", "trees"] = "partner_mean"
-    margin: float = 0.0  # standard deviations below the expected throughput, for requirements
+    most_risk: float = 0.5  # the largest probability of missing a requirement
 
     def actor(self, rng: Generator) -> Act:
         estimators: list[Estimator] = []
-        settings = AllocationSettings(margin=self.margin)
+        settings = AllocationSettings(most_risk=self.most_risk)
 
         def act(seen: Observation) -> Placement:
             if not estimators:

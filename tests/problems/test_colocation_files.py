@@ -123,6 +123,14 @@ def test_wrong_tables_are_refused(
         own(tmp_path, TABLES.replace(old, new))
 
 
+def test_tables_of_gangs_alone_are_drawn_from_where_they_fit(tmp_path: Path) -> None:
+    gangs = "gpu_type,job_type,family,batch_size,gpus,partner,per_s\nT4,a,A,1,4,,5\nT4,b,B,1,2,,5\n"
+    data = own(tmp_path, gangs, jobs=None, gpus=2)
+    assert {data.job_types[t].name for t in data.jobs.job_type} == {"b"}
+    with pytest.raises(ParameterError, match=r"gpus is 1; the smallest job of the tables needs 2"):
+        own(tmp_path, gangs, jobs=None, gpus=1)
+
+
 def test_more_job_types_than_memory_holds_are_refused(tmp_path: Path) -> None:
     # 5,000 job types on one GPU type: 5,000 rows alone and 25 million pairs.
     rows = [f"T4,net{k},net,1,1,,5,\n" for k in range(5_000)]
@@ -167,6 +175,9 @@ def test_the_names_of_shipped_profiles_need_no_column(tmp_path: Path) -> None:
         ("gpt,100,1,,7200,5.5", "gpt,100,1,,0,5.5", FileFormatError, r"line 3: stay_s is 0"),
         ("gpt,100,1,,7200,5.5", "gpt,900,1,,7200,5.5", FileFormatError,
          r"line 4: arrival_s is 720, after 900"),
+        ("gpt,100,1,,7200,5.5", "gpt,100,1,,1e300,5.5", FileFormatError,
+         r"line 3: stay_s is 1e\+300; it must be 0, or from 1e-09 to 1e\+12"),
+        ("gpt,720,2,5000,,", "gpt,720,1e30,5000,,", FileFormatError, r"line 4: gpus is 1e\+30"),
         ("arrival_s", "arrives", FileFormatError, r"column 'arrival_s' is missing; a list of jobs"),
         ("required_per_s", "rate", FileFormatError, r"there is no column 'rate'"),
     ],

@@ -1,8 +1,13 @@
-"""Estimators by name, made from public facts alone."""
+"""Estimators by name, made from public facts alone.
+
+Networks are trained when they are first asked for, and kept in the workspace by a hash of what they
+were trained on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from optbench.learn.colocation.look_up import Frozen, LookUp
 from optbench.learn.colocation.matrix_completion import MatrixCompletion
@@ -10,6 +15,13 @@ from optbench.learn.colocation.partner_mean import PartnerMean
 from optbench.learn.colocation.row_tables import KnownRows
 from optbench.shapes.colocation.colocation_process import PublicFacts
 from optbench.shapes.colocation.estimates import Estimator
+from optbench.workspace import store
+
+if TYPE_CHECKING:
+    from optbench.learn.colocation.network_rows import NetworkRows
+
+# Where trained networks are kept, within the store of the workspace.
+NETWORKS = "networks"
 
 
 def partner_mean(facts: PublicFacts) -> LookUp:
@@ -32,11 +44,39 @@ def additive_completion(facts: PublicFacts) -> LookUp:
     return LookUp(facts, MatrixCompletion.additive(KnownRows.of(facts)))
 
 
+def trees(facts: PublicFacts) -> LookUp:
+    """Boosted trees with the inputs of the networks."""
+    from optbench.learn.colocation.boosted_trees import BoostedTrees
+
+    return LookUp(facts, BoostedTrees.of(KnownRows.of(facts)))
+
+
+def networks(facts: PublicFacts) -> LookUp:
+    """First sight, and refinement by what has been seen."""
+    return LookUp(facts, kept_networks(facts))
+
+
+def frozen_networks(facts: PublicFacts) -> Frozen:
+    """First sight alone: nothing that is measured changes an estimate."""
+    return Frozen(facts, kept_networks(facts))
+
+
+def kept_networks(facts: PublicFacts, seed: int = 0) -> NetworkRows:
+    """The networks of the default kinds for these facts: kept ones, or newly trained."""
+    from optbench.learn.colocation.network_files import trained_or_kept
+    from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION, NetworkSettings
+
+    return trained_or_kept(store() / NETWORKS, facts, KINDS_BY_VALIDATION, NetworkSettings(), seed)
+
+
 MAKERS: dict[str, Callable[[PublicFacts], Estimator]] = {
     "partner_mean": partner_mean,
     "frozen_partner_mean": frozen_partner_mean,
     "matrix_completion": matrix_completion,
     "additive_completion": additive_completion,
+    "trees": trees,
+    "networks": networks,
+    "frozen_networks": frozen_networks,
 }
 
 

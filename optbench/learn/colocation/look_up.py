@@ -13,10 +13,12 @@ pairs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from optbench.learn.colocation.new_generation import GenerationShift
 from optbench.learn.colocation.pair_fit import pair_fit_probability
 from optbench.learn.colocation.row_tables import (
     KnownRows,
@@ -27,11 +29,12 @@ from optbench.learn.colocation.row_tables import (
     seen_ratios,
 )
 from optbench.learn.colocation.seen_cells import SeenCells
-from optbench.shapes.colocation.colocation_data import Floats, Ints
+from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 from optbench.shapes.colocation.colocation_process import Observation, PublicFacts
 from optbench.shapes.colocation.estimates import Estimates
 
 LEAST_RATIO = 0.02
+MOST_INDIRECT = 4.0
 
 
 class RowModel(Protocol):
@@ -73,12 +76,15 @@ class LookUp:
         seen, guess = self._seen, self._guess
         log_alone, log_sd = alone_table(seen, self._types, guess)
         ratio, ratio_sd = ratio_table(self._model.rows, self._types, guess)
-        alone = np.exp(log_alone)
+        own = seen.alone()
+        alone = np.where(own > 0, own, np.exp(log_alone))
         value, sd = seen.beside(), seen.beside_log_sd()
         measured = ~np.isnan(value)
         beside = np.where(measured, value, alone[:, :, None] * ratio)
         share = np.clip(np.divide(beside, alone[:, :, None]), 0.0, 1.0)
-        ratio_sd = np.where(measured, share * np.where(measured, sd, 0.0), ratio_sd)
+        # A pair that is known not to fit has no deviation.
+        own_sd = share * np.where(np.isfinite(sd), sd, 0.0)
+        ratio_sd = np.where(measured, own_sd, ratio_sd)
         return self._with_misfits(alone, beside, log_sd, ratio_sd)
 
     def _with_misfits(
@@ -105,6 +111,9 @@ class LookUp:
     def _refresh(self) -> None:
         """Estimate the rows anew of which something was learnt since the last time."""
         now = self._seen.version[self._types]
+        if np.isnan(self._model.rows.alone).all(axis=0).any():
+            # What is measured on a new GPU type concerns every job type.
+            now = np.full(len(now), self._seen.version.sum())
         stale = np.flatnonzero(now != self._guessed_at)
         if len(stale):
             found = guess_rows(self._model, self._seen, self._types[stale])
@@ -138,31 +147,79 @@ class Frozen:
 
 
 def guess_rows(model: RowModel, seen: SeenCells, types: Ints) -> RowGuess:
-    """Estimate rows: first alone, from runs alone; then everything, with runs beside partners."""
-    known = model.rows.known
-    num_types = len(model.rows.features.family)
-    nothing = np.full((len(types), 2, model.rows.num_gpu_types, len(known) + 1), np.nan)
-    alone, alone_sd = seen_alone(seen, types)
-    first = SeenRows(types, alone, alone_sd, nothing, np.full(nothing.shape, np.inf))
-    there = ~np.isnan(alone)
+    """Estimate rows: first alone, then everything, with runs beside partners.
+
+    A run beside a partner on a GPU type on which the job has not run alone says what it would do
+    there alone, as far as the ratio is known before."""
+    known, every = model.rows.known, np.arange(len(seen.version))
+    shift = GenerationShift.of(model.rows, seen)
+    model = model if shift.none else _Shifted(model, shift)
+    table, table_sd = seen_alone(seen, every)
+    lacking = np.flatnonzero(np.isnan(table).any(axis=1))
+    lacking = np.union1d(lacking, types)
+    alone, alone_sd = table[lacking].copy(), table_sd[lacking].copy()
+    zero = np.zeros((model.rows.num_gpu_types, len(every)))
+    rate, rate_sd = seen_ratios(seen, known, lacking, zero, zero)
+    indirect = np.isnan(alone) & np.isfinite(rate_sd[:, 0, :, :-1]).any(axis=2)
+    asked = np.flatnonzero(indirect.any(axis=1))
+    if len(asked):
+        _from_pairs(model, lacking, asked, indirect, (alone, alone_sd), (rate, rate_sd))
+    blank = np.full(rate.shape, np.nan)
+    first = SeenRows(lacking, alone, alone_sd, blank, np.full(rate.shape, np.inf))
     log_alone, log_sd = model.alone(first)
-    table, table_sd = seen_alone(seen, np.arange(num_types))
-    partner = np.flatnonzero(np.isnan(table).any(axis=1))
-    rest = np.setdiff1d(partner, types)
-    if len(rest):
-        theirs = _blank(rest, *seen_alone(seen, rest), nothing.shape[1:])
-        value, sd = model.alone(theirs)
-        table[rest] = np.where(np.isnan(table[rest]), value, table[rest])
-        table_sd[rest] = np.where(np.isinf(table_sd[rest]), sd, table_sd[rest])
-    table[types] = np.where(there, alone, log_alone)
-    table_sd[types] = np.where(there, alone_sd, log_sd)
+    unseen = np.isnan(table[lacking])
+    table[lacking] = np.where(unseen, log_alone, table[lacking])
+    table_sd[lacking] = np.where(unseen, log_sd, table_sd[lacking])
     ratio, ratio_sd = seen_ratios(seen, known, types, table.T, table_sd.T)
-    return model.guess(SeenRows(types, alone, alone_sd, ratio, ratio_sd))
+    at = np.searchsorted(lacking, types)
+    return model.guess(SeenRows(types, alone[at], alone_sd[at], ratio, ratio_sd))
 
 
-def _blank(types: Ints, alone: Floats, alone_sd: Floats, shape: tuple[int, ...]) -> SeenRows:
-    nothing = np.full((len(types), *shape), np.nan)
-    return SeenRows(types, alone, alone_sd, nothing, np.full(nothing.shape, np.inf))
+@dataclass(frozen=True)
+class _Shifted:
+    """A model whose estimates on GPU types without public throughputs are shifted."""
+
+    model: RowModel
+    shift: GenerationShift
+
+    @property
+    def rows(self) -> KnownRows:
+        return self.model.rows
+
+    def alone(self, seen: SeenRows) -> tuple[Floats, Floats]:
+        return self.shift.alone_with(*self.model.alone(self.shift.without(seen)))
+
+    def guess(self, seen: SeenRows) -> RowGuess:
+        return self.shift.guess_with(self.model.guess(self.shift.without(seen)))
+
+
+def _from_pairs(
+    model: RowModel,
+    types: Ints,
+    asked: Ints,
+    indirect: Bools,
+    alone: tuple[Floats, Floats],
+    rate: tuple[Floats, Floats],
+) -> None:
+    """Fill in throughputs alone from rates beside known partners, over the ratios expected."""
+    value, sd = (each[asked] for each in alone)
+    nothing = np.full(rate[0][asked].shape, np.nan)
+    expected = model.guess(
+        SeenRows(types[asked], value, sd, nothing, np.full(nothing.shape, np.inf))
+    )
+    ratio = np.maximum(expected.ratio[:, 0, :, :-1], LEAST_RATIO)
+    spread = np.hypot(rate[1][asked, 0, :, :-1], expected.ratio_sd[:, 0, :, :-1] / ratio)
+    there = np.isfinite(spread) & ~np.isnan(rate[0][asked, 0, :, :-1])
+    weight = np.where(there, 1.0 / spread**2, 0.0)
+    total = weight.sum(axis=2)
+    implied = np.where(there, rate[0][asked, 0, :, :-1] - np.log(ratio), 0.0)
+    mean = (weight * implied).sum(axis=2) / np.maximum(total, 1e-12)
+    # Errors of ratios of one job are alike: more than so many runs count as this many.
+    best = weight.max(axis=2)
+    total = np.minimum(total, MOST_INDIRECT * best)
+    fill = indirect[asked]
+    alone[0][asked] = np.where(fill, mean, value)
+    alone[1][asked] = np.where(fill, 1.0 / np.sqrt(np.maximum(total, 1e-12)), sd)
 
 
 def alone_table(seen: SeenCells, types: Ints, guess: RowGuess) -> tuple[Floats, Floats]:

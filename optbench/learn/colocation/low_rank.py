@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.learn.colocation.row_tables import nan_mean
-from optbench.shapes.colocation.colocation_data import Bools, Floats
+from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 
 LEAST_VARIANCE = 1e-4
 IMPUTATIONS = 6
@@ -33,12 +33,11 @@ class LowRank:
 
     @property
     def rank(self) -> int:
-        return self.loadings.shape[1]
+        return int(self.loadings.shape[1])
 
     @classmethod
     def of(cls, rows: Floats, rank: int, centre: bool = True) -> LowRank:
-        """Fit rows (N, J) with NaN where nothing is known, by repeated imputation; a column in which
-        no row has a value must have been filled before."""
+        """Fit rows (N, J) with NaN where nothing is known, by repeated imputation."""
         num_rows, num_columns = rows.shape
         there = ~np.isnan(rows)
         mean = nan_mean(rows, 0, 0.0) if centre else np.zeros(num_columns)
@@ -51,13 +50,29 @@ class LowRank:
         for _ in range(0 if there.all() else IMPUTATIONS):
             rest = np.where(there, rest, (left * size) @ right)
             left, size, right = _svd(rest, rank)
-        # Of the squares of a direction that part is noise that a random direction would have.
         lost = np.where(there, (rest - (left * size) @ right) ** 2, np.nan)
         noise = nan_mean(lost, 0, 0.1) * num_rows / max(1, num_rows - rank)
         overall = float(noise.mean())
+        # Of the squares of a direction that part is noise that a random direction would have.
         kept = np.maximum(size**2 / num_rows - overall, 0.0)
         variance = np.maximum((noise + overall) / 2, LEAST_VARIANCE)
-        return cls(mean, right.T * np.sqrt(kept), variance)
+        # One memory layout, whether fitted or read from a file: sums then have one order.
+        return cls(mean, np.ascontiguousarray(right.T * np.sqrt(kept)), variance)
+
+    @classmethod
+    def with_effects(cls, rows: Floats, direction: Ints, rank: int, centre: bool = True) -> LowRank:
+        """Fit one effect of a row on all cells of a direction, and low rank to what remains."""
+        mean = nan_mean(rows, 0, 0.0) if centre else np.zeros(rows.shape[1])
+        rest = rows - mean
+        directions = np.unique(direction) if len(rows) else direction[:0]
+        effects = np.zeros((rows.shape[1], len(directions)))
+        for k, d in enumerate(directions.tolist()):
+            mine = direction == d
+            effect = nan_mean(rest[:, mine], 1, 0.0)
+            effects[mine, k] = np.sqrt((effect**2).mean())
+            rest[:, mine] -= effect[:, None]
+        inner = cls.of(rest, rank, centre=False)
+        return cls(mean, np.concatenate([effects, inner.loadings], axis=1), inner.variance)
 
     def posterior(self, values: Floats, sd: Floats) -> tuple[Floats, Floats, Floats]:
         """Means and variances of whole rows (n, J), and z (n, k); what has not been seen has an
@@ -77,8 +92,10 @@ class LowRank:
     def _latent(self, seen: Bools, values: Floats, sd: Floats) -> tuple[Floats, Floats]:
         part = self.loadings[seen]
         precision = 1.0 / (self.variance[seen] + sd[seen] ** 2)
-        cov = np.linalg.inv(np.eye(self.rank) + (part.T * precision) @ part)
-        return cov @ (part.T @ (precision * (values - self.mean)[seen])), cov
+        inner = np.eye(self.rank) + (part.T * precision) @ part
+        cov = np.asarray(np.linalg.inv(inner), dtype=float)
+        latent: Floats = cov @ (part.T @ (precision * (values - self.mean)[seen]))
+        return latent, cov
 
 
 def _svd(rows: Floats, rank: int) -> tuple[Floats, Floats, Floats]:

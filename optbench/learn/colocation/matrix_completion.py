@@ -1,31 +1,34 @@
 """Matrix completion: rows of new types from those of the known ones, without any feature of a job.
 
 Plain: a row is Gaussian in few dimensions (``LowRank``), fitted to the public rows and updated by
-what has been seen. Additive: a new type has one effect as the slowed down job and one as the slowing
-one, on all GPU types and beside all partners,
+what has been seen. Additive: a new type has one effect as the slowed down job and one as the
+slowing one, on all GPU types and beside all partners,
 
     log r[g, t, s] = mean over q of log r[g, q, s] + v_t        (and + w_t for r[g, s, t])
 
 whose variances are those among the known types. Throughputs alone are Gaussian over the GPU types,
-with the covariance of the known types. Before anything has been seen both are the mean of the known.
+with the covariance of the known types. Before anything has been seen both are the mean of the
+known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.partner_mean import ColumnMeans
 from optbench.learn.colocation.row_tables import KnownRows, RowGuess, SeenRows, nan_mean
-from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
+from optbench.shapes.colocation.colocation_data import Floats, Ints
 
 RANKS = (1, 2, 4, 8, 12)
-ALONE_VARIANCE, NEW_GPU_VARIANCE = 1e-3, 0.2
+ALONE_VARIANCE = 1e-3
 FOLDS = 5
-# Partners that a row is tried with, where the rank is chosen.
-TRIED = 10
+# Measured cells of a row with which a fit is tried where one is chosen.
+TRIED = (6, 20)
 
 
 @dataclass(frozen=True)
@@ -45,20 +48,9 @@ class MatrixCompletion:
 
     @classmethod
     def additive(cls, rows: KnownRows) -> MatrixCompletion:
-        table = ratio_rows(rows)
-        shape = rows.ratio.shape[1:]
-        if not len(table):
-            return cls(rows, alone_gaussian(rows), LowRank.of(table, 0))
-        mean = nan_mean(table, 0, np.log(0.6))
-        rest = (table - mean).reshape(-1, *shape)
-        effect = nan_mean(rest.reshape(len(table), 2, -1), 2, 0.0)
-        loadings = np.zeros((*shape, 2))
-        for d in range(2):
-            loadings[d, ..., d] = np.sqrt((effect[:, d] ** 2).mean())
-        left = rest - effect[:, :, None, None]
-        variance = nan_mean((left**2).reshape(len(table), -1), 0, 0.1)
-        flat = loadings.reshape(-1, 2)
-        return cls(rows, alone_gaussian(rows), LowRank(mean, flat, np.maximum(variance, 1e-4)))
+        direction = np.indices(rows.ratio.shape[1:])[0].reshape(-1)
+        model = LowRank.with_effects(ratio_rows(rows), direction, 0)
+        return cls(rows, alone_gaussian(rows), model)
 
     def alone(self, seen: SeenRows) -> tuple[Floats, Floats]:
         mean, variance, _ = self.alone_model.posterior(seen.alone, seen.alone_sd)
@@ -95,8 +87,8 @@ def alone_gaussian(rows: KnownRows) -> LowRank:
     # A cell that does not run takes what the row has elsewhere.
     rest = np.where(np.isnan(rest), nan_mean(rest, 1)[:, None], rest)
     square, vectors = np.linalg.eigh(rest.T @ rest / max(1, len(table) - 1))
-    variance = np.full(g, ALONE_VARIANCE) + np.where(empty, NEW_GPU_VARIANCE, 0.0)
-    return LowRank(mean, vectors * np.sqrt(np.maximum(square, 0.0)), variance)
+    loadings = vectors * np.sqrt(np.maximum(square, 0.0))
+    return LowRank(mean, loadings, np.full(g, ALONE_VARIANCE))
 
 
 def ratio_rows(rows: KnownRows) -> Floats:
@@ -104,7 +96,7 @@ def ratio_rows(rows: KnownRows) -> Floats:
     table = rows.ratio[rows.known]
     if not len(table):
         return np.zeros((0, int(np.prod(rows.ratio.shape[1:]))))
-    empty = np.isnan(table).all(axis=(0, 1, 3))
+    empty = np.asarray(np.isnan(table).all(axis=(0, 1, 3)))
     others = nan_mean(table, 2)
     table = np.where(empty[None, None, :, None], others[:, :, None, :], table)
     # A partner that fits beside nobody has the mean of all partners.
@@ -113,9 +105,8 @@ def ratio_rows(rows: KnownRows) -> Floats:
     return np.where(hole, np.log(means), table).reshape(len(table), -1)
 
 
-def family_folds(rows: KnownRows, num_folds: int = FOLDS) -> Ints:
-    """Fold of each known type: families are dealt one after the other, the largest first."""
-    family = rows.features.family[rows.known]
+def family_folds(family: Ints, num_folds: int = FOLDS) -> Ints:
+    """Fold of each entry: families are dealt to the smallest fold, the largest first."""
     names, counts = np.unique(family, return_counts=True)
     order = names[np.argsort(-counts, kind="stable")]
     size = np.zeros(min(num_folds, max(1, len(names))))
@@ -126,30 +117,37 @@ def family_folds(rows: KnownRows, num_folds: int = FOLDS) -> Ints:
     return np.array([fold_of[name] for name in family.tolist()], dtype=np.int64)
 
 
-def partners_outside(rows: KnownRows, fold: Ints, number: int) -> Bools:
-    """Cells of a row (J,) whose partner is not of a fold; the mean over partners is none of them."""
-    outside = np.append(fold != number, False)
-    shape = rows.ratio.shape[1:]
-    out: Bools = np.broadcast_to(outside, shape).reshape(-1)
-    return out
-
-
 def best_rank(rows: KnownRows, table: Floats) -> int:
-    """The rank with the least error of cells that were not seen, over families left out."""
-    fold = family_folds(rows)
+    """The rank of plain completion with the least error of unseen cells of families left out."""
+    family = rows.features.family[rows.known]
+    shape = rows.ratio.shape[1:]
+    partner = np.broadcast_to(np.append(family, -1), shape).reshape(-1)
+    fits = [partial(LowRank.of, rank=rank) for rank in RANKS]
+    return RANKS[best_fit(table, family, partner, fits)]
+
+
+def best_fit(
+    table: Floats, family: Ints, partner: Ints, fits: Sequence[Callable[[Floats], LowRank]]
+) -> int:
+    """Place of the fit with the least error of cells that were not seen, over families left out.
+
+    ``family`` is that of each row, ``partner`` that of each column's partner (-1: the mean)."""
+    fold = family_folds(family)
     if len(table) < 4 or fold.max(initial=0) == 0:
-        return 1
+        return 0
     rng = np.random.default_rng(0)
-    error = np.zeros(len(RANKS))
+    error = np.zeros(len(fits))
     for number in range(int(fold.max()) + 1):
         out = fold == number
-        columns = partners_outside(rows, fold, number)
+        columns = ~np.isin(partner, family[out]) & (partner >= 0)
         values = table[out]
-        draw = rng.random(values.shape) < TRIED / max(1, columns.sum())
-        seen = draw & columns & ~np.isnan(values)
-        sd = np.where(seen, 0.03, np.inf)
-        goal = columns & ~seen & ~np.isnan(values)
-        for k, rank in enumerate(RANKS):
-            mean, _, _ = LowRank.of(table[~out], rank).posterior(values, sd)
-            error[k] += np.abs(mean - values)[goal].sum()
-    return RANKS[int(error.argmin())]
+        models = [fit(table[~out]) for fit in fits]
+        for tried in TRIED:
+            seen = rng.random(values.shape) < tried / max(1, columns.sum())
+            seen &= columns & ~np.isnan(values)
+            sd = np.where(seen, 0.03, np.inf)
+            goal = columns & ~seen & ~np.isnan(values)
+            for k, model in enumerate(models):
+                mean, _, _ = model.posterior(values, sd)
+                error[k] += np.abs(mean - values)[goal].sum()
+    return int(error.argmin())

@@ -42,7 +42,7 @@ class KnownRows:
 
     @property
     def num_gpu_types(self) -> int:
-        return self.alone.shape[1]
+        return int(self.alone.shape[1])
 
     @property
     def num_known(self) -> int:
@@ -51,8 +51,7 @@ class KnownRows:
     @property
     def has_alone(self) -> Bools:
         """Types of which a throughput alone is public."""
-        out: Bools = ~np.isnan(self.alone).all(axis=1)
-        return out
+        return np.asarray(~np.isnan(self.alone).all(axis=1), dtype=np.bool_)
 
     @classmethod
     def of(cls, facts: PublicFacts) -> KnownRows:
@@ -138,6 +137,6 @@ def nan_mean(values: Floats, axis: int, otherwise: float = np.nan) -> Floats:
     there = ~np.isnan(values)
     count = there.sum(axis=axis)
     total = np.where(there, values, 0.0).sum(axis=axis)
-    return np.divide(
-        total, count, out=np.full(np.shape(total), otherwise, dtype=float), where=count > 0
-    )
+    out: Floats = np.full(np.shape(total), otherwise, dtype=float)
+    np.divide(total, count, out=out, where=count > 0)
+    return out

@@ -193,14 +193,7 @@ def check_sizes(data: Colocation) -> None:
 def check_tables(data: Colocation) -> None:
     """Refuse throughputs that are no numbers or negative, and job types that nothing can run."""
     for name in ("alone_per_s", "beside_per_s"):
-        wrong = ~(getattr(data, name) >= 0) | ~np.isfinite(getattr(data, name))
-        _refuse(
-            wrong,
-            lambda at, name=name: (
-                f"{name}{_cell(data, at)} is "
-                f"{getattr(data, name)[at]}; throughputs are finite and at least 0"
-            ),
-        )
+        _check_throughputs(data, name, getattr(data, name))
     _refuse(
         ~((data.utilisation > 0) & (data.utilisation <= 1)),
         lambda at: (
@@ -229,6 +222,12 @@ def check_tables(data: Colocation) -> None:
     )
 
 
+def _check_throughputs(data: Colocation, name: str, table: Floats) -> None:
+    wrong = ~(table >= 0) | ~np.isfinite(table)
+    remedy = "throughputs are finite and at least 0"
+    _refuse(wrong, lambda at: f"{name}{_cell(data, at)} is {table[at]}; {remedy}")
+
+
 def check_jobs(data: Colocation) -> None:
     """Refuse jobs that are out of order, empty, or that no GPU type can serve as required."""
     jobs, n = data.jobs, data.jobs.count
@@ -244,13 +243,10 @@ def check_jobs(data: Colocation) -> None:
     )
     if (np.diff(jobs.arrival_s) < 0).any() or jobs.arrival_s[0] < 0:
         raise ModelError("jobs.arrival_s must rise from job to job, from 0")
-    for name in ("required_per_s",):
-        _refuse(
-            ~(getattr(jobs, name) > 0),
-            lambda at, name=name: (
-                f"job {at[0]}: {name} is {getattr(jobs, name)[at]}; it must be above 0"
-            ),
-        )
+    _refuse(
+        ~(jobs.required_per_s > 0),
+        lambda at: f"job {at[0]}: required_per_s is {jobs.required_per_s[at]}; it must be above 0",
+    )
     neither = ~((jobs.work > 0) ^ (jobs.stay_s > 0))
     _refuse(
         neither,

@@ -28,8 +28,7 @@ from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.pattern_program import PatternProgram, pattern_program
 from optbench.shapes.colocation.pattern_solution import point_of, rows_of
 from optbench.shapes.colocation.row_prices import (
-    given_mw,
-    lacking_mw,
+    lacks_mw,
     row_prices_mw,
     throughputs,
 )
@@ -203,17 +202,10 @@ def _check_requirements(data: EpochDemand, rows: EpochRows, found: Findings) -> 
 
 def metrics_of(data: EpochDemand, rows: EpochRows) -> dict[str, float]:
     """Return every metric of rows that are allowed."""
-    row, job, partner, rate = _members(data, rows)
+    row, job, _, _ = _members(data, rows)
     kind = data.jobs.job_type
     prices = int(row_prices_mw(data, rows.gpu_type, rows.first, rows.second).sum())
-    shortfall = data.shortfall_mw.copy()
-    shortfall[job[~data.below[job]]] = 0
-    lone = data.below[job] & (partner == NOBODY)
-    one, many = lone & ~data.several[job], lone & data.several[job]
-    shortfall[job[data.below[job] & ~data.several[job]]] = 0
-    shortfall[job[one]] = lacking_mw(data, job[one], rate[one])
-    np.subtract.at(shortfall, job[many], given_mw(data, job[many], rate[many]))
-    lacks = int(shortfall.sum())
+    lacks = int(lacks_mw(data, rows.gpu_type, rows.first, rows.second).sum())
     waits = np.bincount(job, minlength=data.jobs.count) == 0
     before = data.jobs.before[job]
     moved = np.unique(job[(before >= -1) & (before != rows.gpu_type[row])])

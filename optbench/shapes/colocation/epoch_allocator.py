@@ -1,58 +1,52 @@
-"""Allocate the jobs of one epoch: the best rows found for a demand, and a bound that proves them.
+"""Allocate the jobs of one epoch: the best rows found for a demand, and a bound on all others.
 
-The relaxation of the programme over patterns is solved by column generation. A whole point is then
-sought over the patterns of least reduced cost r. With U the value of the best point and L the bound
-of the relaxation, a better point uses no pattern with r > U − L: the search over the other ones
-proves the optimum.
+The relaxation over patterns is solved; each pattern is used as often as it says, rounded down; the
+jobs and GPUs that are left are allocated as a small demand of their own. Where this is not within
+the gap that is asked for, parts of the rows are freed and allocated anew, and at last the search
+over all patterns that a better allocation can use closes the gap.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.shapes.colocation.colocation_data import Ints
+from optbench.shapes.colocation.allocation_repair import RepairTask, surrogate_mw
+from optbench.shapes.colocation.allocations import NOBODY
+from optbench.shapes.colocation.colocation_data import Floats, Ints
+from optbench.shapes.colocation.dual_prices import DualPrices
 from optbench.shapes.colocation.epoch_demand import EpochDemand
 from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.pattern_program import PatternProgram, pattern_program
-from optbench.shapes.colocation.pattern_solution import rows_of
-from optbench.shapes.colocation.pattern_solver import (
-    SolvedRelaxation,
-    WholeResult,
-    best_whole,
-    relax,
-)
-
-# Patterns per group in the first search for a whole point.
-PATTERNS_PER_GROUP = 10
-# Each further search has at least so many times the patterns of the one before.
-GROWTH = 4
-# Half a milliwatt: prices are whole milliwatts.
-CLOSED_MW = 0.5
+from optbench.shapes.colocation.pattern_program import pattern_program
+from optbench.shapes.colocation.pattern_relaxation import Relaxation
+from optbench.shapes.colocation.pattern_solution import point_of, rows_of
+from optbench.shapes.colocation.pattern_solver import SearchLimits
+from optbench.shapes.colocation.whole_search import search, whole_bound_mw
 
 
 @dataclass(frozen=True, eq=False)
 class AllocationState:
-    """What a later allocation begins with."""
+    """What a later allocation begins with: rows, their bound, and what GPUs and jobs cost in it."""
 
-    program: PatternProgram
-    point: Ints
-    relaxed: SolvedRelaxation
+    demand: EpochDemand
+    rows: EpochRows
+    prices: DualPrices
 
 
 @dataclass(frozen=True, eq=False)
 class AllocationFound:
     """Rows of a demand, their surrogate and a bound on every allocation's, in W.
 
-    ``waiting`` are the jobs without a row; ``state`` is None where there are no jobs."""
+    ``waiting`` are the jobs without a row; ``state`` is None where there are no jobs. ``duals`` are
+    those of the relaxation, of which ``certificate_of_relaxation`` makes a certificate."""
 
     rows: EpochRows
     surrogate_w: float
     bound_w: float
     waiting: Ints
     state: AllocationState | None
+    duals: Floats | None = None
 
     @property
     def gap_w(self) -> float:
@@ -64,69 +58,60 @@ def allocate(
     demand: EpochDemand,
     time_limit_s: float = 60.0,
     gap: float = 0.0,
-    warm: AllocationState | None = None,
+    prove: bool = True,
+    known: EpochRows | None = None,
 ) -> AllocationFound:
-    """Return the best allocation found; it stops within ``gap`` of the power of the GPUs in use."""
-    deadline = time.perf_counter() + time_limit_s
+    """Return the best allocation found; it stops within ``gap`` of the power of the GPUs in use.
+
+    Without ``prove`` some repairs come near the bound; with it all patterns that matter are
+    searched for as long as the gap is larger. ``known`` are rows to begin with."""
+    return allocate_within(demand, SearchLimits.within(time_limit_s), gap, prove, known)
+
+
+def allocate_within(
+    demand: EpochDemand,
+    limits: SearchLimits,
+    gap: float = 0.0,
+    prove: bool = True,
+    known: EpochRows | None = None,
+) -> AllocationFound:
+    """``allocate``, with limits of other kinds."""
     if demand.jobs.count == 0:
-        return AllocationFound(EpochRows.of([]), 0.0, 0.0, np.zeros(0, dtype=np.int64), None)
+        nobody = np.zeros(0, dtype=np.int64)
+        return AllocationFound(EpochRows.of([]), 0.0, 0.0, nobody, None)
     program = pattern_program(demand)
-    relaxed = relax(program)
-    if relaxed is None:
-        raise RuntimeError("the relaxation of an allocation always has an optimum")
-    del warm
-    bound_mw = float(np.ceil(relaxed.value_mw - CLOSED_MW))
-    point = waiting_point(program)
-    best = WholeResult(point, value_mw(program, point), bound_mw)
-    count = program.patterns.count
-    reduced = relaxed.reduced_w[:count]
-    size = PATTERNS_PER_GROUP * program.groups.count
-    limit_w = 0.0
-    while best.value_mw - bound_mw > max(CLOSED_MW, gap * power_mw(program, best.point)):
-        open_w = (best.value_mw - bound_mw) / 1000.0
-        limit_w = open_w
-        if size < count:
-            limit_w = min(open_w, float(np.partition(reduced, size)[size]))
-        chosen = np.flatnonzero((reduced <= limit_w) | (relaxed.values[:count] > 0))
-        columns = np.concatenate([chosen, np.arange(count, program.num_columns)])
-        allowed = max(CLOSED_MW, gap * power_mw(program, best.point))
-        left = deadline - time.perf_counter()
-        found = best_whole(program, columns, left, allowed, best.point)
-        if found.point is not None and found.value_mw < best.value_mw:
-            best = found
-        if limit_w >= (best.value_mw - bound_mw) / 1000.0:
-            # What is left out is no better than the best point.
-            bound_mw = max(bound_mw, min(best.value_mw, np.ceil(found.bound_mw - CLOSED_MW)))
-            if limit_w >= open_w or best.value_mw - bound_mw <= allowed:
-                break
-        if time.perf_counter() >= deadline:
-            break
-        size *= GROWTH
-    rows = rows_of(program, best.point)
+    relaxation = Relaxation(program)
+    relaxed = relaxation.solve()
+    prices = DualPrices.of(program, relaxed)
+    task = RepairTask(demand, whole_bound_mw(relaxed), gap, limits)
+    if known is None or not task.is_enough(known):
+        rows = rows_of(program, relaxation.floor_point(relaxed.values))
+        rows = task.anew(rows, np.zeros(rows.num_rows, dtype=np.bool_))
+        if known is None or surrogate_mw(demand, rows) < surrogate_mw(demand, known):
+            known = rows
+    rows = task.repaired(known, prices) if gap > 0 or not prove else known
+    value, bound = surrogate_mw(demand, rows), task.bound_mw
+    allowed = task.allowed_mw(rows)
+    if prove and value - bound > allowed:
+        found = search(program, relaxed, point_of(program, rows), allowed, limits)
+        if found.value_mw < value:
+            rows = rows_of(program, found.point)
+        value, bound = found.value_mw, found.bound_mw
+    return found_rows(demand, rows, value, bound, prices, relaxed.duals)
+
+
+def found_rows(
+    demand: EpochDemand,
+    rows: EpochRows,
+    value_mw: int,
+    bound_mw: float,
+    prices: DualPrices,
+    duals: Floats | None = None,
+) -> AllocationFound:
+    """Return an allocation with what is known of it."""
     placed = np.zeros(demand.jobs.count, dtype=np.bool_)
-    placed[np.concatenate([rows.first, rows.second[rows.second >= 0]])] = True
-    state = AllocationState(program, best.point, relaxed)
+    placed[np.concatenate([rows.first, rows.second[rows.second != NOBODY]])] = True
+    bound_mw = min(float(value_mw), bound_mw)
+    state = AllocationState(demand, rows, prices)
     waiting = np.flatnonzero(~placed)
-    return AllocationFound(rows, best.value_mw / 1000.0, bound_mw / 1000.0, waiting, state)
-
-
-def waiting_point(program: PatternProgram) -> Ints:
-    """Return the point at which every job waits."""
-    point = np.zeros(program.num_columns, dtype=np.int64)
-    several = program.groups.several[program.groups.class_group[program.waiting]]
-    size = program.groups.class_size[program.waiting]
-    point[program.column_begin[3] :] = np.where(several, 1, size)
-    return point
-
-
-def value_mw(program: PatternProgram, point: Ints) -> int:
-    """Return the surrogate of a point."""
-    return int((program.cost_mw * point).sum()) + program.constant_mw
-
-
-def power_mw(program: PatternProgram, point: Ints) -> float:
-    """Return the power of idle GPUs in use, the scale of gaps."""
-    patterns, demand = program.patterns, program.demand
-    gpus = demand.gangs[program.groups.job_type[patterns.group]]
-    watts = (demand.full_w - demand.sleep_w)[patterns.gpu] * gpus
-    return 1000.0 * float((watts * point[: patterns.count]).sum())
+    return AllocationFound(rows, value_mw / 1000.0, bound_mw / 1000.0, waiting, state, duals)

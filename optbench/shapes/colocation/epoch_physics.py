@@ -125,12 +125,9 @@ def epoch_effects(
     lost = np.minimum(np.where(moved, data.migration_s, 0.0), window)
     rate = members.rate_per_s
 
-    begin, end = epoch * data.epoch_s, (epoch + 1) * data.epoch_s
+    begin = epoch * data.epoch_s
     leaves = np.where(jobs.is_service, jobs.arrival_s + jobs.stay_s, np.inf)
-    present = np.clip(np.minimum(leaves, end) - np.maximum(jobs.arrival_s, begin), 0.0, None)
-    done = ~jobs.is_service & (left <= 0)
-    present[done] = 0.0
-
+    present = _present_s(data, begin, leaves, left)
     completed = _completions(n, job, rate, lost, window, left, jobs.is_service)
     present = np.where(np.isfinite(completed), np.minimum(present, completed), present)
     until = np.where(jobs.is_service, np.maximum(leaves - begin, 0.0), completed)[job]
@@ -139,10 +136,10 @@ def epoch_effects(
     productive = np.clip(active - lost, 0.0, None)
 
     total = np.bincount(job, rate, n)
-    served = np.where(jobs.is_service, np.minimum(jobs.required_per_s, total), total)
+    served: Floats = np.where(jobs.is_service, np.minimum(jobs.required_per_s, total), total)
     share = np.divide(served, total, out=np.zeros(n), where=total > 0)
     done_rate = rate * share[job]
-    progress = np.bincount(job, done_rate * productive, n)
+    progress: Floats = np.bincount(job, done_rate * productive, n)
     finished = np.isfinite(completed) & ~jobs.is_service
     progress[finished] = left[finished]
 
@@ -159,6 +156,15 @@ def epoch_effects(
     return EpochEffects(
         members, progress, present, shortfall, below, completed, energy, busy, misfits
     )
+
+
+def _present_s(data: Colocation, begin: float, leaves: Floats, left: Floats) -> Floats:
+    """Seconds of an epoch in which each job is in the system, if it does not complete."""
+    end = begin + data.epoch_s
+    seconds: Floats = np.minimum(leaves, end) - np.maximum(data.jobs.arrival_s, begin)
+    done = ~data.jobs.is_service & (left <= 0)
+    out: Floats = np.where(done, 0.0, np.maximum(seconds, 0.0))
+    return out
 
 
 def _completions(

@@ -70,7 +70,7 @@ def point_of(program: PatternProgram, rows: EpochRows) -> Ints:
     groups, lanes, places = program.groups, program.lanes, program.places
     demand, begin = program.demand, program.column_begin
     point = np.zeros(program.num_columns, dtype=np.int64)
-    used, mode = _patterns_used(program, rows)
+    used, mode = patterns_used(program, rows)
     point[: begin[1]] = np.bincount(used, minlength=begin[1])
     slots = np.zeros(places.count, dtype=np.int64)
     placed = np.zeros(len(groups.class_group), dtype=np.int64)
@@ -102,7 +102,7 @@ def point_of(program: PatternProgram, rows: EpochRows) -> Ints:
     return point
 
 
-def _patterns_used(program: PatternProgram, rows: EpochRows) -> tuple[Ints, Ints]:
+def patterns_used(program: PatternProgram, rows: EpochRows) -> tuple[Ints, Ints]:
     """Return the pattern of each row and its mode."""
     groups, patterns, demand = program.groups, program.patterns, program.demand
     of_job = groups.class_group[groups.class_of_job]

@@ -33,7 +33,8 @@ def energy_by_epoch(data: Colocation, played: Replay) -> Floats:
     """The energy of all GPUs in each epoch of the horizon."""
     sleep, _, _ = data.watts()
     asleep = sum(each.count * watts for each, watts in zip(data.gpu_types, sleep, strict=True))
-    return played.by_epoch(data.horizon_epochs, "energy_j") + asleep * data.epoch_s
+    busy: Floats = played.by_epoch(data.horizon_epochs, "energy_j")
+    return busy + float(asleep) * data.epoch_s
 
 
 def energies_after_warm_up(data: Colocation, decisions: Sequence[Allocation]) -> list[float]:

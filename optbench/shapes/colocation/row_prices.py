@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
-from optbench.shapes.colocation.colocation_data import Floats, Ints
+from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 from optbench.shapes.colocation.epoch_demand import EpochDemand, meets, milliwatts
 from optbench.shapes.colocation.epoch_physics import WAITING
 
@@ -93,6 +93,20 @@ def row_prices_mw(demand: EpochDemand, gpu: Ints, first: Ints, second: Ints) -> 
     return out
 
 
+def is_column(demand: EpochDemand, gpu: Ints, job: Ints, partner: Ints) -> Bools:
+    """Whether jobs (with one replica) may stand on a GPU of a type together: there are GPUs enough
+    and every requirement is met.
+    """
+    jobs, paired = demand.jobs, partner != NOBODY
+    mate = np.where(paired, partner, job)
+    out: Bools = demand.counts[gpu] >= demand.gangs[jobs.job_type[job]]
+    rate = throughputs(demand, gpu, job, partner)
+    out = out & (rate > 0) & meets(rate, jobs.required_per_s[job]) & (partner != job)
+    rate = throughputs(demand, gpu, mate, job)
+    out &= ~paired | ((rate > 0) & meets(rate, jobs.required_per_s[mate]))
+    return out
+
+
 def lacking_mw(demand: EpochDemand, job: Ints, rate: Floats) -> Ints:
     """What jobs at best effort, with one replica, pay for what they lack at these rates."""
     share = np.minimum(1.0, rate / demand.jobs.required_per_s[job])
@@ -104,4 +118,17 @@ def given_mw(demand: EpochDemand, job: Ints, rate: Floats) -> Ints:
     """What a replica of a job at best effort takes off its price of waiting."""
     share = np.minimum(1.0, rate / demand.jobs.required_per_s[job])
     out: Ints = np.floor(demand.shortfall_mw[job] * share).astype(np.int64)
+    return out
+
+
+def lacks_mw(demand: EpochDemand, gpu: Ints, first: Ints, second: Ints) -> Ints:
+    """Price of what each job lacks or waits for, given all rows."""
+    jobs = np.concatenate([first, second[second != NOBODY]])
+    out = demand.shortfall_mw.copy()
+    out[jobs[~demand.below[jobs] | ~demand.several[jobs]]] = 0
+    lone = (second == NOBODY) & demand.below[first]
+    job, rate = first[lone], demand.alone_per_s[gpu[lone], demand.jobs.job_type[first[lone]]]
+    several = demand.several[job]
+    out[job[~several]] = lacking_mw(demand, job[~several], rate[~several])
+    np.subtract.at(out, job[several], given_mw(demand, job[several], rate[several]))
     return out

@@ -47,7 +47,10 @@ def cluster(jobs: Sequence[tuple[Any, ...]], **others: Any) -> Colocation:
         np.full((2, 4), 0.5),
         jobs=Jobs(
             np.array(columns[0]),
-            *(np.array(column, dtype=float) for column in columns[1:5]),
+            np.array(columns[1], dtype=float),
+            np.array(columns[2], dtype=float),
+            np.array(columns[3], dtype=float),
+            np.array(columns[4], dtype=float),
             np.array(columns[5]),
         ),
         **(settings | others),
@@ -58,5 +61,5 @@ def rows(*table: tuple[int, ...]) -> Allocation:
     """Rows (epoch, GPU type, job), with another job, and with True for a profile run."""
     full = [(*each, NOBODY, False)[:5] if len(each) == 3 else (*each, False)[:5] for each in table]
     epoch, gpu, first, second, profile = zip(*full, strict=True) if full else ((),) * 5
-    numbers = (np.array(column, dtype=np.int64) for column in (epoch, gpu, first, second))
-    return Allocation(*numbers, np.array(profile, dtype=bool))
+    places = [np.array(column, dtype=np.int64) for column in (epoch, gpu, first, second)]
+    return Allocation(places[0], places[1], places[2], places[3], np.array(profile, dtype=bool))

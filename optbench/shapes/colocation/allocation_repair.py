@@ -53,9 +53,10 @@ class RepairTask:
         watts = gpus * (demand.full_w - demand.sleep_w)[rows.gpu_type]
         return max(CLOSED_MW, 1000.0 * self.gap * float(watts.sum()))
 
-    def is_enough(self, rows: EpochRows) -> bool:
-        """Whether rows are within the gap."""
-        return surrogate_mw(self.demand, rows) - self.bound_mw <= self.allowed_mw(rows)
+    def is_enough(self, rows: EpochRows, value: int | None = None) -> bool:
+        """Whether rows, of this surrogate in mW if it is known, are within the gap."""
+        value = surrogate_mw(self.demand, rows) if value is None else value
+        return value - self.bound_mw <= self.allowed_mw(rows)
 
     def repaired(
         self, rows: EpochRows, pricer: RowPricer, most_waiting: int | None = None

@@ -60,10 +60,14 @@ class DualPrices:
         where it may not be.
         """
         demand, one = self.demand, np.full(len(gpu), job)
+        out = np.full(len(gpu), np.inf)
+        at = np.flatnonzero(is_column(demand, gpu, one, partner))
+        gpu, partner = gpu[at], partner[at]
+        price = row_prices_mw(demand, gpu, one[at], partner) / 1000.0
         gpus = demand.gangs[demand.jobs.job_type[job]]
-        price = row_prices_mw(demand, gpu, one, partner) / 1000.0 - gpus * self.gpu_w[gpu]
-        price = price - np.where(partner != NOBODY, self.job_w[partner], 0.0)
-        return np.where(is_column(demand, gpu, one, partner), price, np.inf)
+        price -= gpus * self.gpu_w[gpu] + np.where(partner != NOBODY, self.job_w[partner], 0.0)
+        out[at] = price
+        return out
 
     def moved(self, demand: EpochDemand, was: Ints) -> DualPrices | None:
         """Return the prices of a demand that differs by some jobs; None where one that comes or

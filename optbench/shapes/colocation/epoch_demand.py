@@ -98,6 +98,16 @@ class EpochDemand:
         return self.pair_price_w
 
     @cached_property
+    def alone_prices_mw(self) -> Ints:
+        """Extra prices of columns with one job, in whole milliwatts."""
+        return milliwatts(self.alone_prices)
+
+    @cached_property
+    def pair_prices_mw(self) -> Ints:
+        """Extra prices of columns with two jobs, in whole milliwatts."""
+        return milliwatts(self.pair_prices)
+
+    @cached_property
     def several(self) -> Bools:
         """Whether a job may run on several GPUs; a gang has one row, whatever its replicas."""
         jobs = self.jobs

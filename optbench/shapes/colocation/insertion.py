@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
-from optbench.shapes.colocation.colocation_data import Bools, Ints
+from optbench.shapes.colocation.colocation_data import Ints
 from optbench.shapes.colocation.epoch_demand import EpochDemand
 from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.row_prices import is_column, row_prices_mw
@@ -34,22 +34,22 @@ def inserted(demand: EpochDemand, rows: EpochRows, job: int) -> EpochRows:
     fixed = demand.several | demand.below
     paired = rows.second != NOBODY
     loose = ~fixed[rows.first] & ~(paired & fixed[rows.second])
-    now = row_prices_mw(demand, rows.gpu_type, rows.first, rows.second)
-    for stays, goes in ((rows.first, rows.second), (rows.second, rows.first)):
-        at = np.flatnonzero(loose & (stays != NOBODY))
-        one, other, gpu = np.full(len(at), job), stays[at], rows.gpu_type[at]
-        allowed = is_column(demand, gpu, one, other)
-        at, one, other, gpu = at[allowed], one[allowed], other[allowed], gpu[allowed]
-        if not len(at):
-            continue
-        moved = goes[at]
-        _, elsewhere = _alone(demand, free, np.where(moved == NOBODY, job, moved))
-        elsewhere = np.minimum(elsewhere, demand.shortfall_mw[moved])
-        extra = np.where(moved == NOBODY, 0, elsewhere)
-        total = row_prices_mw(demand, gpu, one, other) + extra - now[at]
+    at = np.concatenate([np.flatnonzero(loose), np.flatnonzero(loose & paired)])
+    second = np.arange(len(at)) >= int(loose.sum())
+    stays = np.where(second, rows.second[at], rows.first[at])
+    goes = np.where(second, rows.first[at], rows.second[at])
+    one, gpu = np.full(len(at), job), rows.gpu_type[at]
+    allowed = np.flatnonzero(is_column(demand, gpu, one, stays))
+    at, one, stays, gpu, moved = (each[allowed] for each in (at, one, stays, gpu, goes))
+    if len(at):
+        lone = moved == NOBODY
+        now = row_prices_mw(demand, gpu, rows.first[at], rows.second[at])
+        _, elsewhere = _alone(demand, free, np.where(lone, job, moved))
+        elsewhere = np.where(lone, 0, np.minimum(elsewhere, demand.shortfall_mw[moved]))
+        total = row_prices_mw(demand, gpu, one, stays) + elsewhere - now
         k = int(np.argmin(total))
         if total[k] < best_mw:
-            best_mw, best = int(total[k]), (int(at[k]), int(other[k]), int(moved[k]))
+            best = (int(at[k]), int(stays[k]), int(moved[k]))
     if best is None:
         if alone_mw[0] > demand.shortfall_mw[job]:
             return rows
@@ -71,9 +71,10 @@ def _alone(demand: EpochDemand, free: Ints, jobs: Ints) -> tuple[Ints, Ints]:
     num_gpus = demand.num_gpu_types
     gpu, job = np.repeat(np.arange(num_gpus), len(jobs)), np.tile(jobs, num_gpus)
     nobody = np.full(len(job), NOBODY)
-    allowed: Bools = is_column(demand, gpu, job, nobody)
-    allowed &= free[gpu] >= demand.gangs[demand.jobs.job_type[job]]
-    price = np.where(allowed, row_prices_mw(demand, gpu, job, nobody), NEVER_MW)
+    there = free[gpu] >= demand.gangs[demand.jobs.job_type[job]]
+    at = np.flatnonzero(there & is_column(demand, gpu, job, nobody))
+    price = np.full(len(gpu), NEVER_MW)
+    price[at] = row_prices_mw(demand, gpu[at], job[at], nobody[at])
     price = price.reshape(num_gpus, len(jobs))
     return price.argmin(axis=0), price.min(axis=0)
 

@@ -24,8 +24,11 @@ from optbench.shapes.colocation.epoch_demand import EpochDemand
 from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.insertion import inserted
 from optbench.shapes.colocation.pattern_solver import SearchLimits
+from optbench.shapes.colocation.row_exchange import exchanged
 from optbench.shapes.colocation.whole_search import CLOSED_MW
 
+# Exchanges that are tried from one row.
+MOST_EXCHANGES = 6
 # With fewer jobs a repair takes as long as an allocation.
 FEWEST_REPAIRED = 300
 # Waiting jobs that a repair takes in beside those that came: more would make it a large demand.
@@ -57,12 +60,29 @@ def reallocate(
     for job in (*np.flatnonzero(was < 0).tolist(), *lost.tolist()):
         rows = inserted(demand, rows, job)
     task = RepairTask(demand, np.ceil(prices.bound_mw - CLOSED_MW), gap, limits)
-    lacks = surrogate_mw(demand, rows) - task.bound_mw
-    if demand.jobs.count >= FEWEST_REPAIRED and lacks < demand.shortfall_mw.min() / 2:
-        rows = task.repaired(rows, prices, MOST_WAITING)
-    if prove and not task.is_enough(rows):
-        return allocate_within(demand, limits, gap, prove, rows)
-    return found_rows(demand, rows, surrogate_mw(demand, rows), task.bound_mw, prices)
+    value = surrogate_mw(demand, rows)
+    lacks = value - task.bound_mw
+    if lacks > task.allowed_mw(rows):
+        rows = exchanged_around(demand, rows, np.concatenate([np.flatnonzero(was < 0), lost]))
+        value = surrogate_mw(demand, rows)
+        lacks = value - task.bound_mw
+    if lacks > task.allowed_mw(rows):
+        if demand.jobs.count >= FEWEST_REPAIRED and lacks < demand.shortfall_mw.min() / 2:
+            rows = task.repaired(rows, prices, MOST_WAITING)
+            value = surrogate_mw(demand, rows)
+        if prove and not task.is_enough(rows, value):
+            return allocate_within(demand, limits, gap, prove, rows)
+    return found_rows(demand, rows, value, task.bound_mw, prices)
+
+
+def exchanged_around(demand: EpochDemand, rows: EpochRows, jobs: Ints) -> EpochRows:
+    """Return the rows after exchanges of those that hold these jobs, and of the last row."""
+    for job in jobs.tolist():
+        mine = np.flatnonzero((rows.first == job) | (rows.second == job))
+        for row in (*mine[:1].tolist(), rows.num_rows - 1):
+            if 0 <= row < rows.num_rows:
+                rows = exchanged(demand, rows, row, MOST_EXCHANGES)
+    return rows
 
 
 def is_same_but_jobs(before: EpochDemand, demand: EpochDemand, was: Ints) -> bool:

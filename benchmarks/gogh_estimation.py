@@ -66,8 +66,8 @@ STATES: dict[str, tuple[bool, int, bool]] = {
     "10 pairs": (False, 10, True),
     "10 pairs only": (True, 10, False),
 }
-# Seeds for which the control with shuffled features is trained on Gavel.
-SHUFFLED_ON_GAVEL = 1
+# Seeds for which controls (random weights, shuffled features) are trained on Gavel.
+CONTROLS_ON_GAVEL = 1
 
 Rows = list[dict[str, Any]]
 
@@ -154,9 +154,9 @@ def gavel_rows(num_seeds: int) -> Rows:
                 record(rows, trial, name, model, seed, groups)
             net = train(trial.facts, KINDS_BY_VALIDATION, settings, seed)
             record(rows, trial, "networks", net, seed, groups)
-            blank = train(trial.facts, KINDS_BY_VALIDATION, replace(settings, steps=0), seed)
-            record(rows, trial, "random weights", blank, seed, groups)
-            if seed < SHUFFLED_ON_GAVEL:
+            if seed < CONTROLS_ON_GAVEL:
+                blank = train(trial.facts, KINDS_BY_VALIDATION, replace(settings, steps=0), seed)
+                record(rows, trial, "random weights", blank, seed, groups)
                 shuffled = trial.with_shuffled_features()
                 net = train(shuffled.facts, KINDS_BY_VALIDATION, settings, seed)
                 record(rows, shuffled, "shuffled features", net, seed, groups)

@@ -220,8 +220,8 @@ def _gavel(rows: Rows) -> str:
         + ratio_table(rows, "new family")
         + "\n"
         + alone_table(rows, "new family")
-        + "\nThe controls (shuffled features, random weights) have one seed. Error of ratios after 10 pairs, by "
-        "family left out:\n\n" + table(["family", *METHODS[:6]], body)
+        + "\nThe controls (shuffled features, random weights) have one seed. Error of ratios after "
+        "10 pairs, by family left out:\n\n" + table(["family", *METHODS[:6]], body)
     )
 
 

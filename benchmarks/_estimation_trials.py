@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from optbench.learn.colocation.look_up import LookUp, RowModel
+from optbench.learn.colocation.look_up import LookUp
+from optbench.learn.colocation.row_tables import RowModel
 from optbench.plugins.problems._throughput_tables import ThroughputTables
 from optbench.shapes.colocation.colocation_data import Bools, Floats, GpuType
 from optbench.shapes.colocation.colocation_process import Measurement, PublicFacts
@@ -127,9 +128,11 @@ def facts_of(tables: ThroughputTables, new: Bools) -> PublicFacts:
     )
 
 
-def estimates_after(trial: EstimationTrial, model: RowModel, told: list[Measurement]) -> Estimates:
+def estimates_after(
+    trial: EstimationTrial, model: RowModel, told: list[Measurement], relatives: bool = False
+) -> Estimates:
     """What a learning estimator with this model expects after measurements."""
-    estimator = LookUp(trial.facts, model)
+    estimator = LookUp(trial.facts, model, relatives)
     seen: Any = SimpleNamespace(measurements=tuple(told), misfits=())
     estimator.learn(seen)
     return estimator.estimates()

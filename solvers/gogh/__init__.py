@@ -58,4 +58,4 @@ class Gogh(AllocationSettings, ProcessPolicy):
             networks = load_networks(self.checkpoint, facts)
         else:
             networks = trained_networks(facts, (self.p1, self.p2), self.network_seed)
-        return LookUp(facts, networks) if self.learn else Frozen(facts, networks)
+        return LookUp(facts, networks, relatives=True) if self.learn else Frozen(facts, networks)

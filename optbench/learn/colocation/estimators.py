@@ -1,5 +1,7 @@
 """Estimators by name, made from public facts alone.
 
+Those that know families (networks, trees) also learn of a type from new relatives of it.
+
 Networks are trained when they are first asked for, and kept in the workspace by a hash of what they
 were trained on.
 """
@@ -49,14 +51,14 @@ def trees(facts: PublicFacts) -> LookUp:
     """Boosted trees with the inputs of the networks."""
     from optbench.learn.colocation.boosted_trees import BoostedTrees
 
-    return LookUp(facts, BoostedTrees.of(KnownRows.of(facts)))
+    return LookUp(facts, BoostedTrees.of(KnownRows.of(facts)), relatives=True)
 
 
 def networks(facts: PublicFacts) -> LookUp:
     """First sight, and refinement by what has been seen."""
     from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION
 
-    return LookUp(facts, trained_networks(facts, KINDS_BY_VALIDATION))
+    return LookUp(facts, trained_networks(facts, KINDS_BY_VALIDATION), relatives=True)
 
 
 def frozen_networks(facts: PublicFacts) -> Frozen:

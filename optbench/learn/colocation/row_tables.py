@@ -15,6 +15,7 @@ estimate stands for it, and its uncertainty is added to that of the cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -87,6 +88,20 @@ class RowGuess:
     log_alone_sd: Floats
     ratio: Floats
     ratio_sd: Floats
+
+
+class RowModel(Protocol):
+    """Estimates rows of job types from what has been seen of them; it holds no state."""
+
+    @property
+    def rows(self) -> KnownRows:
+        """The public part that the model was made from."""
+
+    def alone(self, seen: SeenRows) -> tuple[Floats, Floats]:
+        """Return logarithms of throughputs alone (n, G), and their standard deviations."""
+
+    def guess(self, seen: SeenRows) -> RowGuess:
+        """Return whole rows; ``seen`` has the ratios too."""
 
 
 def seen_alone(seen: SeenCells, types: Ints) -> tuple[Floats, Floats]:

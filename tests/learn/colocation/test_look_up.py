@@ -14,6 +14,9 @@ from optbench.learn.colocation.estimators import (
     matrix_completion,
     partner_mean,
 )
+from optbench.learn.colocation.look_up import LookUp
+from optbench.learn.colocation.matrix_completion import MatrixCompletion
+from optbench.learn.colocation.row_tables import KnownRows
 from optbench.shapes.colocation.colocation_process import Measurement
 from optbench.shapes.colocation.epoch_physics import Misfit
 from optbench.shapes.colocation.estimates import Estimates
@@ -181,3 +184,26 @@ def test_nothing_known_still_gives_estimates() -> None:
         found = make(blank).estimates()
         assert np.isfinite(found.beside_per_s).all()
         assert (found.alone_log_sd > 0).all()
+
+
+def test_relatives_tell_of_each_other_and_of_nobody_else() -> None:
+    """Types 0 to 5 are of one new family, and 20 is of another: what is measured of 0 concerns 1,
+    and its own cells are their means as ever."""
+    tables, facts = synthetic(), synthetic_facts()
+    model = MatrixCompletion.plain(KnownRows.of(facts))
+    runs = some_runs(tables, 0, [8, 9, 10])
+    alone, told_by = LookUp(facts, model), LookUp(facts, model, relatives=True)
+    first = told_by.estimates()
+    assert same(first, alone.estimates())
+    for each in (alone, told_by):
+        each.learn(runs)
+    one, other = alone.estimates(), told_by.estimates()
+    assert np.array_equal(one.alone_per_s[:, 20], other.alone_per_s[:, 20])
+    assert np.array_equal(one.beside_per_s[:, 0, 6:20], other.beside_per_s[:, 0, 6:20])
+    truth = tables.alone_per_s[1, 1]
+    error = [abs(np.log(each.alone_per_s[1, 1] / truth)) for each in (one, other)]
+    assert error[1] < error[0]
+    assert other.alone_log_sd[1, 1] < one.alone_log_sd[1, 1]
+    # A type with measurements of its own has these, whatever relatives say.
+    told_by.learn(some_runs(tables, 1, []))
+    assert told_by.estimates().alone_per_s[0, 1] == pytest.approx(tables.alone_per_s[0, 1])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.shapes.colocation.colocation_data import Bools, Colocation, Floats, Ints
-from optbench.shapes.colocation.offline_demand import JobClasses
+from optbench.shapes.colocation_bound.offline_demand import JobClasses
 
 SAFE = 2.0**-45
 

@@ -41,7 +41,7 @@ class JobClasses:
 
 
 @dataclass(frozen=True)
-class Demand:
+class OfflineDemand:
     """Jobs in bins: ``available_s[i, b]`` is the time for which a job can be placed in a bin."""
 
     edges: Ints
@@ -132,7 +132,7 @@ def check_edges(data: Colocation, edges: Ints) -> None:
         )
 
 
-def demand_of(data: Colocation, edges: Ints) -> Demand:
+def demand_of(data: Colocation, edges: Ints) -> OfflineDemand:
     """Put jobs and GPUs into bins."""
     check_edges(data, edges)
     jobs, step = data.jobs, data.epoch_s
@@ -145,7 +145,7 @@ def demand_of(data: Colocation, edges: Ints) -> Demand:
     there: Floats = np.minimum(within, stays)
     counts: Ints = np.array([data.counts(e) for e in range(int(edges[0]), int(edges[-1]))])
     at = edges[:-1] - edges[0]
-    return Demand(
+    return OfflineDemand(
         edges,
         np.asarray(start * step, dtype=np.float64),
         waiting,

@@ -29,19 +29,19 @@ from typing import Any
 import numpy as np
 
 from optbench.errors import OptbenchError
-from optbench.shapes.colocation.offline_relaxation import (
+from optbench.shapes.colocation_bound.offline_relaxation import (
     PRICE_BITS,
     SIDE_BITS,
     TABLE_BITS,
-    Columns,
     Numbers,
-    Relaxation,
+    OfflineColumns,
+    OfflineRelaxation,
     as_fraction,
 )
 
 
 @dataclass(frozen=True)
-class Multipliers:
+class OfflineMultipliers:
     """At least 0 each: floats, or whole numbers that stand for v 2^-PRICE_BITS."""
 
     goal: Numbers
@@ -53,7 +53,7 @@ class Multipliers:
 
 
 @dataclass(frozen=True)
-class Prices:
+class OfflinePrices:
     """Prices of work per class and bin, of shortfall, and of GPU time per GPU type and bin."""
 
     work: Numbers
@@ -61,7 +61,7 @@ class Prices:
     gpu: Numbers
 
 
-def work_prices(lp: Relaxation, given: Multipliers, unit: Any) -> Numbers:
+def work_prices(lp: OfflineRelaxation, given: OfflineMultipliers, unit: Any) -> Numbers:
     """y: the dearest job of a class sets its price in a bin."""
     later = _from_here_on(given.goal) + given.work[:, None]
     presence = _from_here_on(given.present[lp.classes.of_job] * lp.share)
@@ -76,7 +76,7 @@ def _from_here_on(values: Numbers) -> Numbers:
     return out
 
 
-def shortfall_price(lp: Relaxation, given: Multipliers, unit: Any) -> Any:
+def shortfall_price(lp: OfflineRelaxation, given: OfflineMultipliers, unit: Any) -> Any:
     """θ."""
     here = ((given.lack + given.present) * unit)[lp.classes.of_job]
     jobs = (lp.rate[:, None] * _from_here_on(given.goal) + here) * lp.startable.astype(int)
@@ -85,9 +85,9 @@ def shortfall_price(lp: Relaxation, given: Multipliers, unit: Any) -> Any:
 
 
 def column_values(
-    columns: Columns,
+    columns: OfflineColumns,
     work: Numbers,
-    given: Multipliers,
+    given: OfflineMultipliers,
     pace: Numbers,
     b: int,
     unit: Any,
@@ -116,7 +116,7 @@ def paced(rate: Any, pace: Any, unit: Any) -> Any:
 
 
 def gpu_prices(
-    lp: Relaxation, given: Multipliers, work: Numbers, unit: Any, energy: bool
+    lp: OfflineRelaxation, given: OfflineMultipliers, work: Numbers, unit: Any, energy: bool
 ) -> Numbers:
     """μ, rounded up in whole numbers."""
     out = np.zeros((len(lp.columns), lp.demand.num_bins), dtype=work.dtype)
@@ -138,12 +138,14 @@ def gpu_prices(
     return out
 
 
-def taken(columns: Columns, which: Any) -> Columns:
+def taken(columns: OfflineColumns, which: Any) -> OfflineColumns:
     """Return some of the columns."""
-    return Columns(*(getattr(columns, name)[which] for name in Columns.__dataclass_fields__))
+    return OfflineColumns(
+        *(getattr(columns, name)[which] for name in OfflineColumns.__dataclass_fields__)
+    )
 
 
-def prices_of(lp: Relaxation, given: Multipliers, energy: bool) -> Prices:
+def prices_of(lp: OfflineRelaxation, given: OfflineMultipliers, energy: bool) -> OfflinePrices:
     """Return y, θ and μ; μ and θ carry the unit of prices times that of tables."""
     whole = given.goal.dtype == object
     unit = 1 << TABLE_BITS if whole else 1.0
@@ -152,10 +154,10 @@ def prices_of(lp: Relaxation, given: Multipliers, energy: bool) -> Prices:
     given = replace(given, present=given.present * able.astype(int))
     work = work_prices(lp, given, unit)
     theta = shortfall_price(lp, given, unit)
-    return Prices(work, theta, gpu_prices(lp, given, work, unit, energy))
+    return OfflinePrices(work, theta, gpu_prices(lp, given, work, unit, energy))
 
 
-def _sides(lp: Relaxation, given: Multipliers, gpu: Numbers, unit: Any) -> Any:
+def _sides(lp: OfflineRelaxation, given: OfflineMultipliers, gpu: Numbers, unit: Any) -> Any:
     """The value but for the part of the held shortfall."""
     earned = (given.goal * lp.goal).sum() + (given.work * lp.work).sum()
     earned = earned + (given.service * lp.needed).sum() - (given.time * lp.limit).sum()
@@ -163,7 +165,7 @@ def _sides(lp: Relaxation, given: Multipliers, gpu: Numbers, unit: Any) -> Any:
     return earned * unit * unit - (gpu * lp.capacity).sum()
 
 
-def float_value(lp: Relaxation, given: Multipliers, energy: bool) -> float:
+def float_value(lp: OfflineRelaxation, given: OfflineMultipliers, energy: bool) -> float:
     """Return the value of float multipliers, not proved."""
     prices = prices_of(lp, given, energy)
     value = float(_sides(lp, given, prices.gpu, 1.0))
@@ -172,9 +174,9 @@ def float_value(lp: Relaxation, given: Multipliers, energy: bool) -> float:
     return value / max(1.0, float(prices.shortfall))
 
 
-def proven_sum(whole: Relaxation, given: Multipliers, energy: bool) -> Fraction:
+def proven_sum(whole: OfflineRelaxation, given: OfflineMultipliers, energy: bool) -> Fraction:
     """Return the value of whole multipliers over an LP in whole numbers, exactly."""
-    for name in Multipliers.__dataclass_fields__:
+    for name in OfflineMultipliers.__dataclass_fields__:
         if any(v < 0 for v in getattr(given, name).ravel().tolist()):
             raise OptbenchError(f"the certificate has a multiplier below 0, of {name}")
     prices = prices_of(whole, given, energy)

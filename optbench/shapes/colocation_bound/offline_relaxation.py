@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optbench.shapes.colocation.colocation_data import Bools, Colocation, Floats, Ints
-from optbench.shapes.colocation.offline_columns import SAFE, ColumnTables, column_tables
-from optbench.shapes.colocation.offline_demand import (
-    Demand,
+from optbench.shapes.colocation_bound.offline_columns import SAFE, ColumnTables, column_tables
+from optbench.shapes.colocation_bound.offline_demand import (
     JobClasses,
+    OfflineDemand,
     demand_of,
     job_classes,
     total_wait_s,
@@ -43,7 +43,7 @@ RATES = ("rate", "watts", "credit", "lack")
 
 
 @dataclass(frozen=True)
-class Columns:
+class OfflineColumns:
     """The columns of one GPU type; a column of one class has ``other`` -1 and rate 0 there."""
 
     gpus: Ints
@@ -59,7 +59,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Relaxation:
+class OfflineRelaxation:
     """Columns and sides; see ``offline_bound`` for the rows.
 
     ``goal[i, b]`` is what job i has to have done by the end of bin b to lack nothing, ``work[i]``
@@ -71,8 +71,8 @@ class Relaxation:
 
     data: Colocation
     classes: JobClasses
-    demand: Demand
-    columns: tuple[Columns, ...]
+    demand: OfflineDemand
+    columns: tuple[OfflineColumns, ...]
     capacity: Numbers
     goal: Numbers
     work: Numbers
@@ -94,7 +94,7 @@ class Relaxation:
 
 def relaxation(
     data: Colocation, edges: Ints, groups: int, held_shortfall_s: float | None
-) -> Relaxation:
+) -> OfflineRelaxation:
     """Return columns and sides of the LP in these bins, as safely rounded floats."""
     classes = job_classes(data, groups)
     demand, tables = demand_of(data, edges), column_tables(data, classes)
@@ -124,7 +124,7 @@ def relaxation(
     longest = np.where(longest > 0, longest + TIME_ROUNDING * horizon_s, 0.0)
     np.add.at(limit, of, longest * (1 + SAFE))
     budget = np.inf if held_shortfall_s is None else budget_of(data, held_shortfall_s)
-    return Relaxation(
+    return OfflineRelaxation(
         data,
         classes,
         demand,
@@ -151,7 +151,7 @@ def budget_of(data: Colocation, held_shortfall_s: float) -> float:
     return max(held_shortfall_s - total_wait_s(data) * (1 - SAFE), 0.0) + rounding
 
 
-def _columns(tables: ColumnTables, g: int) -> Columns:
+def _columns(tables: ColumnTables, g: int) -> OfflineColumns:
     """Columns of one class, and those of pairs, on a GPU type."""
     c, d = np.nonzero(tables.pair_fits[g])
     parts: list[tuple[Floats, ...]] = []
@@ -178,10 +178,10 @@ def _columns(tables: ColumnTables, g: int) -> Columns:
     other = np.full(sum(map(len, gpus)), -1)
     other[: len(c)] = d
     numbers = (np.concatenate(each) for each in zip(pairs, *parts, strict=True))
-    return Columns(np.concatenate(gpus), np.concatenate(one), other, *numbers)
+    return OfflineColumns(np.concatenate(gpus), np.concatenate(one), other, *numbers)
 
 
-def in_whole_numbers(floats: Relaxation) -> Relaxation:
+def in_whole_numbers(floats: OfflineRelaxation) -> OfflineRelaxation:
     """Return the same LP in whole numbers, rounded to the safe side."""
     columns = tuple(
         replace(

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from optbench.shapes.colocation.colocation_data import Floats, Ints
-from optbench.shapes.colocation.offline_proof import (
-    Multipliers,
+from optbench.shapes.colocation_bound.offline_proof import (
+    OfflineMultipliers,
     column_values,
     float_value,
     paced,
     taken,
 )
-from optbench.shapes.colocation.offline_relaxation import Relaxation
+from optbench.shapes.colocation_bound.offline_relaxation import OfflineRelaxation
 
 GAP = 1e-5
 # A column is added where it earns more than this share of the power of a GPU.
@@ -65,7 +65,9 @@ class _Entries:
 class OfflineMaster:
     """The LP over some of its columns. ``held`` brings the rows of shortfall in."""
 
-    def __init__(self, lp: Relaxation, energy: bool, held: bool, time_limit_s: float) -> None:
+    def __init__(
+        self, lp: OfflineRelaxation, energy: bool, held: bool, time_limit_s: float
+    ) -> None:
         import highspy
 
         self._lp, self._energy, self._held = lp, energy, held
@@ -209,7 +211,7 @@ class OfflineMaster:
                 np.array(entries.value),
             )
 
-    def multipliers(self) -> tuple[float, Multipliers]:
+    def multipliers(self) -> tuple[float, OfflineMultipliers]:
         """Return the best multipliers in the time, and the value that they give in floats."""
         best = (-np.inf, self._read(None))
         for _ in range(MOST_ROUNDS):
@@ -237,14 +239,14 @@ class OfflineMaster:
 
         return bool(self._model.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
-    def _read(self, duals: Any) -> Multipliers:
+    def _read(self, duals: Any) -> OfflineMultipliers:
         """Multipliers from the duals of all rows: those that are missing are 0."""
         padded = np.zeros(1 + self._model.getNumRow())
         if duals is not None:
             padded[:-1] = duals
         of = {name: padded[getattr(self, name)] for name in ("_work", "_time", "_total")}
         service = np.where(self._lp.classes.is_service[:, None] & self._held, of["_work"], 0.0)
-        return Multipliers(
+        return OfflineMultipliers(
             np.maximum(padded[self._goal], 0.0),
             np.maximum(of["_total"], 0.0),
             np.maximum(padded[self._present], 0.0),
@@ -253,7 +255,7 @@ class OfflineMaster:
             np.maximum(-of["_time"], 0.0),
         )
 
-    def _add_earning(self, given: Multipliers, duals: Any) -> bool:
+    def _add_earning(self, given: OfflineMultipliers, duals: Any) -> bool:
         """Add the best column of each class, where it earns more than its GPU time costs."""
         lp, found = self._lp, False
         duals = np.array(duals)

@@ -13,15 +13,15 @@ import numpy as np
 
 from optbench.errors import OptbenchError
 from optbench.shapes.colocation.colocation_data import Colocation, Ints
-from optbench.shapes.colocation.offline_demand import check_edges, job_classes
-from optbench.shapes.colocation.offline_proof import Multipliers
-from optbench.shapes.colocation.offline_relaxation import PRICE_BITS, Numbers
+from optbench.shapes.colocation_bound.offline_demand import check_edges, job_classes
+from optbench.shapes.colocation_bound.offline_proof import OfflineMultipliers
+from optbench.shapes.colocation_bound.offline_relaxation import PRICE_BITS, Numbers
 
 METHOD = "colocation_offline_lp"
 # Digits of a multiplier; larger ones are of no use, a price of 10^9 W has 19.
 MOST_DIGITS = 40
 MOST_BINS = 400
-NAMES = tuple(Multipliers.__dataclass_fields__)
+NAMES = tuple(OfflineMultipliers.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class OfflineCertificate:
     held_shortfall_s: float | None
     groups: int
     edges: Ints
-    multipliers: Multipliers
+    multipliers: OfflineMultipliers
 
 
 def write_certificate(given: OfflineCertificate) -> str:
@@ -89,7 +89,7 @@ def _read(given: Any, data: Colocation) -> OfflineCertificate:
         raise ValueError(f"{len(parts)} lists of multipliers, not {len(shapes)}")
     arrays = [_array(part, shape) for part, shape in zip(parts, shapes, strict=True)]
     held_s = None if held is None else float(held)
-    return OfflineCertificate(level, held_s, groups, edges, Multipliers(*arrays))
+    return OfflineCertificate(level, held_s, groups, edges, OfflineMultipliers(*arrays))
 
 
 def _array(text: str, shape: tuple[int, ...]) -> Numbers:

@@ -7,7 +7,7 @@ from typing import Any
 
 from optbench.model.result import Bound
 from optbench.shapes.colocation.colocation_data import Colocation
-from optbench.shapes.colocation.offline_bound import offline_bounds
+from optbench.shapes.colocation_bound.offline_bound import offline_bounds
 from tests.shapes.colocation.two_gpus import HEAVY, cluster
 
 FREE, HELD = "offline_lp", "offline_lp_held"

@@ -12,13 +12,19 @@ from optbench.errors import ModelError
 from optbench.shapes.colocation.allocations import Allocation
 from optbench.shapes.colocation.colocation_data import Colocation, GpuType, Outage
 from optbench.shapes.colocation.colocation_shape import metrics_of
-from optbench.shapes.colocation.offline_bound import offline_bounds
 from optbench.shapes.colocation.trace_replay import replay
-from tests.shapes.colocation.bounded_traces import ASLEEP_J, FREE, HELD, by_source, slow_is_cheap
-from tests.shapes.colocation.enumerated_traces import all_outcomes, enumerable_trace
+from optbench.shapes.colocation_bound.offline_bound import offline_bounds
 from tests.shapes.colocation.random_play import played, random_cluster
-from tests.shapes.colocation.small_traces import random_decision, small_trace
 from tests.shapes.colocation.two_gpus import ALONE, FAST, GANG, HEAVY, LIGHT, SLOW, cluster, rows
+from tests.shapes.colocation_bound.bounded_traces import (
+    ASLEEP_J,
+    FREE,
+    HELD,
+    by_source,
+    slow_is_cheap,
+)
+from tests.shapes.colocation_bound.enumerated_traces import all_outcomes, enumerable_trace
+from tests.shapes.colocation_bound.small_traces import random_decision, small_trace
 
 
 def busy_j(data: Colocation, held_s: float, source: str = HELD) -> float:

@@ -10,17 +10,23 @@ import numpy as np
 import pytest
 
 from optbench.errors import ModelError, OptbenchError
-from optbench.shapes.colocation.offline_bound import offline_bounds, prove_offline
-from optbench.shapes.colocation.offline_certificate import (
+from optbench.shapes.colocation_bound.offline_bound import offline_bounds, prove_offline
+from optbench.shapes.colocation_bound.offline_certificate import (
     OfflineCertificate,
     read_certificate,
     write_certificate,
 )
-from optbench.shapes.colocation.offline_demand import even_edges
-from optbench.shapes.colocation.offline_proof import Multipliers, proven_sum
-from optbench.shapes.colocation.offline_relaxation import in_whole_numbers, relaxation
-from tests.shapes.colocation.bounded_traces import ASLEEP_J, FREE, HELD, by_source, slow_is_cheap
+from optbench.shapes.colocation_bound.offline_demand import even_edges
+from optbench.shapes.colocation_bound.offline_proof import OfflineMultipliers, proven_sum
+from optbench.shapes.colocation_bound.offline_relaxation import in_whole_numbers, relaxation
 from tests.shapes.colocation.two_gpus import ALONE, cluster
+from tests.shapes.colocation_bound.bounded_traces import (
+    ASLEEP_J,
+    FREE,
+    HELD,
+    by_source,
+    slow_is_cheap,
+)
 
 
 def test_a_certificate_proves_the_bound_again() -> None:
@@ -50,12 +56,12 @@ def test_a_free_certificate_holds_whatever_is_held() -> None:
     assert (again.value, again.source) == (bound.value, FREE)
 
 
-def random_multipliers(rng: np.random.Generator, jobs: int, bins: int) -> Multipliers:
+def random_multipliers(rng: np.random.Generator, jobs: int, bins: int) -> OfflineMultipliers:
     """Multipliers of one class per job, some kinds of them 0."""
     shapes = ((jobs, bins), (jobs,), *[(jobs, bins)] * 4)
     kept = rng.random(len(shapes)) < 0.6
     sizes = 10.0 ** rng.integers(-3, 3, len(shapes))
-    return Multipliers(
+    return OfflineMultipliers(
         *(
             keep * rng.exponential(size, shape)
             for keep, size, shape in zip(kept, sizes, shapes, strict=True)
@@ -83,7 +89,7 @@ def test_multipliers_of_any_size_prove_no_more_than_the_least_shortfall() -> Non
     for _ in range(50):
         services = 10.0 ** rng.uniform(-2, 4) * rng.uniform(0.8, 1, (2, bins))
         services[:, 1:] = 0.0  # nothing is needed after the first epoch
-        given = Multipliers(zero, np.zeros(2), zero, zero, services, zero)
+        given = OfflineMultipliers(zero, np.zeros(2), zero, zero, services, zero)
         text = write_certificate(OfflineCertificate(0, None, 9, edges, given))
         found.append(prove_offline(data, 0, None, text).value)
     assert 80 < max(found) <= 100
@@ -94,7 +100,7 @@ def test_multipliers_below_0_prove_nothing() -> None:
     edges = even_edges(data, 2)
     whole = in_whole_numbers(relaxation(data, edges, 1, 50.0))
     zeros = [np.zeros(shape, dtype=object) for shape in ((1, len(edges) - 1), (1,))]
-    given = Multipliers(zeros[0], zeros[1] - 1, *[zeros[0]] * 4)
+    given = OfflineMultipliers(zeros[0], zeros[1] - 1, *[zeros[0]] * 4)
     with pytest.raises(OptbenchError, match="below 0, of work"):
         proven_sum(whole, given, True)
 

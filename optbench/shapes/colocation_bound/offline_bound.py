@@ -75,15 +75,15 @@ from fractions import Fraction
 from optbench.errors import OptbenchError
 from optbench.model.result import Bound
 from optbench.shapes.colocation.colocation_data import Colocation, Ints
-from optbench.shapes.colocation.offline_certificate import (
+from optbench.shapes.colocation_bound.offline_certificate import (
     OfflineCertificate,
     read_certificate,
     write_certificate,
 )
-from optbench.shapes.colocation.offline_demand import even_edges, job_classes, total_wait_s
-from optbench.shapes.colocation.offline_master import OfflineMaster
-from optbench.shapes.colocation.offline_proof import Multipliers, proven_sum
-from optbench.shapes.colocation.offline_relaxation import in_whole_numbers, relaxation
+from optbench.shapes.colocation_bound.offline_demand import even_edges, job_classes, total_wait_s
+from optbench.shapes.colocation_bound.offline_master import OfflineMaster
+from optbench.shapes.colocation_bound.offline_proof import OfflineMultipliers, proven_sum
+from optbench.shapes.colocation_bound.offline_relaxation import in_whole_numbers, relaxation
 from optbench.shapes.milp.milp_shape import outward
 
 FREE, HELD = "offline_lp", "offline_lp_held"
@@ -100,7 +100,7 @@ class _Found:
 
     value: float
     edges: Ints
-    multipliers: Multipliers
+    multipliers: OfflineMultipliers
 
 
 def offline_bounds(

@@ -196,7 +196,8 @@ def page(
     lines += [
         f"`epoch_allocation`, k = 1, seeds 0 to {seeds - 1}, at most {LIMIT_S:g} s on the wall. "
         "Gaps are proven, and relative to the power of the GPUs in use at full load, beyond sleep. "
-        "The programme is the one over patterns of alike jobs (`optbench/shapes/colocation/pattern_program.py`).",
+        "The programme is the one over patterns of alike jobs "
+        "(`optbench/shapes/colocation/pattern_program.py`).",
         "",
         "## From scratch",
         "",

@@ -76,7 +76,7 @@ def interference_tables(
     family = np.arange(num_types) // SIZES_OF_FAMILY
     types, relative = _job_types(rng, family)
     demands = _demands(rng, family, relative, float(memory[0]))
-    use, step_s = _uses(demands.seconds, capacity)
+    use, step_s = _uses(demands.seconds, np.asarray(capacity, dtype=float))
     alone = np.exp(0.05 * rng.standard_normal(step_s.shape)) / step_s
     ratio = _ratios(use, noise * rng.standard_normal((num_generations, num_types, num_types)))
     together = demands.memory_gb[:, None] + demands.memory_gb[None, :]
@@ -96,7 +96,7 @@ def _job_types(rng: np.random.Generator, family: Ints) -> tuple[tuple[JobType, .
     """Types with their batch sizes, and these relative to the middle one of the family."""
     middle = 2.0 ** rng.integers(4, 8, family.max() + 1)
     place = np.arange(len(family)) % SIZES_OF_FAMILY
-    relative = 2.0 ** (place - SIZES_OF_FAMILY // 2)
+    relative: Floats = np.asarray(2.0 ** (place - SIZES_OF_FAMILY // 2), dtype=float)
     batch = middle[family] * relative
     types = tuple(
         JobType(f"Net-{f:02d} (batch size {b:g})", f"Net-{f:02d}", float(b))

@@ -1,11 +1,11 @@
 """Gradient-boosted trees: the networks' inputs, and trees in the place of both networks.
 
 The neighbours' mean stands for first sight, and the low-rank posterior of what it gets wrong is the
-base, as for the networks. Trees correct it cell by cell. Their features are the words of the column,
-the features of the job, how alike each neighbour is, the neighbours' mean place in few dimensions,
-the base, the residual of each throughput alone, and of the measurements the mean residual and the
-count for each GPU type and direction. There is one regressor per fold of families, as there is one
-network.
+base, as for the networks. Trees correct it cell by cell. Their features are the words of the
+column, the features of the job, how alike each neighbour is, the neighbours' mean place in few
+dimensions, the base, the residual of each throughput alone, and of the measurements the mean
+residual and the count for each GPU type and direction. There is one regressor per fold of families,
+as there is one network.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Tokens are a new job's neighbours (first sight) or its measurements (refinement). They are encoded
 by one of three kinds: feed-forward (each token by itself, then mean and maximum), recurrent (a GRU,
-one token after the other) or transformer (one layer of self-attention, then the mean). With the code
-c of a job, words h_j of a column, its loadings W_j and numbers x_j of the cell,
+one token after the other) or transformer (one layer of self-attention, then the mean). With the
+code c of a job, words h_j of a column, its loadings W_j and numbers x_j of the cell,
 
     correction_j = W_j · U c + (O tanh(A c + B h_j + C x_j))_1        log variance_j = (...)_2
 
@@ -55,7 +55,7 @@ class TokenEncoder(nn.Module):
         else:
             states = self.body(first)
         masked = states * there[:, :, None]
-        mean = masked.sum(dim=1) / count[:, None]
+        mean: torch.Tensor = masked.sum(dim=1) / count[:, None]
         if self.kind == "transformer":
             return mean
         return torch.cat([mean, masked.amax(dim=1)], dim=1)

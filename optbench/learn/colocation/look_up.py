@@ -14,15 +14,16 @@ pairs.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from optbench.learn.colocation.measured_relatives import RelativeShift, ToldByRelatives
 from optbench.learn.colocation.new_generation import GenerationShift
 from optbench.learn.colocation.pair_fit import pair_fit_probability
 from optbench.learn.colocation.row_tables import (
     KnownRows,
     RowGuess,
+    RowModel,
     SeenRows,
     nan_mean,
     seen_alone,
@@ -37,25 +38,13 @@ LEAST_RATIO = 0.02
 MOST_INDIRECT = 4.0
 
 
-class RowModel(Protocol):
-    """Estimates rows of job types from what has been seen of them; it holds no state."""
-
-    @property
-    def rows(self) -> KnownRows:
-        """The public part that the model was made from."""
-
-    def alone(self, seen: SeenRows) -> tuple[Floats, Floats]:
-        """Return logarithms of throughputs alone (n, G), and their standard deviations."""
-
-    def guess(self, seen: SeenRows) -> RowGuess:
-        """Return whole rows; ``seen`` has the ratios too."""
-
-
 class LookUp:
-    """An estimator that learns: the model's estimates, and the means of what has been measured."""
+    """An estimator that learns: the model's estimates, and the means of what has been measured.
 
-    def __init__(self, facts: PublicFacts, model: RowModel) -> None:
-        self._facts, self._model = facts, model
+    With ``relatives`` measurements of a new type say something of new types of its family too."""
+
+    def __init__(self, facts: PublicFacts, model: RowModel, relatives: bool = False) -> None:
+        self._facts, self._model, self._relatives = facts, model, relatives
         self._seen = SeenCells(facts)
         self._fit_at, self._fits = -1, np.zeros(0)
         unknown = ~facts.known.all(axis=0)
@@ -76,7 +65,8 @@ class LookUp:
         seen, guess = self._seen, self._guess
         log_alone, log_sd = alone_table(seen, self._types, guess)
         ratio, ratio_sd = ratio_table(self._model.rows, self._types, guess)
-        alone = np.exp(log_alone)
+        own = seen.alone()
+        alone = np.where(own > 0, own, np.exp(log_alone))
         value, sd = seen.beside(), seen.beside_log_sd()
         measured = ~np.isnan(value)
         beside = np.where(measured, value, alone[:, :, None] * ratio)
@@ -109,16 +99,30 @@ class LookUp:
 
     def _refresh(self) -> None:
         """Estimate the rows anew of which something was learnt since the last time."""
-        now = self._seen.version[self._types]
-        if np.isnan(self._model.rows.alone).all(axis=0).any():
+        version, rows = self._seen.version, self._model.rows
+        now = version[self._types]
+        if np.isnan(rows.alone).all(axis=0).any():
             # What is measured on a new GPU type concerns every job type.
-            now = np.full(len(now), self._seen.version.sum())
+            now = np.full(len(now), version.sum())
+        elif self._relatives:
+            family = rows.features.family
+            now = np.bincount(family, version)[family[self._types]].astype(np.int64)
         stale = np.flatnonzero(now != self._guessed_at)
         if len(stale):
-            found = guess_rows(self._model, self._seen, self._types[stale])
+            found = guess_rows(self._told(), self._seen, self._types[stale])
             for name in ("log_alone", "log_alone_sd", "ratio", "ratio_sd"):
                 getattr(self._guess, name)[stale] = getattr(found, name)
             self._guessed_at[stale] = now[stale]
+
+    def _told(self) -> RowModel:
+        """The model, with what measured types say of their relatives."""
+        known = np.zeros(len(self._seen.version), dtype=np.bool_)
+        known[self._model.rows.known] = True
+        measured = np.flatnonzero((self._seen.version > 0) & ~known)
+        if not self._relatives or not len(measured):
+            return self._model
+        shift = RelativeShift.of(self._model, self._seen, measured, guess_rows)
+        return ToldByRelatives(self._model, shift)
 
 
 class Frozen:

@@ -33,7 +33,7 @@ class LowRank:
 
     @property
     def rank(self) -> int:
-        return self.loadings.shape[1]
+        return int(self.loadings.shape[1])
 
     @classmethod
     def of(cls, rows: Floats, rank: int, centre: bool = True) -> LowRank:
@@ -56,14 +56,15 @@ class LowRank:
         # Of the squares of a direction that part is noise that a random direction would have.
         kept = np.maximum(size**2 / num_rows - overall, 0.0)
         variance = np.maximum((noise + overall) / 2, LEAST_VARIANCE)
-        return cls(mean, right.T * np.sqrt(kept), variance)
+        # One memory layout, whether fitted or read from a file: sums then have one order.
+        return cls(mean, np.ascontiguousarray(right.T * np.sqrt(kept)), variance)
 
     @classmethod
     def with_effects(cls, rows: Floats, direction: Ints, rank: int, centre: bool = True) -> LowRank:
-        """Fit one effect of a row on all cells of a direction, and low-rank rows to what remains."""
+        """Fit one effect of a row on all cells of a direction, and low rank to what remains."""
         mean = nan_mean(rows, 0, 0.0) if centre else np.zeros(rows.shape[1])
         rest = rows - mean
-        directions = np.unique(direction)
+        directions = np.unique(direction) if len(rows) else direction[:0]
         effects = np.zeros((rows.shape[1], len(directions)))
         for k, d in enumerate(directions.tolist()):
             mine = direction == d
@@ -91,8 +92,10 @@ class LowRank:
     def _latent(self, seen: Bools, values: Floats, sd: Floats) -> tuple[Floats, Floats]:
         part = self.loadings[seen]
         precision = 1.0 / (self.variance[seen] + sd[seen] ** 2)
-        cov = np.linalg.inv(np.eye(self.rank) + (part.T * precision) @ part)
-        return cov @ (part.T @ (precision * (values - self.mean)[seen])), cov
+        inner = np.eye(self.rank) + (part.T * precision) @ part
+        cov = np.asarray(np.linalg.inv(inner), dtype=float)
+        latent: Floats = cov @ (part.T @ (precision * (values - self.mean)[seen]))
+        return latent, cov
 
 
 def _svd(rows: Floats, rank: int) -> tuple[Floats, Floats, Floats]:

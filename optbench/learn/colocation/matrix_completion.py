@@ -1,13 +1,14 @@
 """Matrix completion: rows of new types from those of the known ones, without any feature of a job.
 
 Plain: a row is Gaussian in few dimensions (``LowRank``), fitted to the public rows and updated by
-what has been seen. Additive: a new type has one effect as the slowed down job and one as the slowing
-one, on all GPU types and beside all partners,
+what has been seen. Additive: a new type has one effect as the slowed down job and one as the
+slowing one, on all GPU types and beside all partners,
 
     log r[g, t, s] = mean over q of log r[g, q, s] + v_t        (and + w_t for r[g, s, t])
 
 whose variances are those among the known types. Throughputs alone are Gaussian over the GPU types,
-with the covariance of the known types. Before anything has been seen both are the mean of the known.
+with the covariance of the known types. Before anything has been seen both are the mean of the
+known.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def ratio_rows(rows: KnownRows) -> Floats:
     table = rows.ratio[rows.known]
     if not len(table):
         return np.zeros((0, int(np.prod(rows.ratio.shape[1:]))))
-    empty = np.isnan(table).all(axis=(0, 1, 3))
+    empty = np.asarray(np.isnan(table).all(axis=(0, 1, 3)))
     others = nan_mean(table, 2)
     table = np.where(empty[None, None, :, None], others[:, :, None, :], table)
     # A partner that fits beside nobody has the mean of all partners.

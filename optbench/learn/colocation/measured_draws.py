@@ -16,7 +16,7 @@ from optbench.learn.colocation.row_parts import RowPart
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 
 RUNS = (1, 2, 3, 5, 8, 12)
-# Share of draws in which throughputs alone are estimated, and the standard deviation of their error.
+# Share of draws in which throughputs alone are estimated, and the deviation of their error.
 ESTIMATED_ALONE, ALONE_ERROR_SD = 0.3, 0.25
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from optbench.learn.colocation.row_tables import KnownRows, RowGuess, SeenRows, nan_mean
 from optbench.learn.colocation.seen_cells import SeenCells, logarithm
-from optbench.shapes.colocation.colocation_data import Floats
+from optbench.shapes.colocation.colocation_data import Bools, Floats
 
 # Standard deviations of logarithms: shared and own, of throughputs alone and of ratios.
 SHARED_ALONE, OWN_ALONE = 1.0, 0.4
@@ -26,8 +26,8 @@ SHARED_RATIO, OWN_RATIO = 0.15, 0.2
 
 @dataclass(frozen=True)
 class GenerationShift:
-    """Shared differences per GPU type (G,) and the variances that they leave: 0 where a GPU type has
-    public throughputs."""
+    """Shared differences per GPU type (G,) and the variances that they leave: 0 where a GPU type
+    has public throughputs."""
 
     alone: Floats
     alone_variance: Floats
@@ -42,7 +42,7 @@ class GenerationShift:
     @classmethod
     def of(cls, rows: KnownRows, seen: SeenCells) -> GenerationShift:
         """Measure the shared differences from everything that has been seen."""
-        new = np.isnan(rows.alone).all(axis=0)
+        new = np.asarray(np.isnan(rows.alone).all(axis=0), dtype=np.bool_)
         zero = np.zeros(len(new))
         if not new.any() or new.all():
             return cls(zero, zero, zero, zero)
@@ -82,7 +82,7 @@ class GenerationShift:
         return RowGuess(log_alone, log_sd, ratio, np.sqrt(guess.ratio_sd**2 + spread))
 
 
-def _along(new: Floats, table: Floats) -> Floats:
+def _along(new: Bools, table: Floats) -> Bools:
     """The marks of GPU types, to the dimensions of a table."""
-    out: Floats = np.broadcast_to(new.reshape(-1, *[1] * (table.ndim - 1)), table.shape)
+    out: Bools = np.broadcast_to(new.reshape(-1, *[1] * (table.ndim - 1)), table.shape)
     return out

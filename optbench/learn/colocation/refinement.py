@@ -2,9 +2,9 @@
 
 The residuals of first sight (what P1 got wrong) are Gaussian in few dimensions; after some cells
 have been measured their posterior is the base. A network reads the measurements as tokens
-(residual, its deviation, the words of its column), and corrects the posterior, cell by cell, in mean
-and in log variance. Like P1 there is one network per fold of families, and the fold says which share
-of the correction is applied and how wide the variance is.
+(residual, its deviation, the words of its column), and corrects the posterior, cell by cell, in
+mean and in log variance. Like P1 there is one network per fold of families, and the fold says which
+share of the correction is applied and how wide the variance is.
 """
 
 from __future__ import annotations
@@ -243,7 +243,7 @@ class _Task:
             scaled = torch.tensor(np.nan_to_num(goal[:, cells] - delta) / part.scale)
             loss = likelihood_loss(shift, log_variance, scaled.float(), torch.tensor(there))
             optimiser.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
             schedule.step()

@@ -1,4 +1,4 @@
-"""What first sight gets wrong of the known types, as simulated strangers, and a low-rank model of it.
+"""What first sight gets wrong of known types as simulated strangers, and its low-rank model.
 
 A stranger is simulated in two modes: without relatives (no known job is of its family) and with
 them. Cells beside itself, and without relatives those beside relatives, are none of its own.

@@ -1,9 +1,9 @@
 """The two parts of a row, throughputs alone and ratios, as networks see them: columns, neighbours.
 
-A column is described by its mean and its loadings over the known rows (``LowRank``), its GPU type and
-its direction. A new job is described by its k most similar known jobs, one token each: how alike
-they are (family, name, batch size, GPUs) and where their row lies in few dimensions. The neighbours'
-mean of a cell,
+A column is described by its mean and its loadings over the known rows (``LowRank``), its GPU type
+and its direction. A new job is described by its k most similar known jobs, one token each: how
+alike they are (family, name, batch size, GPUs) and where their row lies in few dimensions. The
+neighbours' mean of a cell,
 
     y0[t, j] = Σ_n (κ(t, n) + c / N) y[n, j] / Σ_n (κ(t, n) + c / N)
 
@@ -171,5 +171,5 @@ def column_words(part: RowPart, basis: LowRank) -> Floats:
 
 def has_relatives(part: RowPart, types: Ints) -> Bools:
     """Whether a known job of the same family exists, other than the type itself."""
-    out: Bools = allowed_neighbours(part, types, True) & ~allowed_neighbours(part, types, False)
-    return out.any(axis=1)
+    kin = allowed_neighbours(part, types, True) & ~allowed_neighbours(part, types, False)
+    return np.asarray(kin.any(axis=1), dtype=np.bool_)

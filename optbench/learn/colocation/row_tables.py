@@ -15,6 +15,7 @@ estimate stands for it, and its uncertainty is added to that of the cell.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class KnownRows:
 
     @property
     def num_gpu_types(self) -> int:
-        return self.alone.shape[1]
+        return int(self.alone.shape[1])
 
     @property
     def num_known(self) -> int:
@@ -51,8 +52,7 @@ class KnownRows:
     @property
     def has_alone(self) -> Bools:
         """Types of which a throughput alone is public."""
-        out: Bools = ~np.isnan(self.alone).all(axis=1)
-        return out
+        return np.asarray(~np.isnan(self.alone).all(axis=1), dtype=np.bool_)
 
     @classmethod
     def of(cls, facts: PublicFacts) -> KnownRows:
@@ -88,6 +88,20 @@ class RowGuess:
     log_alone_sd: Floats
     ratio: Floats
     ratio_sd: Floats
+
+
+class RowModel(Protocol):
+    """Estimates rows of job types from what has been seen of them; it holds no state."""
+
+    @property
+    def rows(self) -> KnownRows:
+        """The public part that the model was made from."""
+
+    def alone(self, seen: SeenRows) -> tuple[Floats, Floats]:
+        """Return logarithms of throughputs alone (n, G), and their standard deviations."""
+
+    def guess(self, seen: SeenRows) -> RowGuess:
+        """Return whole rows; ``seen`` has the ratios too."""
 
 
 def seen_alone(seen: SeenCells, types: Ints) -> tuple[Floats, Floats]:
@@ -138,6 +152,6 @@ def nan_mean(values: Floats, axis: int, otherwise: float = np.nan) -> Floats:
     there = ~np.isnan(values)
     count = there.sum(axis=axis)
     total = np.where(there, values, 0.0).sum(axis=axis)
-    return np.divide(
-        total, count, out=np.full(np.shape(total), otherwise, dtype=float), where=count > 0
-    )
+    out: Floats = np.full(np.shape(total), otherwise, dtype=float)
+    np.divide(total, count, out=out, where=count > 0)
+    return out

@@ -98,7 +98,9 @@ def logarithm(values: Floats) -> Floats:
 
 
 def _mean(total: Floats, count: Floats) -> Floats:
-    return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
+    out = np.full(total.shape, np.nan)
+    np.divide(total, count, out=out, where=count > 0)
+    return out
 
 
 def _sd(noise: float, count: Floats, public: Floats) -> Floats:

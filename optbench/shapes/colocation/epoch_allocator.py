@@ -93,7 +93,8 @@ def allocate_within(
     lacks = prove and lacks_a_job(demand, value - task.bound_mw)
     if lacks:
         fewest, point = fewest_waiting(program, limits)
-        relaxed = relaxation.with_waiting(relaxed, fewest)
+        if np.isfinite(fewest):
+            relaxed = relaxation.with_waiting(relaxed, fewest)
         task = RepairTask(demand, whole_bound_mw(relaxed), gap, limits)
         if point is not None and value_mw(program, point) < value:
             rows = rows_of(program, point)

@@ -36,11 +36,11 @@ SIZES = (
 )
 TABLES = ("gavel", "synthetic")
 # Relative gap that is asked for in the second run, and the most seconds of any run.
-NEAR, LIMIT_S = 1e-3, 3.0
+NEAR, LIMIT_S = 1e-3, 2.5
 # Instances for HiGHS and CP-SAT, their seeds and the most seconds.
 PEER_SIZES, PEER_SEEDS, PEER_LIMIT_S = (SIZES[0], SIZES[3], SIZES[5]), (0, 1), 20.0
 # Re-allocation is from an allocation that is optimal, or was searched for this long.
-BASE_S = 1.5
+BASE_S = 1.0
 
 
 @dataclass(frozen=True)

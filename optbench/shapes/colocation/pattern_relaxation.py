@@ -42,8 +42,14 @@ class Relaxation:
         self.program = program
         self.columns = first_columns(program, at_once)
         self.rounds = 0
+        # Other upper bounds follow from the rows, or from whole numbers. Without them the duals
+        # price GPUs and jobs alone (``dual_prices``).
+        self._upper = np.full(program.num_columns, np.inf)
+        self._upper[program.column_begin[3] :] = program.upper[program.column_begin[3] :]
         self._highs = highs_of()
-        self._highs.passModel(part_of(program, self.columns, whole=False))
+        lp = part_of(program, self.columns, whole=False)
+        lp.col_upper_ = self._upper[self.columns]
+        self._highs.passModel(lp)
 
     def solve(self) -> SolvedRelaxation:
         """Solve the relaxation. Where a fraction of a job waits, and no point of the relaxation
@@ -63,7 +69,7 @@ class Relaxation:
         """Solve again with the row that at least so many jobs wait, which holds of whole points."""
         program = self.program
         free = np.arange(len(self.columns), dtype=np.int32)
-        upper = program.upper[self.columns]
+        upper = self._upper[self.columns]
         self._highs.changeColsBounds(len(free), free, np.zeros(len(free)), upper)
         self._bound_waiting(number, np.inf)
         duals, reduced = self._priced()
@@ -83,7 +89,7 @@ class Relaxation:
         low = np.floor(values[:count] + SAME_NUMBER)
         low[several[patterns.group]] = 0.0
         low[(patterns.other != NOBODY) & several[patterns.other]] = 0.0
-        lower, upper = np.zeros(program.num_columns), program.upper.copy()
+        lower, upper = np.zeros(program.num_columns), self._upper.copy()
         lower[:count] = upper[:count] = low
         lower[program.is_choice] = 1.0
         number = np.arange(len(self.columns), dtype=np.int32)
@@ -108,7 +114,7 @@ class Relaxation:
             begin, index, value = entries_of(program, added)
             self._highs.addCols(
                 len(added), program.cost_mw[added] / 1000.0, np.zeros(len(added)),
-                program.upper[added], len(index), begin, index, value,
+                self._upper[added], len(index), begin, index, value,
             )  # fmt: skip
             inside[added] = True
             self.columns = np.concatenate([self.columns, added])

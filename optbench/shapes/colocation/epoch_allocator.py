@@ -127,7 +127,7 @@ def found_rows(
     """Return an allocation with what is known of it."""
     placed = np.zeros(demand.jobs.count, dtype=np.bool_)
     placed[np.concatenate([rows.first, rows.second[rows.second != NOBODY]])] = True
-    bound_mw = min(float(value_mw), bound_mw)
+    bound_mw = float(min(value_mw, bound_mw))
     state = AllocationState(demand, rows, prices)
     waiting = np.flatnonzero(~placed)
     return AllocationFound(rows, value_mw / 1000.0, bound_mw / 1000.0, waiting, state, duals)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from optbench.errors import ModelError
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Floats, Ints
 from optbench.shapes.colocation.pattern_program import PatternProgram
@@ -105,6 +106,13 @@ class Relaxation:
         while True:
             self._highs.run()
             self.rounds += 1
+            status = self._status()
+            if status != "Optimal":
+                raise ModelError(
+                    f"HiGHS ends with {status!r} on the relaxation of an allocation with "
+                    f"{program.demand.jobs.count:,} jobs, which has an optimum; its prices range "
+                    f"up to {np.abs(program.cost_mw).max() / 1000.0:g} W: use smaller ones"
+                )
             duals = np.asarray(self._highs.getSolution().row_dual)
             reduced = reduced_costs_w(program, duals)
             missing = np.flatnonzero((reduced < NEGATIVE_W) & ~inside)
@@ -119,6 +127,10 @@ class Relaxation:
             inside[added] = True
             self.columns = np.concatenate([self.columns, added])
 
+    def _status(self) -> str:
+        status: str = self._highs.modelStatusToString(self._highs.getModelStatus())
+        return status
+
     def _values(self) -> Floats:
         values = np.zeros(self.program.num_columns)
         values[self.columns] = np.asarray(self._highs.getSolution().col_value)
@@ -130,8 +142,7 @@ class Relaxation:
             return False
         self._bound_waiting(-np.inf, number)
         self._highs.run()
-        status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        found: bool = status == "Infeasible"
+        found = self._status() == "Infeasible"
         self._bound_waiting(-np.inf, np.inf)
         return found
 

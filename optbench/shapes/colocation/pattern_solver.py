@@ -57,6 +57,8 @@ def highs_of(**options: Any) -> Any:
     """Return HiGHS, silent and with one thread."""
     import highspy
 
+    # HiGHS keeps one pool of threads per process and refuses another number of them later.
+    highspy.Highs.resetGlobalScheduler(True)
     highs = highspy.Highs()
     highs.silent()
     for name, value in {"threads": 1, "presolve": "off", **options}.items():

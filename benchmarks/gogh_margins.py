@@ -28,6 +28,7 @@ TUNED = {
     "no co-location": "estimated_allocation:estimator=matrix_completion,pairs=false",
     "partner mean": "estimated_allocation:estimator=partner_mean",
     "matrix completion": "estimated_allocation:estimator=matrix_completion",
+    "related completion": "estimated_allocation:estimator=related_completion",
     "additive completion": "estimated_allocation:estimator=additive_completion",
     "trees": "estimated_allocation:estimator=trees",
     "frozen P1": "gogh:learn=false",

@@ -107,7 +107,7 @@ class Relaxation:
             self._highs.run()
             self.rounds += 1
             status = self._status()
-            if status != "Optimal":
+            if status not in ("Optimal", "Empty"):
                 raise ModelError(
                     f"HiGHS ends with {status!r} on the relaxation of an allocation with "
                     f"{program.demand.jobs.count:,} jobs, which has an optimum; its prices range "

@@ -39,7 +39,7 @@ class ColumnGeneration(Solver):
             run.report(run.warm_start)
         nodes = None if run.work_limit is None else max(0, math.ceil(run.work_limit))
         limits = SearchLimits.within(run.time_left(), nodes, run.stop_requested.is_set)
-        found = allocate_within(instance.data, limits, self.gap, known=run.warm_start)
+        found = allocate_within(instance.data, limits, self.gap, known=run.best)
         run.report(found.rows)
         run.report_bound(found.bound_w, "column_generation")
         if found.duals is not None:

@@ -2,7 +2,7 @@
 
 With y the duals, a GPU of type g costs −y_g, and a job of class p costs what one more of its class
 adds to the bound: the dual of its place where its group has one lane (plus its own terms), the dual
-of its class otherwise, and its price of waiting where no pattern serves it. At these prices π no
+of its class otherwise, and at most its price of waiting. At these prices π no
 column is cheaper than its jobs and GPUs:
 
     W_c − n_c y_g − Σ_i∈c π_i ≥ 0.
@@ -107,4 +107,4 @@ def class_prices_w(program: PatternProgram, duals: Floats) -> Floats:
     own = lanes.own_mw[direct[served]] / 1000.0
     price[direct[served]] = own + duals[begin[1] + place[served]]
     price[program.served] = duals[begin[2] : begin[3]]
-    return price
+    return np.minimum(price, program.demand.shortfall_mw[groups.representative] / 1000.0)

@@ -21,8 +21,8 @@ from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.pattern_program import pattern_program
 from optbench.shapes.colocation.pattern_relaxation import Relaxation
 from optbench.shapes.colocation.pattern_solution import point_of, rows_of
-from optbench.shapes.colocation.pattern_solver import SearchLimits
-from optbench.shapes.colocation.whole_search import search, whole_bound_mw
+from optbench.shapes.colocation.pattern_solver import SearchLimits, fewest_waiting
+from optbench.shapes.colocation.whole_search import search, value_mw, whole_bound_mw
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,15 +89,31 @@ def allocate_within(
         rows = task.anew(rows, np.zeros(rows.num_rows, dtype=np.bool_))
         if known is None or surrogate_mw(demand, rows) < surrogate_mw(demand, known):
             known = rows
-    rows = task.repaired(known, prices) if gap > 0 or not prove else known
-    value, bound = surrogate_mw(demand, rows), task.bound_mw
-    allowed = task.allowed_mw(rows)
+    rows, value = known, surrogate_mw(demand, known)
+    lacks = prove and lacks_a_job(demand, value - task.bound_mw)
+    if lacks:
+        fewest, point = fewest_waiting(program, limits)
+        if np.isfinite(fewest):
+            relaxed = relaxation.with_waiting(relaxed, fewest)
+        task = RepairTask(demand, whole_bound_mw(relaxed), gap, limits)
+        if point is not None and value_mw(program, point) < value:
+            rows = rows_of(program, point)
+    if lacks or gap > 0 or not prove:
+        rows = task.repaired(rows, prices)
+        value = surrogate_mw(demand, rows)
+    bound, allowed = task.bound_mw, task.allowed_mw(rows)
     if prove and value - bound > allowed:
         found = search(program, relaxed, point_of(program, rows), allowed, limits)
         if found.value_mw < value:
             rows = rows_of(program, found.point)
         value, bound = found.value_mw, found.bound_mw
     return found_rows(demand, rows, value, bound, prices, relaxed.duals)
+
+
+def lacks_a_job(demand: EpochDemand, gap_mw: float) -> bool:
+    """Whether a gap may be that of a waiting job, and all jobs have one price of waiting."""
+    prices = demand.shortfall_mw
+    return not demand.below.any() and bool((prices == prices[0]).all()) and gap_mw > prices[0] / 4
 
 
 def found_rows(
@@ -111,7 +127,7 @@ def found_rows(
     """Return an allocation with what is known of it."""
     placed = np.zeros(demand.jobs.count, dtype=np.bool_)
     placed[np.concatenate([rows.first, rows.second[rows.second != NOBODY]])] = True
-    bound_mw = min(float(value_mw), bound_mw)
+    bound_mw = float(min(value_mw, bound_mw))
     state = AllocationState(demand, rows, prices)
     waiting = np.flatnonzero(~placed)
     return AllocationFound(rows, value_mw / 1000.0, bound_mw / 1000.0, waiting, state, duals)

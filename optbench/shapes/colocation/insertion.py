@@ -35,9 +35,9 @@ def inserted(demand: EpochDemand, rows: EpochRows, job: int) -> EpochRows:
     paired = rows.second != NOBODY
     loose = ~fixed[rows.first] & ~(paired & fixed[rows.second])
     at = np.concatenate([np.flatnonzero(loose), np.flatnonzero(loose & paired)])
-    second = np.arange(len(at)) >= int(loose.sum())
-    stays = np.where(second, rows.second[at], rows.first[at])
-    goes = np.where(second, rows.first[at], rows.second[at])
+    from_second = np.arange(len(at)) >= int(loose.sum())
+    stays = np.where(from_second, rows.second[at], rows.first[at])
+    goes = np.where(from_second, rows.first[at], rows.second[at])
     one, gpu = np.full(len(at), job), rows.gpu_type[at]
     allowed = np.flatnonzero(is_column(demand, gpu, one, stays))
     at, one, stays, gpu, moved = (each[allowed] for each in (at, one, stays, gpu, goes))
@@ -75,8 +75,8 @@ def _alone(demand: EpochDemand, free: Ints, jobs: Ints) -> tuple[Ints, Ints]:
     at = np.flatnonzero(there & is_column(demand, gpu, job, nobody))
     price = np.full(len(gpu), NEVER_MW)
     price[at] = row_prices_mw(demand, gpu[at], job[at], nobody[at])
-    price = price.reshape(num_gpus, len(jobs))
-    return price.argmin(axis=0), price.min(axis=0)
+    table = price.reshape(num_gpus, len(jobs))
+    return table.argmin(axis=0), table.min(axis=0)
 
 
 def _with_row(rows: EpochRows, gpu: int, job: int) -> EpochRows:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from optbench.errors import ModelError
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Floats, Ints
 from optbench.shapes.colocation.pattern_program import PatternProgram
-from optbench.shapes.colocation.pattern_solver import entries_of, highs_of, part_of
+from optbench.shapes.colocation.pattern_solver import SAME_NUMBER, entries_of, highs_of, part_of
 
 # With at most so many patterns the relaxation has all of them from the start.
 MOST_AT_ONCE = 20_000
@@ -18,8 +19,6 @@ MOST_AT_ONCE = 20_000
 FIRST_PER_PLACE, ADDED_PER_PLACE = 6, 3
 # Reduced costs above this, in W, are none.
 NEGATIVE_W = -1e-6
-# Numbers this close to whole ones are whole.
-SAME_NUMBER = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,26 +43,43 @@ class Relaxation:
         self.program = program
         self.columns = first_columns(program, at_once)
         self.rounds = 0
+        # Other upper bounds follow from the rows, or from whole numbers. Without them the duals
+        # price GPUs and jobs alone (``dual_prices``).
+        self._upper = np.full(program.num_columns, np.inf)
+        self._upper[program.column_begin[3] :] = program.upper[program.column_begin[3] :]
         self._highs = highs_of()
-        self._highs.passModel(part_of(program, self.columns, whole=False))
+        lp = part_of(program, self.columns, whole=False)
+        lp.col_upper_ = self._upper[self.columns]
+        self._highs.passModel(lp)
 
     def solve(self) -> SolvedRelaxation:
         """Solve the relaxation. Where a fraction of a job waits, and no point of the relaxation
         has fewer whole jobs that wait, their number is rounded up and it is solved again.
         """
-        program = self.program
         duals, reduced = self._priced()
-        plain = dual_value_mw(program, duals, reduced)
-        bound, values = plain, self._values()
-        waits = float(values[program.column_begin[3] :].sum())
+        plain = dual_value_mw(self.program, duals, reduced)
+        values = self._values()
+        out = SolvedRelaxation(values, duals, plain, reduced, plain, self.rounds)
+        waits = float(values[self.program.column_begin[3] :].sum())
         fewer = float(np.floor(waits + SAME_NUMBER))
         if waits - fewer > SAME_NUMBER and self._must_exceed(fewer):
-            rows, reduced = self._priced()
-            row = 1000.0 * max(0.0, float(rows[-1])) * (fewer + 1.0)
-            rest = dual_value_mw(program, rows[: program.num_rows], reduced)
-            bound = max(bound, rest + row * (1.0 - 1e-12))
-            values = self._values()
-        return SolvedRelaxation(values, duals, plain, reduced, bound, self.rounds)
+            return self.with_waiting(out, fewer + 1.0)
+        return out
+
+    def with_waiting(self, plain: SolvedRelaxation, number: float) -> SolvedRelaxation:
+        """Solve again with the row that at least so many jobs wait, which holds of whole points."""
+        program = self.program
+        free = np.arange(len(self.columns), dtype=np.int32)
+        upper = self._upper[self.columns]
+        self._highs.changeColsBounds(len(free), free, np.zeros(len(free)), upper)
+        self._bound_waiting(number, np.inf)
+        duals, reduced = self._priced()
+        row = 1000.0 * max(0.0, float(duals[-1])) * number
+        rest = dual_value_mw(program, duals[: program.num_rows], reduced)
+        bound = max(plain.bound_mw, rest + row * (1.0 - 1e-12))
+        return replace(
+            plain, values=self._values(), reduced_w=reduced, bound_mw=bound, rounds=self.rounds
+        )
 
     def floor_point(self, values: Floats) -> Ints:
         """Return a whole point that uses each pattern as often as the values say, rounded down;
@@ -74,7 +90,7 @@ class Relaxation:
         low = np.floor(values[:count] + SAME_NUMBER)
         low[several[patterns.group]] = 0.0
         low[(patterns.other != NOBODY) & several[patterns.other]] = 0.0
-        lower, upper = np.zeros(program.num_columns), program.upper.copy()
+        lower, upper = np.zeros(program.num_columns), self._upper.copy()
         lower[:count] = upper[:count] = low
         lower[program.is_choice] = 1.0
         number = np.arange(len(self.columns), dtype=np.int32)
@@ -90,6 +106,13 @@ class Relaxation:
         while True:
             self._highs.run()
             self.rounds += 1
+            status = self._status()
+            if status not in ("Optimal", "Empty"):
+                raise ModelError(
+                    f"HiGHS ends with {status!r} on the relaxation of an allocation with "
+                    f"{program.demand.jobs.count:,} jobs, which has an optimum; its prices range "
+                    f"up to {np.abs(program.cost_mw).max() / 1000.0:g} W: use smaller ones"
+                )
             duals = np.asarray(self._highs.getSolution().row_dual)
             reduced = reduced_costs_w(program, duals)
             missing = np.flatnonzero((reduced < NEGATIVE_W) & ~inside)
@@ -99,10 +122,14 @@ class Relaxation:
             begin, index, value = entries_of(program, added)
             self._highs.addCols(
                 len(added), program.cost_mw[added] / 1000.0, np.zeros(len(added)),
-                program.upper[added], len(index), begin, index, value,
+                self._upper[added], len(index), begin, index, value,
             )  # fmt: skip
             inside[added] = True
             self.columns = np.concatenate([self.columns, added])
+
+    def _status(self) -> str:
+        status: str = self._highs.modelStatusToString(self._highs.getModelStatus())
+        return status
 
     def _values(self) -> Floats:
         values = np.zeros(self.program.num_columns)
@@ -110,18 +137,23 @@ class Relaxation:
         return values
 
     def _must_exceed(self, number: float) -> bool:
-        """Whether more jobs must wait; the relaxation then has a row that says so."""
-        program = self.program
-        if len(self.columns) < program.num_columns:  # a pattern might be missing
+        """Whether no point of the relaxation has so few waiting jobs."""
+        if len(self.columns) < self.program.num_columns:  # a pattern might be missing
             return False
-        waiting = np.flatnonzero(self.columns >= program.column_begin[3]).astype(np.int32)
-        self._highs.addRow(-np.inf, number, len(waiting), waiting, np.ones(len(waiting)))
+        self._bound_waiting(-np.inf, number)
         self._highs.run()
-        status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        found: bool = status == "Infeasible"
-        low = number + 1.0 if found else -np.inf
-        self._highs.changeRowBounds(program.num_rows, low, np.inf)
+        found = self._status() == "Infeasible"
+        self._bound_waiting(-np.inf, np.inf)
         return found
+
+    def _bound_waiting(self, least: float, most: float) -> None:
+        """Bound the number of waiting jobs by the row behind those of the programme."""
+        program = self.program
+        if self._highs.getNumRow() > program.num_rows:
+            self._highs.changeRowBounds(program.num_rows, least, most)
+            return
+        waiting = np.flatnonzero(self.columns >= program.column_begin[3]).astype(np.int32)
+        self._highs.addRow(least, most, len(waiting), waiting, np.ones(len(waiting)))
 
 
 def reduced_costs_w(program: PatternProgram, duals: Floats) -> Floats:

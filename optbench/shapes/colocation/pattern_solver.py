@@ -13,8 +13,8 @@ import numpy as np
 from optbench.shapes.colocation.colocation_data import Floats, Ints
 from optbench.shapes.colocation.pattern_program import PatternProgram
 
-# A point of HiGHS this close to whole numbers is rounded to them.
-WHOLE = 1e-4
+# A point of HiGHS this close to whole numbers is rounded to them; numbers this close are equal.
+WHOLE, SAME_NUMBER = 1e-4, 1e-6
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,22 @@ class SearchLimits:
         """Return limits with at most so many nodes."""
         return replace(self, nodes=nodes if self.nodes is None else min(nodes, self.nodes))
 
+    def apply(self, highs: Any) -> None:
+        """Set the limits of HiGHS."""
+        if math.isfinite(self.deadline):
+            highs.setOptionValue("time_limit", self.left_s())
+        if self.nodes is not None:
+            highs.setOptionValue("mip_max_nodes", self.nodes)
+        if self.stopped is not None:
+            highs.cbMipInterrupt += lambda event: _interrupt(event, self)
+
 
 def highs_of(**options: Any) -> Any:
     """Return HiGHS, silent and with one thread."""
     import highspy
 
+    # HiGHS keeps one pool of threads per process and refuses another number of them later.
+    highspy.Highs.resetGlobalScheduler(True)
     highs = highspy.Highs()
     highs.silent()
     for name, value in {"threads": 1, "presolve": "off", **options}.items():
@@ -114,12 +125,7 @@ def best_whole(
         mip_abs_gap=0.8 * gap_mw / 1000.0,
         objective_target=(enough_mw + gap_mw - program.constant_mw) / 1000.0,
     )
-    if math.isfinite(limits.deadline):
-        highs.setOptionValue("time_limit", limits.left_s())
-    if limits.nodes is not None:
-        highs.setOptionValue("mip_max_nodes", limits.nodes)
-    if limits.stopped is not None:
-        highs.cbMipInterrupt += lambda event: _interrupt(event, limits)
+    limits.apply(highs)
     highs.passModel(part_of(program, columns, whole=True))
     solution = highspy.HighsSolution()
     solution.col_value = known[columns].astype(float).tolist()
@@ -139,6 +145,31 @@ def best_whole(
     point[columns] = np.rint(values).astype(np.int64)
     value = int((program.cost_mw * point).sum()) + program.constant_mw
     return WholeResult(point, value, bound)
+
+
+def fewest_waiting(program: PatternProgram, limits: SearchLimits) -> tuple[float, Ints | None]:
+    """Return a bound on the number of waiting jobs, which is whole, and a point that comes nearest.
+
+    A search may stop once the best number is less than one above the bound."""
+    import highspy
+
+    columns = np.arange(program.num_columns)
+    lp = part_of(program, columns, whole=True)
+    cost = np.zeros(program.num_columns)
+    cost[program.column_begin[3] :] = 1.0
+    lp.col_cost_ = cost
+    highs = highs_of(mip_rel_gap=0.0, mip_abs_gap=0.99)
+    limits.apply(highs)
+    highs.passModel(lp)
+    highs.run()
+    info = highs.getInfo()
+    bound = float(np.ceil(info.mip_dual_bound - SAME_NUMBER))
+    if info.primal_solution_status != int(highspy.SolutionStatus.kSolutionStatusFeasible):
+        return bound, None
+    values = np.asarray(highs.getSolution().col_value)
+    if np.abs(values - np.rint(values)).max(initial=0.0) > WHOLE:
+        values = _network_values(program, columns, values)
+    return bound, np.rint(values).astype(np.int64)
 
 
 def _interrupt(event: Any, limits: SearchLimits) -> None:

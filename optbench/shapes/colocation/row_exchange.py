@@ -2,7 +2,8 @@
 
 Rows (g, a b) and (h, c d), where b and d may be nobody, become one of
 
-    (g, c d) (h, a b),   (g, a c) (h, b d),   (g, b d) (h, a c),   (g, a d) (h, b c),   (g, b c) (h, a d).
+    (g, c d) (h, a b),   (g, a c) (h, b d),   (g, b d) (h, a c),   (g, a d) (h, b c),
+    (g, b c) (h, a d).
 
 Rows of gangs, of jobs with replicas and of jobs at best effort stay as they are.
 """

@@ -129,3 +129,16 @@ def test_many_job_types_are_priced_in_rounds() -> None:
     some = module.Relaxation(program, at_once=10).solve()
     assert whole.rounds == 1 < some.rounds
     assert some.plain_mw == pytest.approx(whole.plain_mw, rel=1e-9)
+
+
+def test_another_number_of_threads_before_does_not_matter() -> None:
+    """HiGHS has one pool of threads per process."""
+    import highspy
+
+    other = highspy.Highs()
+    other.silent()
+    other.setOptionValue("threads", 2)
+    x = [other.addIntegral(0, 10, obj=-k - 1) for k in range(30)]
+    other.addConstr(sum(x) <= 50)
+    other.run()
+    assert allocate(of_problem("jobs=14,gpus=10")).gap_w == 0.0

@@ -19,17 +19,19 @@ by their requirement: each job is a kind of its own up to ``MOST_KINDS`` jobs, b
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
+from optbench.plugins.process_policy import Act
 from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
-from optbench.shapes.colocation.colocation_process import Observation, PresentJobs
+from optbench.shapes.colocation.colocation_process import Observation, PresentJobs, PublicFacts
 from optbench.shapes.colocation.epoch_allocator import allocate
 from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
-from optbench.shapes.colocation.estimates import Estimates
+from optbench.shapes.colocation.estimates import Estimates, Estimator
 
 MOST_KINDS, SPLITS = 100, 4
 # A standard deviation of 0 would divide by 0.
@@ -38,18 +40,18 @@ LEAST_SD = 1e-9
 
 @dataclass(frozen=True)
 class AllocationSettings:
-    """How estimates are priced; ``explore_w`` rewards the uncertainty of a ratio."""
+    """How estimates are priced: parameters of every policy with an allocation ILP."""
 
-    progress_price: float = 0.8
-    waiting_w: float = 3000.0
-    risk_w: float = 300.0
-    most_risk: float = 0.5
-    misfit_w: float = 300.0
-    least_fit: float = 0.5
-    explore_w: float = 0.0
-    pairs: bool = True
-    time_limit_s: float = 2.0
-    gap: float = 1e-3
+    progress_price: float = 0.9  # value of progress; 0 minimises the power of the epoch alone
+    waiting_w: float = 3000.0  # price of a job that waits
+    risk_w: float = 10.0  # price of missing a requirement, times its probability
+    most_risk: float = 0.7  # the largest probability of missing one
+    misfit_w: float = 100.0  # price of a pair that may not fit, times its probability
+    least_fit: float = 0.5  # least probability to fit of a pair that is tried
+    explore_w: float = 0.0  # reward of a pair of uncertain ratio
+    pairs: bool = True  # whether jobs may share GPUs
+    time_limit_s: float = 2.0  # of the ILP of an epoch
+    gap: float = 1e-3  # at which the ILP of an epoch stops
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,21 @@ def true_estimates(data: Colocation) -> Estimates:
         np.zeros_like(data.beside_per_s),
         fits,
     )
+
+
+def acting_on(
+    estimator_of: Callable[[PublicFacts], Estimator], settings: AllocationSettings
+) -> Act:
+    """Return the function that acts in one run: learn, estimate, allocate, in every epoch."""
+    made: list[Estimator] = []
+
+    def act(seen: Observation) -> Placement:
+        if not made:
+            made.append(estimator_of(seen.public))
+        made[0].learn(seen)
+        return placement_of(seen, made[0].estimates(), settings)
+
+    return act
 
 
 def placement_of(seen: Observation, expected: Estimates, settings: AllocationSettings) -> Placement:
@@ -99,6 +116,8 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
     reward = here.ratio_sd + np.swapaxes(here.ratio_sd, 1, 2)
     allowed = (fits >= settings.least_fit) & (missed <= settings.most_risk)
     allowed &= np.swapaxes(allowed, 1, 2)
+    pair_price = settings.risk_w * risk + settings.misfit_w * (1.0 - fits)
+    pair_price = pair_price - settings.explore_w * reward
     prices = progress_prices(expected.alone_per_s, public.utilisation, gangs, idle, full)
     price = settings.progress_price * prices[jobs.job_type]
     # Where no GPU type is likely to serve a kind alone, every one of them is tried.
@@ -124,9 +143,7 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
             np.full(len(jobs.job), settings.waiting_w),
         ),
         alone_price_w=settings.risk_w * missed_alone,
-        pair_price_w=settings.risk_w * risk
-        + settings.misfit_w * (1.0 - fits)
-        - settings.explore_w * reward,
+        pair_price_w=(pair_price + np.swapaxes(pair_price, 1, 2)) / 2,
         migration_price_w=public.migration_s / public.epoch_s * float(full.max()),
         best_effort=True,
     )

@@ -19,20 +19,18 @@ from ._estimated_demand import AllocationSettings, placement_of, true_estimates
 
 
 @dataclass(frozen=True)
-class Oracle(ProcessPolicy):
+class Oracle(AllocationSettings, ProcessPolicy):
     """The allocation ILP of each epoch with the true throughputs."""
 
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
     clairvoyant: ClassVar[bool] = True
 
-    progress_price: float = 0.8  # value of progress; 0 minimises the power of the epoch alone
-    pairs: bool = True  # whether jobs may share GPUs
+    progress_price: float = 0.8
 
     def clairvoyant_actor(self, instance: Any, rng: Generator) -> Act:
         expected = true_estimates(instance.data)
-        settings = AllocationSettings(progress_price=self.progress_price, pairs=self.pairs)
 
         def act(seen: Observation) -> Placement:
-            return placement_of(seen, expected, settings)
+            return placement_of(seen, expected, self)
 
         return act

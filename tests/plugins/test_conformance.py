@@ -8,7 +8,7 @@ from optbench.plugins import discovery
 from optbench.plugins.policy import Policy
 from optbench.testing import PolicyConformance, ProblemConformance, SolverConformance
 
-EXACT = {"cpsat", "highs"}
+EXACT = {"column_generation", "cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
 SMALL: dict[str, str] = {}
 # Seconds for solvers that go on until their time is over.
@@ -17,6 +17,14 @@ SECONDS = {"random_rules": 0.3}
 QUICK = {"lp_guided": "lp_guided:resolve_every=1,steps=20"}
 # The changes of the future for these; benchmarks/causality.py tries all.
 CHANGES = dict.fromkeys(("lp_guided", "random_rules"), ("all of it", "absent"))
+
+# Small problems of other shapes, for solvers that take these alone.
+PROBLEMS = {
+    "column_generation": (
+        "epoch_allocation:jobs=8,gpus=5",
+        "epoch_allocation:jobs=12,gpus=5,requirement=tight,migration_w=20",
+    )
+}
 
 # One class per plug-in: pytest collects classes by their name in the module.
 for _name in discovery.names("solver"):
@@ -30,6 +38,7 @@ for _name in discovery.names("solver"):
     )
     _body |= {"quick": QUICK[_name]} if _name in QUICK else {}
     _body |= {"changes": CHANGES[_name]} if _name in CHANGES else {}
+    _body |= {"problems": PROBLEMS[_name]} if _name in PROBLEMS else {}
     globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (_suite,), _body)
 for _name in discovery.names("problem"):
     globals()[f"TestProblem_{_name}"] = type(

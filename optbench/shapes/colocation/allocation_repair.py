@@ -4,7 +4,6 @@ that wait and the free GPUs are allocated anew, as a small demand of their own.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,11 +16,12 @@ from optbench.shapes.colocation.epoch_rows import EpochRows
 from optbench.shapes.colocation.pattern_program import pattern_program
 from optbench.shapes.colocation.pattern_relaxation import Relaxation
 from optbench.shapes.colocation.pattern_solution import point_of, rows_of
+from optbench.shapes.colocation.pattern_solver import SearchLimits
 from optbench.shapes.colocation.row_prices import lacks_mw, row_prices_mw
 from optbench.shapes.colocation.whole_search import CLOSED_MW, search, waiting_point
 
-# Rows that a repair frees, repairs in a row without success, and the most seconds of one.
-FREED_ROWS, MOST_FAILURES, PART_S = 16, 6, 0.25
+# Rows that a repair frees, repairs in a row without success, and the most nodes of one.
+FREED_ROWS, MOST_FAILURES, PART_NODES = 16, 6, 50
 
 
 class RowPricer(Protocol):
@@ -44,7 +44,7 @@ class RepairTask:
     demand: EpochDemand
     bound_mw: float
     gap: float
-    deadline: float
+    limits: SearchLimits
 
     def allowed_mw(self, rows: EpochRows) -> float:
         """The gap that is asked for: a share of the power of the GPUs in use, fully used."""
@@ -53,14 +53,22 @@ class RepairTask:
         watts = gpus * (demand.full_w - demand.sleep_w)[rows.gpu_type]
         return max(CLOSED_MW, 1000.0 * self.gap * float(watts.sum()))
 
-    def repaired(self, rows: EpochRows, pricer: RowPricer) -> EpochRows:
+    def is_enough(self, rows: EpochRows, value: int | None = None) -> bool:
+        """Whether rows, of this surrogate in mW if it is known, are within the gap."""
+        value = surrogate_mw(self.demand, rows) if value is None else value
+        return value - self.bound_mw <= self.allowed_mw(rows)
+
+    def repaired(
+        self, rows: EpochRows, pricer: RowPricer, most_waiting: int | None = None
+    ) -> EpochRows:
         """Allocate parts of the rows anew until they are good enough, or this no longer helps."""
         rng = np.random.default_rng(0)
         value, failures, number = surrogate_mw(self.demand, rows), 0, FREED_ROWS
         while value - self.bound_mw > self.allowed_mw(rows) and failures < MOST_FAILURES:
-            if time.perf_counter() >= self.deadline:
+            if self.limits.left_s() <= 0:
                 break
-            other = self.anew(rows, dear_rows(pricer.reduced_w(rows), number, rng))
+            free = dear_rows(pricer.reduced_w(rows), number, rng)
+            other = self.anew(rows, free, most_waiting)
             other_value = surrogate_mw(self.demand, other)
             failures = 0 if other_value < value else failures + 1
             number += number // 4
@@ -68,9 +76,11 @@ class RepairTask:
                 rows, value = other, other_value
         return rows
 
-    def anew(self, rows: EpochRows, free: Bools) -> EpochRows:
-        """Return rows of which those that are free, and what waits, are allocated anew."""
-        part, jobs, kept = freed(self.demand, rows, free)
+    def anew(self, rows: EpochRows, free: Bools, most_waiting: int | None = None) -> EpochRows:
+        """Return rows of which those that are free, and what waits (the last ones, so many at
+        most), are allocated anew.
+        """
+        part, jobs, kept = freed(self.demand, rows, free, most_waiting)
         if not len(jobs) or not part.counts.any():
             return rows
         program = pattern_program(part)
@@ -80,8 +90,7 @@ class RepairTask:
         moved = place[rows.first] != NOBODY
         mine = EpochRows(rows.gpu_type[moved], place[rows.first[moved]], place[rows.second[moved]])
         known = point_of(program, mine) if mine.num_rows else waiting_point(program)
-        deadline = min(self.deadline, time.perf_counter() + PART_S)
-        found = search(program, relaxed, known, 0.0, deadline)
+        found = search(program, relaxed, known, 0.0, self.limits.with_nodes(PART_NODES))
         return joined(kept, rows_of(program, found.point), jobs)
 
 
@@ -118,7 +127,9 @@ def part_of_demand(demand: EpochDemand, jobs: Ints, counts: Ints) -> EpochDemand
     return out
 
 
-def freed(demand: EpochDemand, rows: EpochRows, free: Bools) -> tuple[EpochDemand, Ints, EpochRows]:
+def freed(
+    demand: EpochDemand, rows: EpochRows, free: Bools, most_waiting: int | None = None
+) -> tuple[EpochDemand, Ints, EpochRows]:
     """Return the demand of freed rows and waiting jobs, its jobs, and the rows that stay.
 
     A job with replicas is freed from all its rows."""
@@ -137,6 +148,9 @@ def freed(demand: EpochDemand, rows: EpochRows, free: Bools) -> tuple[EpochDeman
     stays[kept.first] = True
     stays[kept.second[kept.second != NOBODY]] = True
     jobs = np.flatnonzero(~stays)
+    if most_waiting is not None:
+        waits = np.flatnonzero(~mine[jobs])
+        jobs = np.delete(jobs, waits[: max(0, len(waits) - most_waiting)])
     gpus = demand.gangs[demand.jobs.job_type[kept.first]]
     used = np.bincount(kept.gpu_type, gpus, demand.num_gpu_types).astype(np.int64)
     return part_of_demand(demand, jobs, demand.counts - used), jobs, kept

@@ -98,6 +98,16 @@ class EpochDemand:
         return self.pair_price_w
 
     @cached_property
+    def alone_prices_mw(self) -> Ints:
+        """Extra prices of columns with one job, in whole milliwatts."""
+        return milliwatts(self.alone_prices)
+
+    @cached_property
+    def pair_prices_mw(self) -> Ints:
+        """Extra prices of columns with two jobs, in whole milliwatts."""
+        return milliwatts(self.pair_prices)
+
+    @cached_property
     def several(self) -> Bools:
         """Whether a job may run on several GPUs; a gang has one row, whatever its replicas."""
         jobs = self.jobs
@@ -205,9 +215,11 @@ def check_values(demand: EpochDemand) -> None:
     there = (jobs.before >= NEVER) & (jobs.before <= last)
     _refuse("jobs.before", jobs.before, there, f"-2 (never run), -1 (waiting), or 0 to {last}")
     at_least_0 = "finite and at least 0"
-    for name in ("counts", "sleep_w", "alone_per_s", "beside_per_s", "utilisation"):
+    for name in ("counts", "sleep_w", "alone_per_s", "beside_per_s"):
         array = getattr(demand, name)
         _refuse(name, array, (array >= 0) & np.isfinite(array), at_least_0)
+    used = demand.utilisation
+    _refuse("utilisation", used, (used >= 0) & (used <= 1), "from 0 to 1")
     _refuse("gangs", demand.gangs, demand.gangs >= 1, "at least 1")
     _refuse("idle_w", demand.idle_w, demand.idle_w >= demand.sleep_w, "at least sleep_w")
     full = (demand.full_w >= demand.idle_w) & np.isfinite(demand.full_w)

@@ -43,43 +43,11 @@ from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 from optbench.shapes.colocation.demand_groups import JobGroups, group_jobs
 from optbench.shapes.colocation.epoch_demand import WHOLE_CREDIT, EpochDemand, credits, needed
 from optbench.shapes.colocation.lanes import Lanes, lanes_of
+from optbench.shapes.colocation.pattern_layout import Layout, Places, layout_of
 from optbench.shapes.colocation.patterns import Patterns, patterns_of
 
 # The rows of credits are in thousandths, so that what is missing by a millionth is no rounding.
 CREDIT_UNIT = 1000.0
-
-
-@dataclass(frozen=True, eq=False)
-class Places:
-    """The places of lanes: ``row[begin[lane] + levels]`` numbers those that patterns have, -1 for
-    others; ``behind`` is the first number at or behind each entry.
-    """
-
-    begin: Ints
-    row: Ints
-    behind: Ints
-    lane: Ints
-
-    @property
-    def count(self) -> int:
-        return len(self.lane)
-
-    @property
-    def is_lowest(self) -> Bools:
-        """Whether a place is the lowest one of its lane."""
-        out = np.ones(self.count, dtype=np.bool_)
-        out[1:] = self.lane[1:] != self.lane[:-1]
-        return out
-
-    def of(self, lane: Ints, levels: Ints) -> Ints:
-        """Return the places of lanes that serve so many levels."""
-        return self.row[self.begin[lane] + levels]
-
-    def serving(self, lane: Ints, level: Ints) -> Ints:
-        """Return the lowest places of lanes that serve these levels (from 0); -1 for none."""
-        at = self.behind[self.begin[lane] + level + 1]
-        there = np.append(self.lane, -1)[at] == lane
-        return np.where(there, at, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +64,7 @@ class PatternProgram:
     places: Places
     assigned: Ints
     assigned_lane: Ints
+    served: Ints
     waiting: Ints
     apart: Ints
     row_begin: Ints
@@ -156,123 +125,84 @@ def pattern_program(demand: EpochDemand) -> PatternProgram:
     """Return the programme of a demand with at least one job."""
     groups = group_jobs(demand)
     lanes = lanes_of(groups)
-    patterns = patterns_of(groups, lanes)
-    places = places_of(groups, lanes, patterns)
-    lane_count = np.diff(lanes.begin)[groups.class_group]
-    several = groups.several[groups.class_group]
-    direct = (lane_count == 1) & ~several
-    first_lane = lanes.begin[groups.class_group]
-    at_first = np.where(direct, places.serving(first_lane, groups.class_level), -1)
-    split = np.flatnonzero((lane_count > 1) & ~several)
-    assigned, assigned_lane, assigned_place = _assignments(groups, lanes, places, split)
-    served = np.unique(assigned)
-    apart = np.flatnonzero(several)
-    at_most = groups.representative[apart]
-    always = groups.below[groups.class_group[apart]]
-    waiting = np.concatenate([np.flatnonzero(at_first >= 0), served, apart[~always]])
-    num = [demand.num_gpu_types, places.count, len(served), len(apart), int((~always).sum())]
-    row_begin = np.concatenate([[0], np.cumsum(num)])
-    num = [patterns.count, places.count, len(assigned), len(waiting)]
-    column_begin = np.concatenate([[0], np.cumsum(num)])
-    entries = _Entries([], [], [])
-    class_row = np.full(len(groups.class_group), -1)
-    class_row[served] = row_begin[2] + np.arange(len(served))
-    number_row, credit_row = np.full((2, len(groups.class_group)), -1)
-    number_row[apart] = row_begin[3] + np.arange(len(apart))
-    credit_row[apart[~always]] = row_begin[4] + np.arange(int((~always).sum()))
-
-    _add_patterns(entries, groups, lanes, patterns, places, number_row, credit_row)
-    place = np.arange(places.count)
-    inner = place[~places.is_lowest]
-    entries.add(row_begin[1] + inner, column_begin[1] + inner, -1.0)
-    entries.add(row_begin[1] + inner - 1, column_begin[1] + inner)
-    column = column_begin[2] + np.arange(len(assigned))
-    entries.add(row_begin[1] + assigned_place, column, -1.0)
-    entries.add(class_row[assigned], column)
-    column = column_begin[3] + np.arange(len(waiting))
-    ends = np.cumsum([int((at_first >= 0).sum()), len(served)])
-    first, second, third = np.split(np.arange(len(waiting)), ends)
-    entries.add(row_begin[1] + at_first[waiting[first]], column[first])
-    entries.add(class_row[waiting[second]], column[second])
-    replicas = demand.jobs.replicas[groups.representative]
-    entries.add(number_row[waiting[third]], column[third], replicas[waiting[third]])
-    entries.add(credit_row[waiting[third]], column[third], WHOLE_CREDIT / CREDIT_UNIT)
-    start, index, value = entries.by_columns(int(column_begin[-1]))
-
-    size, price = groups.class_size, demand.shortfall_mw[groups.representative]
-    own = np.where(direct, lanes.own_mw, 0)
-    wait_mw = price[waiting] - own[waiting]
-    place_mw = lanes.own_mw[assigned] + lanes.rest_mw[assigned, assigned_lane]
-    cost = np.concatenate([
-        patterns.price_mw, np.zeros(places.count, dtype=np.int64), place_mw, wait_mw
-    ])  # fmt: skip
-    demanded = np.bincount(at_first[at_first >= 0], size[at_first >= 0], minlength=places.count)
-    credit_needed = needed(demand)[groups.representative[apart[~always]]] / CREDIT_UNIT
-    lower = np.concatenate([
-        np.full(demand.num_gpu_types, -np.inf), demanded, size[served],
-        np.full(len(apart), -np.inf), credit_needed,
-    ])  # fmt: skip
-    upper = np.concatenate([
-        demand.counts, demanded, size[served], demand.jobs.replicas[at_most],
-        np.full(len(credit_needed), np.inf),
-    ])  # fmt: skip
-    group_size = groups.size[np.searchsorted(lanes.begin, places.lane, side="right") - 1]
-    left_upper = np.zeros(places.count)
-    left_upper[inner] = group_size[inner]
-    column_upper = np.concatenate([
-        _most_uses(groups, patterns), left_upper, size[assigned], size[waiting]
-    ]).astype(float)  # fmt: skip
-    never = np.ones(len(size), dtype=np.bool_)
-    never[waiting] = False
-    constant = int((price[never] * size[never]).sum() + (own * size)[at_first >= 0].sum())
+    layout = layout_of(groups, lanes, patterns_of(groups, lanes))
+    start, index, value = _matrix(layout)
+    lower, upper = _sides(layout)
+    cost, constant = _costs(layout)
     return PatternProgram(
-        demand, groups, lanes, patterns, places, assigned, assigned_lane, waiting, apart,
-        row_begin, column_begin, cost, column_upper, lower, upper, start, index, value, constant,
+        demand, groups, lanes, layout.patterns, layout.places, layout.assigned,
+        layout.assigned_lane, layout.served, layout.waiting, layout.apart, layout.row_begin,
+        layout.column_begin, cost, _most(layout), lower, upper, start, index, value, constant,
     )  # fmt: skip
 
 
-def places_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> Places:
-    """Number the places that patterns have in each lane, from the lowest."""
-    levels = groups.level_end - np.concatenate([[0], groups.level_end[:-1]])
-    of_lane = np.repeat(levels, np.diff(lanes.begin)) + 1
-    begin = np.concatenate([[0], np.cumsum(of_lane)])
-    used = np.zeros(int(begin[-1]), dtype=np.bool_)
-    for group, served in (
-        (patterns.group, patterns.levels),
-        (patterns.other, patterns.other_levels),
-    ):
-        at = np.flatnonzero((group != NOBODY) & ~groups.several[group])
-        lane = lanes.lane[group[at], patterns.gpu[at], patterns.mode[at]]
-        used[begin[lane] + served[at]] = True
-    before = np.cumsum(used) - used
-    lane_of_entry = np.repeat(np.arange(lanes.count), of_lane)
-    return Places(begin[:-1], np.where(used, before, -1), before, lane_of_entry[used])
+def _matrix(layout: Layout) -> tuple[Ints, Ints, Floats]:
+    """Return the matrix by columns."""
+    groups, places, demand = layout.groups, layout.places, layout.groups.demand
+    rows, columns = layout.row_begin, layout.column_begin
+    class_row, number_row, credit_row = np.full((3, len(groups.class_group)), -1)
+    class_row[layout.served] = rows[2] + np.arange(len(layout.served))
+    number_row[layout.apart] = rows[3] + np.arange(len(layout.apart))
+    credit_row[layout.limited] = rows[4] + np.arange(len(layout.limited))
+    entries = _Entries([], [], [])
+    _add_patterns(entries, layout, number_row, credit_row)
+    inner = np.flatnonzero(~places.is_lowest)
+    entries.add(rows[1] + inner, columns[1] + inner, -1.0)
+    entries.add(rows[1] + inner - 1, columns[1] + inner)
+    column = columns[2] + np.arange(len(layout.assigned))
+    entries.add(rows[1] + layout.assigned_place, column, -1.0)
+    entries.add(class_row[layout.assigned], column)
+    ends = np.cumsum([len(layout.direct), len(layout.served)])
+    column = columns[3] + np.arange(len(layout.waiting))
+    direct, served, limited = np.split(column, ends)
+    entries.add(rows[1] + layout.direct_place[layout.direct], direct)
+    entries.add(class_row[layout.served], served)
+    replicas = demand.jobs.replicas[groups.representative[layout.limited]]
+    entries.add(number_row[layout.limited], limited, replicas)
+    entries.add(credit_row[layout.limited], limited, WHOLE_CREDIT / CREDIT_UNIT)
+    return entries.by_columns(int(columns[-1]))
 
 
-def _assignments(
-    groups: JobGroups, lanes: Lanes, places: Places, split: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Return class, lane within its group and place of all classes in lanes that serve them."""
-    count = np.diff(lanes.begin)[groups.class_group[split]]
-    of_class = np.repeat(split, count)
-    ends = np.cumsum(count)
-    within = np.arange(len(of_class)) - np.repeat(ends - count, count)
-    lane = lanes.begin[groups.class_group[of_class]] + within
-    place = places.serving(lane, groups.class_level[of_class])
-    there = place >= 0
-    return of_class[there], within[there], place[there]
+def _costs(layout: Layout) -> tuple[Ints, int]:
+    """Return the costs of columns, and what is paid in any case."""
+    groups, lanes, waiting = layout.groups, layout.lanes, layout.waiting
+    size, price = groups.class_size, groups.demand.shortfall_mw[groups.representative]
+    own = np.where(layout.direct_place >= 0, lanes.own_mw, 0)
+    assigned = lanes.own_mw[layout.assigned] + lanes.rest_mw[layout.assigned, layout.assigned_lane]
+    left = np.zeros(layout.places.count, dtype=np.int64)
+    cost = np.concatenate([layout.patterns.price_mw, left, assigned, price[waiting] - own[waiting]])
+    never = np.ones(len(size), dtype=np.bool_)
+    never[waiting] = False
+    return cost, int((price * size)[never].sum() + (own * size).sum())
 
 
-def _add_patterns(
-    entries: _Entries,
-    groups: JobGroups,
-    lanes: Lanes,
-    patterns: Patterns,
-    places: Places,
-    number_row: Ints,
-    credit_row: Ints,
-) -> None:
+def _sides(layout: Layout) -> tuple[Floats, Floats]:
+    """Return the sides of rows."""
+    groups, demand = layout.groups, layout.groups.demand
+    replicas = demand.jobs.replicas[groups.representative[layout.apart]]
+    size, place = groups.class_size, layout.direct_place[layout.direct]
+    demanded = np.bincount(place, size[layout.direct], layout.places.count)
+    credit = needed(demand)[groups.representative[layout.limited]] / CREDIT_UNIT
+    open_below = (np.full(demand.num_gpu_types, -np.inf), np.full(len(replicas), -np.inf))
+    served = size[layout.served]
+    lower = np.concatenate([open_below[0], demanded, served, open_below[1], credit])
+    no_limit = np.full(len(credit), np.inf)
+    return lower, np.concatenate([demand.counts, demanded, served, replicas, no_limit])
+
+
+def _most(layout: Layout) -> Floats:
+    """Return the upper bounds of columns."""
+    groups, places, size = layout.groups, layout.places, layout.groups.class_size
+    group = np.searchsorted(layout.lanes.begin, places.lane, side="right") - 1
+    left = np.where(places.is_lowest, 0, groups.size[group])
+    uses = _most_uses(groups, layout.patterns)
+    most = np.concatenate([uses, left, size[layout.assigned], size[layout.waiting]])
+    return most.astype(float)
+
+
+def _add_patterns(entries: _Entries, layout: Layout, number_row: Ints, credit_row: Ints) -> None:
     """Add the entries of patterns: GPUs, places, numbers and credits."""
+    groups, lanes, patterns = layout.groups, layout.lanes, layout.patterns
     demand, num_gpus = groups.demand, groups.demand.num_gpu_types
     column = np.arange(patterns.count)
     entries.add(patterns.gpu, column, demand.gangs[groups.job_type[patterns.group]])
@@ -285,7 +215,7 @@ def _add_patterns(
         apart = there & groups.several[group]
         at = np.flatnonzero(there & ~apart)
         lane = lanes.lane[group[at], patterns.gpu[at], patterns.mode[at]]
-        entries.add(num_gpus + places.of(lane, levels[at]), at)
+        entries.add(num_gpus + layout.places.of(lane, levels[at]), at)
         at = np.flatnonzero(apart)
         cls = groups.class_begin[group[at]]
         entries.add(number_row[cls], at)
@@ -306,4 +236,5 @@ def _most_uses(groups: JobGroups, patterns: Patterns) -> Ints:
     first = runs[patterns.group]
     others = np.where(patterns.other == NOBODY, first, runs[patterns.other])
     twice = patterns.group == patterns.other
-    return np.minimum(most, np.where(twice, first // 2, np.minimum(first, others)))
+    out: Ints = np.minimum(most, np.where(twice, first // 2, np.minimum(first, others)))
+    return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +40,9 @@ class SolvedRelaxation:
 class Relaxation:
     """The relaxation in HiGHS, which goes on from its last basis."""
 
-    def __init__(self, program: PatternProgram) -> None:
+    def __init__(self, program: PatternProgram, at_once: int = MOST_AT_ONCE) -> None:
         self.program = program
-        self.columns = first_columns(program)
+        self.columns = first_columns(program, at_once)
         self.rounds = 0
         self._highs = highs_of()
         self._highs.passModel(part_of(program, self.columns, whole=False))
@@ -117,7 +118,7 @@ class Relaxation:
         self._highs.addRow(-np.inf, number, len(waiting), waiting, np.ones(len(waiting)))
         self._highs.run()
         status = self._highs.modelStatusToString(self._highs.getModelStatus())
-        found = status == "Infeasible"
+        found: bool = status == "Infeasible"
         low = number + 1.0 if found else -np.inf
         self._highs.changeRowBounds(program.num_rows, low, np.inf)
         return found
@@ -135,11 +136,11 @@ def reduced_costs_w(program: PatternProgram, duals: Floats) -> Floats:
     return out
 
 
-def first_columns(program: PatternProgram) -> Ints:
+def first_columns(program: PatternProgram, at_once: int) -> Ints:
     """Return the columns to begin with: all that are no patterns, and the cheapest patterns."""
     count = program.patterns.count
     others = np.arange(count, program.num_columns)
-    if count <= MOST_AT_ONCE:
+    if count <= at_once:
         return np.arange(program.num_columns)
     cheap = np.zeros(count, dtype=np.bool_)
     cheap[best_per_row(program, np.arange(count), program.cost_mw[:count], FIRST_PER_PLACE)] = True

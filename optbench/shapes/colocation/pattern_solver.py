@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,33 @@ from optbench.shapes.colocation.pattern_program import PatternProgram
 
 # A point of HiGHS this close to whole numbers is rounded to them.
 WHOLE = 1e-4
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """When a search ends: a point in time (``time.perf_counter``), nodes of one search by HiGHS,
+    or a request to stop.
+    """
+
+    deadline: float = math.inf
+    nodes: int | None = None
+    stopped: Callable[[], bool] | None = None
+
+    @classmethod
+    def within(
+        cls, seconds: float, nodes: int | None = None, stopped: Callable[[], bool] | None = None
+    ) -> SearchLimits:
+        return cls(time.perf_counter() + seconds, nodes, stopped)
+
+    def left_s(self) -> float:
+        """Seconds left; 0 once it is over."""
+        if self.stopped is not None and self.stopped():
+            return 0.0
+        return max(0.0, self.deadline - time.perf_counter())
+
+    def with_nodes(self, nodes: int) -> SearchLimits:
+        """Return limits with at most so many nodes."""
+        return replace(self, nodes=nodes if self.nodes is None else min(nodes, self.nodes))
 
 
 def highs_of(**options: Any) -> Any:
@@ -69,7 +99,7 @@ class WholeResult:
 def best_whole(
     program: PatternProgram,
     columns: Ints,
-    time_limit_s: float,
+    limits: SearchLimits,
     gap_mw: float,
     enough_mw: float,
     known: Ints,
@@ -80,11 +110,16 @@ def best_whole(
     import highspy
 
     highs = highs_of(
-        time_limit=max(0.0, time_limit_s),
         mip_rel_gap=0.0,
         mip_abs_gap=0.8 * gap_mw / 1000.0,
         objective_target=(enough_mw + gap_mw - program.constant_mw) / 1000.0,
     )
+    if math.isfinite(limits.deadline):
+        highs.setOptionValue("time_limit", limits.left_s())
+    if limits.nodes is not None:
+        highs.setOptionValue("mip_max_nodes", limits.nodes)
+    if limits.stopped is not None:
+        highs.cbMipInterrupt += lambda event: _interrupt(event, limits)
     highs.passModel(part_of(program, columns, whole=True))
     solution = highspy.HighsSolution()
     solution.col_value = known[columns].astype(float).tolist()
@@ -104,6 +139,10 @@ def best_whole(
     point[columns] = np.rint(values).astype(np.int64)
     value = int((program.cost_mw * point).sum()) + program.constant_mw
     return WholeResult(point, value, bound)
+
+
+def _interrupt(event: Any, limits: SearchLimits) -> None:
+    event.data_in.user_interrupt = limits.left_s() <= 0
 
 
 def _network_values(program: PatternProgram, columns: Ints, values: Floats) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 from optbench.shapes.colocation.demand_groups import JobGroups
-from optbench.shapes.colocation.epoch_demand import meets, milliwatts
+from optbench.shapes.colocation.epoch_demand import meets
 from optbench.shapes.colocation.lanes import PAID, UNPAID, Lanes
 from optbench.shapes.colocation.row_prices import (
     full_mw,
@@ -58,7 +58,7 @@ def alone_patterns(groups: JobGroups, lanes: Lanes) -> Patterns:
     kind = groups.job_type[group]
     rate = demand.alone_per_s[gpu, kind]
     price = idle_mw(demand, gpu, demand.gangs[kind])
-    price = price + milliwatts(demand.alone_prices)[gpu, kind]
+    price = price + demand.alone_prices_mw[gpu, kind]
     price = price + fixed_mw(groups, lanes, group, gpu, rate, True)
     full = full_mw(demand, gpu, demand.gangs[kind])
     # Utilisation is at most 1 alone, as long as a service needs no more than its throughput.
@@ -92,7 +92,7 @@ def _priced_pairs(
     groups: JobGroups, lanes: Lanes, gpu: Ints, a: Ints, b: Ints, levels: Ints, other_levels: Ints
 ) -> Patterns:
     demand, kind = groups.demand, groups.job_type
-    base = idle_mw(demand, gpu, 1) + milliwatts(demand.pair_prices)[gpu, kind[a], kind[b]]
+    base = idle_mw(demand, gpu, 1) + demand.pair_prices_mw[gpu, kind[a], kind[b]]
     full = full_mw(demand, gpu, 1)
     work = np.zeros(len(gpu), dtype=np.int64)
     most = np.zeros(len(gpu), dtype=np.int64)

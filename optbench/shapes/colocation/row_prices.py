@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
-from optbench.shapes.colocation.colocation_data import Floats, Ints
+from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
 from optbench.shapes.colocation.epoch_demand import EpochDemand, meets, milliwatts
 from optbench.shapes.colocation.epoch_physics import WAITING
 
@@ -76,20 +76,43 @@ def migration_mw(demand: EpochDemand, job: Ints, gpu: Any) -> Ints:
 
 def row_prices_mw(demand: EpochDemand, gpu: Ints, first: Ints, second: Ints) -> Ints:
     """Price of each row."""
-    jobs, kind = demand.jobs, demand.jobs.job_type
+    kind = demand.jobs.job_type
     gpus = demand.gangs[kind[first]]
-    paired = second != NOBODY
-    other = np.where(paired, second, first)
-    work = np.zeros(len(gpu), dtype=np.int64)
-    total = idle_mw(demand, gpu, gpus)
-    for job, partner, there in ((first, second, True), (other, first, paired)):
-        rate = work_rates(demand, job, throughputs(demand, gpu, job, partner))
-        work += np.where(there, work_mw(demand, gpu, kind[job], rate), 0)
-        total = total - np.where(there, value_mw(jobs.price_j[job], rate), 0)
-        total = total + np.where(there, migration_mw(demand, job, gpu), 0)
-    alone = milliwatts(demand.alone_prices)[gpu, kind[first]]
-    pair = milliwatts(demand.pair_prices)[gpu, kind[first], kind[other]]
-    out: Ints = total + np.minimum(full_mw(demand, gpu, gpus), work) + np.where(paired, pair, alone)
+    total = idle_mw(demand, gpu, gpus) + demand.alone_prices_mw[gpu, kind[first]]
+    work, other = _member_mw(demand, gpu, first, second)
+    total += other
+    paired = np.flatnonzero(second != NOBODY)
+    if len(paired):
+        g, one, two = gpu[paired], first[paired], second[paired]
+        more, other = _member_mw(demand, g, two, one)
+        work[paired] += more
+        extra = demand.pair_prices_mw[g, kind[one], kind[two]]
+        total[paired] += other + extra - demand.alone_prices_mw[g, kind[one]]
+    out: Ints = total + np.minimum(full_mw(demand, gpu, gpus), work)
+    return out
+
+
+def _member_mw(demand: EpochDemand, gpu: Ints, job: Ints, partner: Ints) -> tuple[Ints, Ints]:
+    """Power that the work of a member of each row adds, and its other terms."""
+    jobs = demand.jobs
+    rate = work_rates(demand, job, throughputs(demand, gpu, job, partner))
+    other = -value_mw(jobs.price_j[job], rate)
+    if demand.migration_price_w > 0:
+        other += migration_mw(demand, job, gpu)
+    return work_mw(demand, gpu, jobs.job_type[job], rate), other
+
+
+def is_column(demand: EpochDemand, gpu: Ints, job: Ints, partner: Ints) -> Bools:
+    """Whether jobs (with one replica) may stand on a GPU of a type together: there are GPUs enough
+    and every requirement is met.
+    """
+    jobs, paired = demand.jobs, partner != NOBODY
+    mate = np.where(paired, partner, job)
+    out: Bools = demand.counts[gpu] >= demand.gangs[jobs.job_type[job]]
+    rate = throughputs(demand, gpu, job, partner)
+    out = out & (rate > 0) & meets(rate, jobs.required_per_s[job]) & (partner != job)
+    rate = throughputs(demand, gpu, mate, job)
+    out &= ~paired | ((rate > 0) & meets(rate, jobs.required_per_s[mate]))
     return out
 
 

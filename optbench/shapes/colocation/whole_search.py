@@ -7,7 +7,6 @@ that, fewer patterns of least reduced cost are tried.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy as np
 from optbench.shapes.colocation.colocation_data import Ints
 from optbench.shapes.colocation.pattern_program import PatternProgram
 from optbench.shapes.colocation.pattern_relaxation import SolvedRelaxation
-from optbench.shapes.colocation.pattern_solver import best_whole
+from optbench.shapes.colocation.pattern_solver import SearchLimits, best_whole
 
 # Patterns per group in the first search for a whole point; each further one has more of them.
 PATTERNS_PER_GROUP, GROWTH = 10, 4
@@ -56,7 +55,7 @@ def search(
     relaxed: SolvedRelaxation,
     known: Ints,
     allowed_mw: float,
-    deadline: float,
+    limits: SearchLimits,
 ) -> Searched:
     """Search until the best point is this close to the bound, or the time is over."""
     count = program.patterns.count
@@ -66,8 +65,7 @@ def search(
     size = PATTERNS_PER_GROUP * program.groups.count
     allowed_mw = max(CLOSED_MW, allowed_mw)
     while best.value_mw - best.bound_mw > allowed_mw:
-        left = deadline - time.perf_counter()
-        if left <= 0:
+        if limits.left_s() <= 0:
             break
         limit_w = (best.value_mw - best.bound_mw) / 1000.0
         complete = True
@@ -76,7 +74,7 @@ def search(
             complete, limit_w = limit >= limit_w, min(limit, limit_w)
         chosen = np.flatnonzero((reduced <= limit_w) | used | (best.point[:count] > 0))
         found = best_whole(
-            program, np.concatenate([chosen, others]), left, allowed_mw, best.bound_mw, best.point
+            program, np.concatenate([chosen, others]), limits, allowed_mw, best.bound_mw, best.point
         )
         if found.point is not None and found.value_mw < best.value_mw:
             best = Searched(found.point, found.value_mw, best.bound_mw)

@@ -1,42 +1,24 @@
-"""The offline bound: hand-derived optima, random decisions, enumeration, and false certificates."""
+"""The offline bound: optima derived by hand, random decisions, and enumeration."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from optbench.errors import ModelError, OptbenchError
-from optbench.model.result import Bound
-from optbench.shapes.colocation.allocation_rules import broken_rules
-from optbench.shapes.colocation.allocations import NOBODY, Allocation, Placement
-from optbench.shapes.colocation.colocation_data import Colocation, Floats, GpuType, Outage
+from optbench.errors import ModelError
+from optbench.shapes.colocation.allocations import Allocation
+from optbench.shapes.colocation.colocation_data import Colocation, GpuType, Outage
 from optbench.shapes.colocation.colocation_shape import metrics_of
-from optbench.shapes.colocation.offline_bound import offline_bounds, prove_offline
-from optbench.shapes.colocation.offline_certificate import (
-    OfflineCertificate,
-    read_certificate,
-    write_certificate,
-)
-from optbench.shapes.colocation.offline_demand import even_edges
-from optbench.shapes.colocation.offline_proof import Multipliers
+from optbench.shapes.colocation.offline_bound import offline_bounds
 from optbench.shapes.colocation.trace_replay import replay
+from tests.shapes.colocation.bounded_traces import ASLEEP_J, FREE, HELD, by_source, slow_is_cheap
+from tests.shapes.colocation.enumerated_traces import all_outcomes, enumerable_trace
 from tests.shapes.colocation.random_play import played, random_cluster
 from tests.shapes.colocation.small_traces import random_decision, small_trace
-from tests.shapes.colocation.two_gpus import ALONE, FAST, GANG, HEAVY, LIGHT, SLOW, cluster
-
-FREE, HELD = "offline_lp", "offline_lp_held"
-# Sleep of one fast and two slow GPUs over 8 epochs of 100 s: (10 + 2 × 5) W × 800 s.
-ASLEEP_J = 16_000.0
-
-
-def by_source(data: Colocation, held_s: float | None, **settings: Any) -> dict[str, Bound]:
-    found = offline_bounds(data, 1, held_s, 20.0, **settings)
-    return {each.source: each for each in found}
+from tests.shapes.colocation.two_gpus import ALONE, FAST, GANG, HEAVY, LIGHT, SLOW, cluster, rows
 
 
 def busy_j(data: Colocation, held_s: float, source: str = HELD) -> float:
@@ -62,14 +44,6 @@ def test_a_job_alone_costs_its_own_energy() -> None:
     assert bounds[HELD].value == pytest.approx(ASLEEP_J + 10_500, rel=1e-8)
     assert bounds[FREE].value == pytest.approx(ASLEEP_J + 10_500, rel=1e-8)
     assert bounds[FREE].proof == bounds[HELD].proof == "exact-lp"
-
-
-def slow_is_cheap() -> Colocation:
-    """300 units at 35 J on the fast GPU at 2 per second, or at 25 J on a slow one at 1 per second,
-    where the requirement of 1.5 lacks a third: 20 + 0.5 × 20 − 5 = 25 W."""
-    data = cluster([(HEAVY, 0.0, 1.5, 300.0, 0.0)])
-    fast, slow = data.gpu_types
-    return replace(data, gpu_types=(fast, replace(slow, full_w=40.0)))
 
 
 @pytest.mark.parametrize(
@@ -131,13 +105,77 @@ def test_replicas_add_up() -> None:
 def test_shortfall_is_at_least_the_wait_for_an_epoch() -> None:
     # Arrivals at 30 and 110 s wait for 100 and 200 s; the service leaves at 120 s.
     jobs = [(HEAVY, 30.0, 1.0, 100.0, 0.0), (HEAVY, 110.0, 1.0, 0.0, 10.0)]
-    assert least_shortfall_s(cluster(jobs)) == 80.0
+    assert least_shortfall_s(cluster(jobs)) == pytest.approx(80, rel=1e-12)
 
 
 def test_shortfall_where_gpus_do_not_suffice() -> None:
     # Two services that run on the one fast GPU only, and share it with nobody, for 100 s each.
     data = cluster([(ALONE, 0.0, 1.0, 0.0, 100.0)] * 2)
     assert least_shortfall_s(data) == pytest.approx(100, rel=1e-7)
+
+
+def test_jobs_of_any_rate_wait_for_the_only_gpu_that_they_fit() -> None:
+    # Two jobs of 400 units, 2 per second on the fast GPU, required 1. In bins of one epoch the
+    # fast GPU does 200 units, a quarter of both jobs. Presence less service, at the end of the
+    # epochs: 200 − 50 − 50 = 100, 200 − 100 − 50 = 50, 200 − 150 − 50 = 0. (In truth one waits for
+    # 200 s.)
+    data = cluster([(HEAVY, 0.0, 1.0, 400.0, 0.0)] * 2)
+    data = replace(data, gpu_types=(data.gpu_types[FAST], replace(data.gpu_types[SLOW], count=0)))
+    (bound,) = offline_bounds(data, 0, None, 20.0, num_bins=4)
+    assert bound.value == pytest.approx(150, rel=1e-7)
+
+
+def test_a_partner_goes_on_at_the_rate_of_the_pair() -> None:
+    # The service leaves after 10 s of the epoch; beside it the training job makes 2 per second for
+    # all of it, twice as much as alone: full use, 30 + 100 − 10 = 120 W for 100 s. Alone, 1 per
+    # second, it would need 70 W for 200 s.
+    data = cluster([(ALONE, 0.0, 1.0, 200.0, 0.0), (LIGHT, 0.0, 1.0, 0.0, 10.0)])
+    beside = data.beside_per_s.copy()
+    beside[FAST, ALONE, LIGHT], beside[FAST, LIGHT, ALONE] = 2.0, 4.0
+    data = replace(data, beside_per_s=beside)
+    assert check_decision(data, rows((0, FAST, 0, 1)), 8, 9)
+    assert busy_j(data, 0.0) == pytest.approx(12_000, rel=1e-2)
+
+
+def test_a_pair_of_a_job_that_never_ran_alone_uses_its_full_share() -> None:
+    # On a slow GPU type `alone` runs beside the service only, at 1 per second, which counts as full
+    # use of its 0.5; the service makes 1 of 2 per second: 20 + 0.75 × 40 − 5 = 45 W for 100 s.
+    data = cluster([(ALONE, 0.0, 0.5, 100.0, 0.0), (LIGHT, 0.0, 1.0, 0.0, 100.0)])
+    beside = data.beside_per_s.copy()
+    beside[SLOW, ALONE, LIGHT] = beside[SLOW, LIGHT, ALONE] = 1.0
+    fast, slow = data.gpu_types
+    none = (replace(fast, count=0), replace(slow, count=1))
+    assert busy_j(replace(data, beside_per_s=beside, gpu_types=none), 0.0) == pytest.approx(
+        4_500, rel=1e-7
+    )
+
+
+def test_two_slow_replicas_lack_nothing() -> None:
+    # Each of them makes two thirds of the requirement: 50 s on two slow GPUs of 25 W for 100 units.
+    data = slow_is_cheap()
+    jobs = replace(data.jobs, replicas=np.array([2]), work=np.array([100.0]))
+    assert busy_j(replace(data, jobs=jobs), 0.0) == pytest.approx(2_500, rel=1e-7)
+
+
+def test_classes_hold_jobs_of_several_requirements() -> None:
+    # As in slow_is_cheap, and a job that the slow GPU serves: 150 s × 70 W + 300 s × 25 W. In one
+    # class the requirement of both counts as 1 in rates, and as its own over time.
+    data = cluster([(HEAVY, 0.0, 1.5, 300.0, 0.0), (HEAVY, 0.0, 1.0, 300.0, 0.0)])
+    fast, slow = data.gpu_types
+    data = replace(data, gpu_types=(fast, replace(slow, full_w=40.0)))
+    decision = rows(*((e, SLOW, 1) for e in range(3)), (0, FAST, 0), (1, FAST, 0))
+    for groups in (1, 2):
+        assert check_decision(data, decision, 8, groups)
+    assert busy_j(data, 0.0) == pytest.approx(18_000, rel=1e-7)
+
+
+def test_classes_hold_services_of_several_requirements() -> None:
+    # At 2 per second on the fast GPU, 70 W, and at 1 on a slow one, 35 W, for 200 s each.
+    data = cluster([(HEAVY, 0.0, 2.0, 0.0, 200.0), (HEAVY, 0.0, 1.0, 0.0, 200.0)])
+    decision = rows(*((e, g, g) for e in range(2) for g in (FAST, SLOW)))
+    for groups in (1, 2):
+        assert check_decision(data, decision, 8, groups)
+    assert busy_j(data, 0.0) == pytest.approx((70 + 35) * 200, rel=1e-7)
 
 
 def test_energy_follows_power() -> None:
@@ -180,178 +218,51 @@ def check_random_decisions(seeds: range) -> int:
 
 
 def test_random_decisions_do_not_lie_below() -> None:
-    assert check_random_decisions(range(120)) > 200
+    assert check_random_decisions(range(60)) > 100
 
 
 @pytest.mark.slow
 def test_many_random_decisions_do_not_lie_below() -> None:
-    assert check_random_decisions(range(120, 900)) > 1200
+    assert check_random_decisions(range(60, 900)) > 1300
 
 
-def tiny(seed: int) -> Colocation:
-    """Two GPUs, three jobs and three epochs."""
-    rng = np.random.default_rng(seed)
-    jobs = []
-    for _ in range(3):
-        kind, service = int(rng.integers(0, 3)), bool(rng.random() < 0.4)
-        required = float(rng.uniform(0.3, 1.2)) * (1.0 if kind != ALONE else 0.6)
-        span = float(rng.uniform(40, 180))
-        work, stay = (0.0, span) if service else (required * span, 0.0)
-        jobs.append((kind, float(rng.choice([0.0, 0.0, 60.0])), required, work, stay))
-    data = cluster(sorted(jobs, key=lambda job: job[1]), horizon_epochs=3)
-    fast, slow = data.gpu_types
-    return replace(data, gpu_types=(fast, replace(slow, count=1)))
-
-
-def placements(data: Colocation) -> list[Placement]:
-    """All ways to put jobs, two at most, on one GPU of each type."""
-    jobs = range(data.jobs.count)
-    ways: list[tuple[int, ...]] = [
-        (),
-        *((i,) for i in jobs),
-        *((i, j) for i in jobs for j in jobs if i < j),
-    ]
-    out = []
-    for on_fast, on_slow in product(ways, ways):
-        if not set(on_fast) & set(on_slow):
-            chosen = [(FAST, on_fast), (SLOW, on_slow)]
-            table = [(g, way[0], (*way, NOBODY)[1]) for g, way in chosen if way]
-            out.append(Placement.of_rows(table))
-    return out
-
-
-def all_outcomes(data: Colocation) -> list[tuple[float, float]]:
-    """Shortfall and energy of every feasible decision."""
-    ways, found = placements(data), list[tuple[float, float]]()
-
-    def extend(chosen: list[Placement], left: Floats) -> None:
-        if len(chosen) == data.horizon_epochs:
-            decision = Allocation.of_epochs(chosen, range(len(chosen)))
-            result = replay(data, decision)
-            if not result.violations:
-                metrics = metrics_of(data, decision, result)
-                found.append((metrics["shortfall_s"], metrics["energy_j"]))
-            return
-        for rows in ways:
-            if not broken_rules(data, len(chosen), rows, left, set()):
-                decision = Allocation.of_epochs([*chosen, rows], range(len(chosen) + 1))
-                extend([*chosen, rows], replay(data, decision).left)
-
-    extend([], data.jobs.work)
-    return found
-
-
-def check_enumerated(seed: int) -> bool:
-    data = tiny(seed)
-    outcomes = all_outcomes(data)
-    if not outcomes:
-        return False
-    least_s = min(shortfall_s for shortfall_s, _ in outcomes)
-    for num_bins in (1, 3):
-        assert offline_bounds(data, 0, None, 20.0, num_bins)[0].value <= least_s
-        for held_s in (least_s, 1.3 * least_s + 5.0):
-            least_j = min(energy_j for s, energy_j in outcomes if s <= held_s)
-            bounds = by_source(data, held_s, num_bins=num_bins)
-            assert bounds[HELD].value <= least_j
-            assert bounds[FREE].value <= min(energy_j for _, energy_j in outcomes)
-    return True
+def check_enumerated(seeds: range) -> tuple[int, int]:
+    """How many bounds were compared with the optimum of an enumeration, and how many meet it."""
+    compared = met = 0
+    for seed in seeds:
+        try:
+            data = enumerable_trace(seed)
+        except ModelError:  # a type that runs on no GPU, or nothing that serves a job
+            continue
+        outcomes = all_outcomes(data)
+        if not outcomes:
+            continue
+        least_s = min(shortfall_s for shortfall_s, _ in outcomes)
+        least_j = min(energy_j for _, energy_j in outcomes)
+        num_bins, groups = ((1, 99), (3, 99), (2, 1))[seed % 3]
+        settings: dict[str, Any] = {"num_bins": num_bins, "groups": groups}
+        assert offline_bounds(data, 0, None, 20.0, **settings)[0].value <= least_s + 1e-12
+        for held_s in (least_s, 1.2 * least_s + 1, 2 * least_s + 3):
+            best_j = min(energy_j for shortfall_s, energy_j in outcomes if shortfall_s <= held_s)
+            bounds = by_source(data, held_s, **settings)
+            assert bounds[FREE].value <= least_j * (1 + 1e-14)
+            assert bounds[HELD].value <= best_j * (1 + 1e-14)
+            compared += 1
+            met += bounds[HELD].value > best_j * (1 - 1e-6)
+    return compared, met
 
 
 def test_no_bound_exceeds_the_optimum_by_enumeration() -> None:
-    assert sum(check_enumerated(seed) for seed in range(3)) >= 2
+    compared, met = check_enumerated(range(14))
+    assert compared > 30
+    assert met > 3
 
 
 @pytest.mark.slow
 def test_no_bound_exceeds_many_optima_by_enumeration() -> None:
-    assert sum(check_enumerated(seed) for seed in range(3, 25)) >= 12
-
-
-def test_a_certificate_proves_the_bound_again() -> None:
-    data = slow_is_cheap()
-    for bound in offline_bounds(data, 1, 50.0, 20.0):
-        assert bound.certificate is not None
-        again = prove_offline(data, 1, 50.0, bound.certificate)
-        assert (again.value, again.source, again.proof) == (bound.value, bound.source, "exact-lp")
-
-
-def test_a_held_value_proves_nothing_of_a_larger_one() -> None:
-    data = slow_is_cheap()
-    certificate = by_source(data, 50.0)[HELD].certificate or ""
-    assert prove_offline(data, 1, 20.0, certificate).value <= ASLEEP_J + 9_000
-    with pytest.raises(OptbenchError, match=r"holds shortfall_s at 50\.0; the instance at 50\.1"):
-        prove_offline(data, 1, 50.1, certificate)
-    with pytest.raises(OptbenchError, match="the instance does not hold it"):
-        prove_offline(data, 1, None, certificate)
-    with pytest.raises(OptbenchError, match="is of level 1; the instance is at 0"):
-        prove_offline(data, 0, None, certificate)
-
-
-def test_a_free_certificate_holds_whatever_is_held() -> None:
-    data = slow_is_cheap()
-    bound = by_source(data, None)[FREE]
-    again = prove_offline(data, 1, 3.0, bound.certificate or "")
-    assert (again.value, again.source) == (bound.value, FREE)
-
-
-def test_any_multipliers_prove_a_bound_that_holds() -> None:
-    # Held at 50 s the optimum of the LP is 9,000 J beyond sleep; at level 0 it is 0.
-    data = slow_is_cheap()
-    edges = even_edges(data, 5)
-    b = len(edges) - 1
-    rng = np.random.default_rng(3)
-    for trial in range(200):
-        shapes = ((1, b), (1,), (1, b), (1, b), (1, b), (1, b))
-        kept = rng.random(len(shapes)) < 0.6
-        given = Multipliers(
-            *(
-                keep * rng.exponential(10.0 ** rng.integers(-2, 3), shape)
-                for keep, shape in zip(kept, shapes, strict=True)
-            )
-        )
-        level, held_s = (0, None) if trial % 2 else (1, 50.0)
-        text = write_certificate(OfflineCertificate(level, held_s, 1, edges, given))
-        proven = prove_offline(data, level, held_s, text).value
-        assert proven <= (0.0 if level == 0 else ASLEEP_J + 9_000)
-
-
-def test_multipliers_that_price_shortfall_need_a_held_value() -> None:
-    data = slow_is_cheap()
-    held = read_certificate(by_source(data, 50.0)[HELD].certificate or "", data)
-    text = write_certificate(replace(held, held_shortfall_s=None))
-    with pytest.raises(OptbenchError, match="prices shortfall, and none is held"):
-        prove_offline(data, 1, None, text)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"method": "other"}, "its method is 'other'"),
-        ({"level": 2}, "level 2"),
-        ({"level": True}, "level True"),
-        ({"groups": 0}, "groups 0"),
-        ({"held": -1.0}, r"held at -1\.0"),
-        ({"held": float("nan")}, "held at nan"),
-        ({"edges": [0, 8, 4]}, "edges of bins must rise"),
-        ({"edges": [0, 4]}, "from at most 0 to 8"),
-        ({"edges": [1, 8]}, "from at most 0 to 8"),
-        ({"edges": [0.0, 8.0]}, "whole numbers"),
-        ({"edges": list(range(1000))}, "999 bins"),
-        ({"edges": [0, 8]}, "multipliers of 1"),
-        ({"multipliers": "AAAA"}, "cannot be read"),
-        ({"multipliers": 3}, "cannot be read"),
-    ],
-)
-def test_what_is_no_certificate_is_refused(change: dict[str, Any], words: str) -> None:
-    data = slow_is_cheap()
-    text = json.loads(by_source(data, 50.0)[HELD].certificate or "")
-    with pytest.raises((OptbenchError, ModelError), match=words):
-        prove_offline(data, 1, 50.0, json.dumps(text | change))
-
-
-@pytest.mark.parametrize("text", ["", "[]", "null", "{}", "[" * 100_000, '{"method":1}'])
-def test_what_is_no_document_is_refused(text: str) -> None:
-    with pytest.raises(OptbenchError, match="cannot be read"):
-        prove_offline(slow_is_cheap(), 1, 50.0, text)
+    compared, met = check_enumerated(range(14, 240))
+    assert compared > 500
+    assert met > 50
 
 
 def test_no_time_proves_sleep_and_waiting() -> None:

@@ -9,7 +9,7 @@ that any GPU type needs for it alone, as far as it is known. With ``progress_pri
 the epoch alone is minimised, which parks jobs on slow GPUs.
 
 Of an uncertain throughput with mean m and standard deviation s, the requirement r is missed with
-the probability Φ((r − m) / s), which costs ``risk_w`` each; a pair that fits with the probability p
+the probability Φ((r − m) / (``caution`` s)), which costs ``risk_w`` each; a pair that fits with the probability p
 costs ``misfit_w`` (1 − p). A column whose risk of missing is above ``most_risk`` is left out.
 
 The programme knows job types and not jobs. Present jobs of one type are therefore split into kinds
@@ -46,6 +46,7 @@ class AllocationSettings:
     waiting_w: float = 3000.0  # price of a job that waits
     risk_w: float = 10.0  # price of missing a requirement, times its probability
     most_risk: float = 0.7  # the largest probability of missing one
+    caution: float = 1.0  # factor on standard deviations of estimates
     misfit_w: float = 100.0  # price of a pair that may not fit, times its probability
     least_fit: float = 0.5  # least probability to fit of a pair that is tried
     explore_w: float = 0.0  # reward of a pair of uncertain ratio
@@ -110,7 +111,7 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
     kinds = kinds_of(jobs)
     t = kinds.job_type
     here = of_kinds(expected, t)
-    missed_alone, missed = risks(here, kinds.required_per_s)
+    missed_alone, missed = risks(here, kinds.required_per_s, settings.caution)
     fits = here.fits * (settings.pairs & (here.beside_per_s > 0))
     risk = missed + np.swapaxes(missed, 1, 2)
     reward = here.ratio_sd + np.swapaxes(here.ratio_sd, 1, 2)
@@ -178,13 +179,15 @@ def of_kinds(expected: Estimates, job_type: Ints) -> Estimates:
     )
 
 
-def risks(here: Estimates, required: Floats) -> tuple[Floats, Floats]:
+def risks(here: Estimates, required: Floats, caution: float) -> tuple[Floats, Floats]:
     """Return the probability that a kind's requirement is missed, alone and beside another."""
     alone = here.alone_per_s
-    sd = np.maximum(alone * here.alone_log_sd, LEAST_SD)
+    sd = np.maximum(caution * alone * here.alone_log_sd, LEAST_SD)
     missed_alone = ndtr((required[None, :] * (1 - LEAST_SD) - alone) / sd)
     own = alone[:, :, None]
-    spread = np.hypot(own * here.ratio_sd, here.beside_per_s * here.alone_log_sd[:, :, None])
+    spread = caution * np.hypot(
+        own * here.ratio_sd, here.beside_per_s * here.alone_log_sd[:, :, None]
+    )
     short = required[None, :, None] * (1 - LEAST_SD) - here.beside_per_s
     return missed_alone, ndtr(short / np.maximum(spread, LEAST_SD))
 

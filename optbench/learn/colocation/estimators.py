@@ -42,6 +42,13 @@ def matrix_completion(facts: PublicFacts) -> LookUp:
     return LookUp(facts, MatrixCompletion.plain(KnownRows.of(facts)))
 
 
+def related_completion(facts: PublicFacts) -> LookUp:
+    """Matrix completion told by measured types of the same family: what ``networks`` have without
+    the networks.
+    """
+    return LookUp(facts, MatrixCompletion.plain(KnownRows.of(facts)), relatives=True)
+
+
 def additive_completion(facts: PublicFacts) -> LookUp:
     """Additive matrix completion: two effects per new type, updated by what has been seen."""
     return LookUp(facts, MatrixCompletion.additive(KnownRows.of(facts)))
@@ -80,6 +87,7 @@ MAKERS: dict[str, Callable[[PublicFacts], Estimator]] = {
     "partner_mean": partner_mean,
     "frozen_partner_mean": frozen_partner_mean,
     "matrix_completion": matrix_completion,
+    "related_completion": related_completion,
     "additive_completion": additive_completion,
     "trees": trees,
     "networks": networks,

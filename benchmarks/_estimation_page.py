@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from optbench.evaluate.stats import Estimate, estimate, paired_difference
-from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION
+from optbench.learn.colocation.estimator_settings import KINDS_BY_VALIDATION
 
 METHODS = (
     "partner mean",

@@ -75,7 +75,7 @@ def timed(demand: Any, call: Any) -> tuple[Timed, Any]:
 
 def allocations(seeds: int) -> dict[tuple[str, str, str], list[Timed]]:
     """Allocate every size from scratch, to the optimum and to within a gap."""
-    from optbench.shapes.colocation.epoch_allocator import allocate
+    from optbench.shapes.epoch_allocation.epoch_allocator import allocate
 
     out: dict[tuple[str, str, str], list[Timed]] = {}
     for tables in TABLES:
@@ -102,8 +102,8 @@ def changes(seeds: int) -> dict[str, list[tuple[float, float, float, float, floa
     """Per size: seconds from scratch, after an arrival and a departure, and the relative gaps of
     the two.
     """
-    from optbench.shapes.colocation.epoch_allocator import allocate
-    from optbench.shapes.colocation.reallocation import reallocate
+    from optbench.shapes.epoch_allocation.epoch_allocator import allocate
+    from optbench.shapes.epoch_allocation.reallocation import reallocate
 
     out: dict[str, list[tuple[float, float, float, float, float]]] = {}
     for spec, _ in SIZES[:6]:
@@ -153,8 +153,8 @@ def columns_of_jobs(seed: int) -> tuple[int, float, float, float]:
     """HiGHS on one column per job or pair of jobs, 140 jobs on 100 GPUs: columns, seconds, and the
     best value and bound.
     """
-    from optbench.shapes.colocation.pattern_solver import highs_of
-    from optbench.shapes.colocation.row_prices import is_column, row_prices_mw
+    from optbench.shapes.epoch_allocation.pattern_solver import highs_of
+    from optbench.shapes.epoch_allocation.row_prices import is_column, row_prices_mw
 
     demand = demand_of(SIZES[0][0], "gavel", seed).data
     n, num_gpus = demand.jobs.count, demand.num_gpu_types
@@ -197,7 +197,7 @@ def page(
         f"`epoch_allocation`, k = 1, seeds 0 to {seeds - 1}, at most {LIMIT_S:g} s on the wall. "
         "Gaps are proven, and relative to the power of the GPUs in use at full load, beyond sleep. "
         "The programme is the one over patterns of alike jobs "
-        "(`optbench/shapes/colocation/pattern_program.py`).",
+        "(`optbench/shapes/epoch_allocation/pattern_program.py`).",
         "",
         "## From scratch",
         "",

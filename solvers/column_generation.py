@@ -1,6 +1,6 @@
 """Column generation over patterns of alike jobs, then a search for whole numbers of each.
 
-The relaxation over all patterns (``optbench.shapes.colocation.pattern_program``) is solved by
+The relaxation over all patterns (``optbench.shapes.epoch_allocation.pattern_program``) is solved by
 generating columns, and its duals are reported as a certificate, which the core proves again. The
 patterns that it uses, rounded down, leave a small demand over, which is allocated exactly; at last
 the patterns whose reduced cost is within the gap are searched. A work limit is the number of nodes
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from optbench.plugins.protocol import Run, Solver
-from optbench.shapes.colocation.epoch_allocator import allocate_within
-from optbench.shapes.colocation.pattern_certificate import certificate_of_relaxation
-from optbench.shapes.colocation.pattern_solver import SearchLimits
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate_within
+from optbench.shapes.epoch_allocation.pattern_certificate import certificate_of_relaxation
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
 
 
 @dataclass

@@ -15,10 +15,10 @@ from math import comb
 
 import numpy as np
 
-from optbench.shapes.colocation.allocation_repair import part_of_demand
 from optbench.shapes.colocation.colocation_data import Ints
-from optbench.shapes.colocation.epoch_allocator import allocate
-from optbench.shapes.colocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.allocation_repair import part_of_demand
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
 
 # Sets that are tried in search of a smaller one.
 MOST_TRIED = 3000

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.shapes.colocation.colocation_data import Ints
-from optbench.shapes.colocation.demand_groups import JobGroups
+from optbench.shapes.epoch_allocation.demand_groups import JobGroups
 
 # Patterns in which the work of services is paid by the job, or by the pattern.
 PAID, UNPAID = 0, 1

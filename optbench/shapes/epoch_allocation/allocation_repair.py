@@ -11,14 +11,14 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.pattern_program import pattern_program
-from optbench.shapes.colocation.pattern_relaxation import Relaxation
-from optbench.shapes.colocation.pattern_solution import point_of, rows_of
-from optbench.shapes.colocation.pattern_solver import SearchLimits
-from optbench.shapes.colocation.row_prices import lacks_mw, row_prices_mw
-from optbench.shapes.colocation.whole_search import CLOSED_MW, search, waiting_point
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.pattern_program import pattern_program
+from optbench.shapes.epoch_allocation.pattern_relaxation import PatternRelaxation
+from optbench.shapes.epoch_allocation.pattern_solution import point_of, rows_of
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
+from optbench.shapes.epoch_allocation.row_prices import lacks_mw, row_prices_mw
+from optbench.shapes.epoch_allocation.whole_search import CLOSED_MW, search, waiting_point
 
 # Rows that a repair frees, repairs in a row without success, and the most nodes of one.
 FREED_ROWS, MOST_FAILURES, PART_NODES = 16, 6, 50
@@ -84,7 +84,7 @@ class RepairTask:
         if not len(jobs) or not part.counts.any():
             return rows
         program = pattern_program(part)
-        relaxed = Relaxation(program).solve()
+        relaxed = PatternRelaxation(program).solve()
         place = np.full(self.demand.jobs.count + 1, NOBODY)
         place[jobs] = np.arange(len(jobs))
         moved = place[rows.first] != NOBODY

@@ -6,10 +6,10 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Ints
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.lanes import PAID, UNPAID
-from optbench.shapes.colocation.pattern_program import PatternProgram
-from optbench.shapes.colocation.row_prices import full_mw, throughputs, work_mw, work_rates
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.gpu_lanes import PAID, UNPAID
+from optbench.shapes.epoch_allocation.pattern_program import PatternProgram
+from optbench.shapes.epoch_allocation.row_prices import full_mw, throughputs, work_mw, work_rates
 
 
 def rows_of(program: PatternProgram, point: Ints) -> EpochRows:

@@ -12,7 +12,7 @@ KINDS_BY_VALIDATION: tuple[Kind, Kind] = ("recurrent", "feed_forward")
 
 
 @dataclass(frozen=True)
-class NetworkSettings:
+class EstimatorSettings:
     """Steps of each network, and the size of a batch: rows, cells of a row, measured cells at most.
 
     ``folds`` networks are trained of each, on all families but those of a fold."""

@@ -8,10 +8,10 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
-from optbench.shapes.colocation.demand_groups import JobGroups
-from optbench.shapes.colocation.epoch_demand import meets
-from optbench.shapes.colocation.lanes import PAID, UNPAID, Lanes
-from optbench.shapes.colocation.row_prices import (
+from optbench.shapes.epoch_allocation.demand_groups import JobGroups
+from optbench.shapes.epoch_allocation.epoch_demand import meets
+from optbench.shapes.epoch_allocation.gpu_lanes import PAID, UNPAID, Lanes
+from optbench.shapes.epoch_allocation.row_prices import (
     full_mw,
     given_mw,
     idle_mw,

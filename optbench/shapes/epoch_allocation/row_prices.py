@@ -19,8 +19,8 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
-from optbench.shapes.colocation.epoch_demand import EpochDemand, meets, milliwatts
 from optbench.shapes.colocation.epoch_physics import WAITING
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, meets, milliwatts
 
 
 def throughputs(demand: EpochDemand, gpu: Ints, job: Ints, partner: Ints) -> Floats:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import optbench as ob
-from optbench.shapes.colocation.epoch_allocation_shape import EpochAllocationShape
-from optbench.shapes.colocation.epoch_allocator import allocate
-from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from tests.shapes.colocation.tiny_demands import Enumeration, tiny_demand
+from optbench.shapes.epoch_allocation.epoch_allocation_shape import EpochAllocationShape
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, JobDemands
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from tests.shapes.epoch_allocation.tiny_demands import Enumeration, tiny_demand
 
 SHAPE = EpochAllocationShape()
 KINDS: tuple[dict[str, Any], ...] = (

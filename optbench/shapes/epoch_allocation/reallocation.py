@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from optbench.shapes.colocation.allocation_repair import RepairTask, surrogate_mw
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Ints
-from optbench.shapes.colocation.epoch_allocator import (
+from optbench.shapes.epoch_allocation.allocation_repair import RepairTask, surrogate_mw
+from optbench.shapes.epoch_allocation.epoch_allocator import (
     AllocationFound,
     AllocationState,
     allocate,
     allocate_within,
     found_rows,
 )
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.insertion import inserted
-from optbench.shapes.colocation.pattern_solver import SearchLimits
-from optbench.shapes.colocation.row_exchange import exchanged
-from optbench.shapes.colocation.whole_search import CLOSED_MW
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.insertion import inserted
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
+from optbench.shapes.epoch_allocation.row_exchange import exchanged
+from optbench.shapes.epoch_allocation.whole_search import CLOSED_MW
 
 # Exchanges that are tried from one row.
 MOST_EXCHANGES = 6

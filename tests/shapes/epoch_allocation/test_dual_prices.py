@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optbench.shapes.colocation.dual_prices import DualPrices
-from optbench.shapes.colocation.epoch_allocation_shape import EpochAllocationShape
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.insertion import inserted
-from optbench.shapes.colocation.pattern_program import pattern_program
-from optbench.shapes.colocation.pattern_relaxation import Relaxation
-from optbench.shapes.colocation.pattern_solver import SearchLimits, fewest_waiting
-from optbench.shapes.colocation.row_exchange import exchanged
-from tests.shapes.colocation.test_epoch_allocation import demand_by_hand
-from tests.shapes.colocation.test_reallocation import of_problem, with_some_jobs
-from tests.shapes.colocation.tiny_demands import Enumeration, tiny_demand
+from optbench.shapes.epoch_allocation.dual_prices import DualPrices
+from optbench.shapes.epoch_allocation.epoch_allocation_shape import EpochAllocationShape
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.insertion import inserted
+from optbench.shapes.epoch_allocation.pattern_program import pattern_program
+from optbench.shapes.epoch_allocation.pattern_relaxation import PatternRelaxation
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits, fewest_waiting
+from optbench.shapes.epoch_allocation.row_exchange import exchanged
+from tests.shapes.epoch_allocation.test_epoch_allocation import demand_by_hand
+from tests.shapes.epoch_allocation.test_reallocation import of_problem, with_some_jobs
+from tests.shapes.epoch_allocation.tiny_demands import Enumeration, tiny_demand
 
 SHAPE = EpochAllocationShape()
 
@@ -32,7 +32,7 @@ def test_no_column_is_cheaper_than_its_jobs_and_gpus(seed: int) -> None:
     """The prices are a dual solution of the programme over columns of jobs, of the same value."""
     demand = tiny_demand(seed, migration=seed % 2 == 0)
     program = pattern_program(demand)
-    prices = DualPrices.of(program, Relaxation(program).solve())
+    prices = DualPrices.of(program, PatternRelaxation(program).solve())
     every = Enumeration(demand)
     columns = [row for row in every.columns if demand.counts[row[0]] >= every.gang[row[1]]]
     if columns:
@@ -49,10 +49,10 @@ def test_moved_prices_bound_the_new_demand(seed: int) -> None:
     whole = with_some_jobs(whole, np.arange(31))
     before = with_some_jobs(whole, np.arange(30))
     program = pattern_program(before)
-    prices = DualPrices.of(program, Relaxation(program).solve())
+    prices = DualPrices.of(program, PatternRelaxation(program).solve())
     moved = prices.moved(whole, np.append(np.arange(30), -1))
     assert moved is not None
-    exact = Relaxation(pattern_program(whole)).solve().plain_mw
+    exact = PatternRelaxation(pattern_program(whole)).solve().plain_mw
     # The duals of the smaller demand are feasible for the larger one: no more than its relaxation.
     assert moved.bound_mw <= exact + 1e-3
     assert moved.bound_mw == pytest.approx(prices.bound_mw + 1000.0 * float(moved.job_w[30]))
@@ -111,6 +111,6 @@ def test_the_fewest_waiting_jobs_by_hand() -> None:
         program = pattern_program(demand)
         number, point = fewest_waiting(program, SearchLimits())
         assert number == waiting and point is not None
-        relaxation = Relaxation(program)
+        relaxation = PatternRelaxation(program)
         plain = relaxation.solve()
         assert relaxation.with_waiting(plain, number).bound_mw >= plain.plain_mw

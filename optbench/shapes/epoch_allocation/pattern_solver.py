@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optbench.shapes.colocation.colocation_data import Floats, Ints
-from optbench.shapes.colocation.pattern_program import PatternProgram
+from optbench.shapes.epoch_allocation.pattern_program import PatternProgram
 
 # A point of HiGHS this close to whole numbers is rounded to them; numbers this close are equal.
 WHOLE, SAME_NUMBER = 1e-4, 1e-6

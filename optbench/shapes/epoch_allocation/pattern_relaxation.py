@@ -10,8 +10,13 @@ import numpy as np
 from optbench.errors import ModelError
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Floats, Ints
-from optbench.shapes.colocation.pattern_program import PatternProgram
-from optbench.shapes.colocation.pattern_solver import SAME_NUMBER, entries_of, highs_of, part_of
+from optbench.shapes.epoch_allocation.pattern_program import PatternProgram
+from optbench.shapes.epoch_allocation.pattern_solver import (
+    SAME_NUMBER,
+    entries_of,
+    highs_of,
+    part_of,
+)
 
 # With at most so many patterns the relaxation has all of them from the start.
 MOST_AT_ONCE = 20_000
@@ -22,7 +27,7 @@ NEGATIVE_W = -1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class SolvedRelaxation:
+class SolvedPatterns:
     """Values of all columns, duals of rows, reduced costs in W and the bound in mW.
 
     ``duals`` are those of the plain relaxation, which certify ``plain_mw``; the bound and the
@@ -36,7 +41,7 @@ class SolvedRelaxation:
     rounds: int
 
 
-class Relaxation:
+class PatternRelaxation:
     """The relaxation in HiGHS, which goes on from its last basis."""
 
     def __init__(self, program: PatternProgram, at_once: int = MOST_AT_ONCE) -> None:
@@ -52,21 +57,21 @@ class Relaxation:
         lp.col_upper_ = self._upper[self.columns]
         self._highs.passModel(lp)
 
-    def solve(self) -> SolvedRelaxation:
+    def solve(self) -> SolvedPatterns:
         """Solve the relaxation. Where a fraction of a job waits, and no point of the relaxation
         has fewer whole jobs that wait, their number is rounded up and it is solved again.
         """
         duals, reduced = self._priced()
         plain = dual_value_mw(self.program, duals, reduced)
         values = self._values()
-        out = SolvedRelaxation(values, duals, plain, reduced, plain, self.rounds)
+        out = SolvedPatterns(values, duals, plain, reduced, plain, self.rounds)
         waits = float(values[self.program.column_begin[3] :].sum())
         fewer = float(np.floor(waits + SAME_NUMBER))
         if waits - fewer > SAME_NUMBER and self._must_exceed(fewer):
             return self.with_waiting(out, fewer + 1.0)
         return out
 
-    def with_waiting(self, plain: SolvedRelaxation, number: float) -> SolvedRelaxation:
+    def with_waiting(self, plain: SolvedPatterns, number: float) -> SolvedPatterns:
         """Solve again with the row that at least so many jobs wait, which holds of whole points."""
         program = self.program
         free = np.arange(len(self.columns), dtype=np.int32)

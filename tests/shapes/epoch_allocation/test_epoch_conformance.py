@@ -12,7 +12,7 @@ import pytest
 import optbench as ob
 from optbench.errors import ParameterError
 from optbench.plugins.discovery import load_problem
-from optbench.shapes.colocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.testing import ShapeConformance
 

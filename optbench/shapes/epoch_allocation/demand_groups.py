@@ -22,9 +22,9 @@ from functools import cached_property
 import numpy as np
 
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
-from optbench.shapes.colocation.epoch_demand import EpochDemand
 from optbench.shapes.colocation.epoch_physics import SAME
-from optbench.shapes.colocation.row_prices import migration_mw, work_mw
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.row_prices import migration_mw, work_mw
 
 
 @dataclass(frozen=True, eq=False)

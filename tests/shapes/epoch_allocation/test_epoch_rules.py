@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from optbench.errors import ModelError
-from optbench.shapes.colocation.epoch_allocation_shape import CONSTRAINTS, EpochAllocationShape
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from tests.shapes.colocation.test_epoch_allocation import demand_by_hand
+from optbench.shapes.epoch_allocation.epoch_allocation_shape import (
+    CONSTRAINTS,
+    EpochAllocationShape,
+)
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from tests.shapes.epoch_allocation.test_epoch_allocation import demand_by_hand
 
 SHAPE = EpochAllocationShape()
 GANG: dict[str, Any] = {

@@ -14,9 +14,9 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Bools, Ints
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.row_prices import is_column, row_prices_mw
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.row_prices import is_column, row_prices_mw
 
 # Members of the row on g and of the row on h, as places in (a, b, c, d).
 SPLITS = ((2, 3, 0, 1), (0, 2, 1, 3), (1, 3, 0, 2), (0, 3, 1, 2), (1, 2, 0, 3))

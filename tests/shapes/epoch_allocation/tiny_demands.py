@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, JobDemands
 
 Row = tuple[int, int, int]
 SAME = 2.0**-40

@@ -19,11 +19,11 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Floats, Ints
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.pattern_program import PatternProgram
-from optbench.shapes.colocation.pattern_relaxation import SolvedRelaxation
-from optbench.shapes.colocation.row_prices import is_column, row_prices_mw
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.pattern_program import PatternProgram
+from optbench.shapes.epoch_allocation.pattern_relaxation import SolvedPatterns
+from optbench.shapes.epoch_allocation.row_prices import is_column, row_prices_mw
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class DualPrices:
     bound_mw: float
 
     @classmethod
-    def of(cls, program: PatternProgram, relaxed: SolvedRelaxation) -> DualPrices:
+    def of(cls, program: PatternProgram, relaxed: SolvedPatterns) -> DualPrices:
         of_class = class_prices_w(program, relaxed.duals)
         gpu = np.minimum(relaxed.duals[: program.demand.num_gpu_types], 0.0)
         job = of_class[program.groups.class_of_job]

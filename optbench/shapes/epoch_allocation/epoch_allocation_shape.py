@@ -23,11 +23,11 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Ints
-from optbench.shapes.colocation.epoch_demand import EpochDemand, credits, meets, needed
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.pattern_program import PatternProgram, pattern_program
-from optbench.shapes.colocation.pattern_solution import point_of, rows_of
-from optbench.shapes.colocation.row_prices import (
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, credits, meets, needed
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.pattern_program import PatternProgram, pattern_program
+from optbench.shapes.epoch_allocation.pattern_solution import point_of, rows_of
+from optbench.shapes.epoch_allocation.row_prices import (
     lacks_mw,
     row_prices_mw,
     throughputs,

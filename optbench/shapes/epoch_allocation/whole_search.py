@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.shapes.colocation.colocation_data import Ints
-from optbench.shapes.colocation.pattern_program import PatternProgram
-from optbench.shapes.colocation.pattern_relaxation import SolvedRelaxation
-from optbench.shapes.colocation.pattern_solver import SearchLimits, best_whole
+from optbench.shapes.epoch_allocation.pattern_program import PatternProgram
+from optbench.shapes.epoch_allocation.pattern_relaxation import SolvedPatterns
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits, best_whole
 
 # Patterns per group in the first search for a whole point; each further one has more of them.
 PATTERNS_PER_GROUP, GROWTH = 10, 4
@@ -31,7 +31,7 @@ class Searched:
     bound_mw: float
 
 
-def whole_bound_mw(relaxed: SolvedRelaxation) -> float:
+def whole_bound_mw(relaxed: SolvedPatterns) -> float:
     """The bound of the relaxation, rounded up to whole milliwatts."""
     return float(np.ceil(relaxed.bound_mw - CLOSED_MW))
 
@@ -52,7 +52,7 @@ def value_mw(program: PatternProgram, point: Ints) -> int:
 
 def search(
     program: PatternProgram,
-    relaxed: SolvedRelaxation,
+    relaxed: SolvedPatterns,
     known: Ints,
     allowed_mw: float,
     limits: SearchLimits,

@@ -10,12 +10,12 @@ import pytest
 
 from optbench.plugins.discovery import load_problem
 from optbench.shapes.colocation.colocation_data import Ints
-from optbench.shapes.colocation.epoch_allocation_shape import EpochAllocationShape
-from optbench.shapes.colocation.epoch_allocator import AllocationFound, allocate
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.reallocation import carried_rows, reallocate
-from tests.shapes.colocation.test_epoch_allocation import demand_by_hand
+from optbench.shapes.epoch_allocation.epoch_allocation_shape import EpochAllocationShape
+from optbench.shapes.epoch_allocation.epoch_allocator import AllocationFound, allocate
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.reallocation import carried_rows, reallocate
+from tests.shapes.epoch_allocation.test_epoch_allocation import demand_by_hand
 
 SHAPE = EpochAllocationShape()
 
@@ -122,7 +122,7 @@ def test_rows_are_carried_by_hand() -> None:
 def test_many_job_types_are_priced_in_rounds() -> None:
     """With more patterns than are taken at once, columns are generated; the bound is the same."""
     from optbench.shapes.colocation import pattern_relaxation as module
-    from optbench.shapes.colocation.pattern_program import pattern_program
+    from optbench.shapes.epoch_allocation.pattern_program import pattern_program
 
     program = pattern_program(of_problem("jobs=60,gpus=40,job_types=60"))
     whole = module.Relaxation(program).solve()

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.shapes.colocation.allocation_repair import RepairTask, surrogate_mw
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Floats, Ints
-from optbench.shapes.colocation.dual_prices import DualPrices
-from optbench.shapes.colocation.epoch_demand import EpochDemand
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.pattern_program import pattern_program
-from optbench.shapes.colocation.pattern_relaxation import Relaxation
-from optbench.shapes.colocation.pattern_solution import point_of, rows_of
-from optbench.shapes.colocation.pattern_solver import SearchLimits, fewest_waiting
-from optbench.shapes.colocation.whole_search import search, value_mw, whole_bound_mw
+from optbench.shapes.epoch_allocation.allocation_repair import RepairTask, surrogate_mw
+from optbench.shapes.epoch_allocation.dual_prices import DualPrices
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.pattern_program import pattern_program
+from optbench.shapes.epoch_allocation.pattern_relaxation import PatternRelaxation
+from optbench.shapes.epoch_allocation.pattern_solution import point_of, rows_of
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits, fewest_waiting
+from optbench.shapes.epoch_allocation.whole_search import search, value_mw, whole_bound_mw
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def allocate_within(
         nobody = np.zeros(0, dtype=np.int64)
         return AllocationFound(EpochRows.of([]), 0.0, 0.0, nobody, None)
     program = pattern_program(demand)
-    relaxation = Relaxation(program)
+    relaxation = PatternRelaxation(program)
     relaxed = relaxation.solve()
     prices = DualPrices.of(program, relaxed)
     task = RepairTask(demand, whole_bound_mw(relaxed), gap, limits)

@@ -8,13 +8,13 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Bools, Ints
-from optbench.shapes.colocation.demand_groups import JobGroups
-from optbench.shapes.colocation.lanes import Lanes
-from optbench.shapes.colocation.patterns import Patterns
+from optbench.shapes.epoch_allocation.demand_groups import JobGroups
+from optbench.shapes.epoch_allocation.gpu_lanes import Lanes
+from optbench.shapes.epoch_allocation.patterns import Patterns
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class PatternPlaces:
     """The places of lanes: ``row[begin[lane] + levels]`` numbers those that patterns have, -1 for
     others; ``behind`` is the first number at or behind each entry.
     """
@@ -48,7 +48,7 @@ class Places:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class PatternLayout:
     """Classes by how they are served, and where the blocks of rows and columns begin.
 
     ``direct_place`` is the place of a class whose group has one lane, else -1. ``assigned`` lists
@@ -59,7 +59,7 @@ class Layout:
     groups: JobGroups
     lanes: Lanes
     patterns: Patterns
-    places: Places
+    places: PatternPlaces
     direct_place: Ints
     assigned: Ints
     assigned_lane: Ints
@@ -93,7 +93,7 @@ class Layout:
         return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def layout_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> Layout:
+def layout_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> PatternLayout:
     """Return the layout of the programme over these patterns."""
     places = places_of(groups, lanes, patterns)
     lane_count = np.diff(lanes.begin)[groups.class_group]
@@ -105,13 +105,13 @@ def layout_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> Layout:
     assigned, assigned_lane, assigned_place = assignments(groups, lanes, places, split)
     apart = np.flatnonzero(several)
     limited = apart[~groups.below[groups.class_group[apart]]]
-    return Layout(
+    return PatternLayout(
         groups, lanes, patterns, places, at_first, assigned, assigned_lane, assigned_place,
         np.unique(assigned), apart, limited,
     )  # fmt: skip
 
 
-def places_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> Places:
+def places_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> PatternPlaces:
     """Number the places that patterns have in each lane, from the lowest."""
     levels = groups.level_end - np.concatenate([[0], groups.level_end[:-1]])
     of_lane = np.repeat(levels, np.diff(lanes.begin)) + 1
@@ -126,11 +126,11 @@ def places_of(groups: JobGroups, lanes: Lanes, patterns: Patterns) -> Places:
         used[begin[lane] + served[at]] = True
     before: Ints = np.cumsum(used) - used
     lane_of_entry = np.repeat(np.arange(lanes.count), of_lane)
-    return Places(begin[:-1], np.where(used, before, -1), before, lane_of_entry[used])
+    return PatternPlaces(begin[:-1], np.where(used, before, -1), before, lane_of_entry[used])
 
 
 def assignments(
-    groups: JobGroups, lanes: Lanes, places: Places, split: Ints
+    groups: JobGroups, lanes: Lanes, places: PatternPlaces, split: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """Return class, lane within its group and place of all classes in lanes that serve them."""
     count = np.diff(lanes.begin)[groups.class_group[split]]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from optbench.shapes.colocation.demand_groups import group_jobs
-from optbench.shapes.colocation.epoch_allocator import allocate
-from optbench.shapes.colocation.epoch_rows import EpochRows
-from optbench.shapes.colocation.pattern_program import pattern_program
-from optbench.shapes.colocation.pattern_solution import point_of, rows_of
-from optbench.shapes.colocation.row_prices import is_column, lacks_mw, row_prices_mw
-from tests.shapes.colocation.test_epoch_allocation import demand_by_hand, of_seed
-from tests.shapes.colocation.tiny_demands import Enumeration, tiny_demand
+from optbench.shapes.epoch_allocation.demand_groups import group_jobs
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate
+from optbench.shapes.epoch_allocation.epoch_rows import EpochRows
+from optbench.shapes.epoch_allocation.pattern_program import pattern_program
+from optbench.shapes.epoch_allocation.pattern_solution import point_of, rows_of
+from optbench.shapes.epoch_allocation.row_prices import is_column, lacks_mw, row_prices_mw
+from tests.shapes.epoch_allocation.test_epoch_allocation import demand_by_hand, of_seed
+from tests.shapes.epoch_allocation.tiny_demands import Enumeration, tiny_demand
 
 
 def classes_of(**changed: Any) -> list[int]:

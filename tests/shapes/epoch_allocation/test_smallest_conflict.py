@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from optbench.shapes.colocation.smallest_conflict import conflicts, smallest_conflict
-from tests.shapes.colocation.test_epoch_allocation import demand_by_hand
-from tests.shapes.colocation.tiny_demands import tiny_demand
+from optbench.shapes.epoch_allocation.smallest_conflict import conflicts, smallest_conflict
+from tests.shapes.epoch_allocation.test_epoch_allocation import demand_by_hand
+from tests.shapes.epoch_allocation.tiny_demands import tiny_demand
 
 
 def test_a_single_job_by_hand() -> None:

@@ -40,11 +40,11 @@ import numpy as np
 
 from optbench.shapes.colocation.allocations import NOBODY
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
-from optbench.shapes.colocation.demand_groups import JobGroups, group_jobs
-from optbench.shapes.colocation.epoch_demand import WHOLE_CREDIT, EpochDemand, credits, needed
-from optbench.shapes.colocation.lanes import Lanes, lanes_of
-from optbench.shapes.colocation.pattern_layout import Layout, Places, layout_of
-from optbench.shapes.colocation.patterns import Patterns, patterns_of
+from optbench.shapes.epoch_allocation.demand_groups import JobGroups, group_jobs
+from optbench.shapes.epoch_allocation.epoch_demand import WHOLE_CREDIT, EpochDemand, credits, needed
+from optbench.shapes.epoch_allocation.gpu_lanes import Lanes, lanes_of
+from optbench.shapes.epoch_allocation.pattern_layout import PatternLayout, PatternPlaces, layout_of
+from optbench.shapes.epoch_allocation.patterns import Patterns, patterns_of
 
 # The rows of credits are in thousandths, so that what is missing by a millionth is no rounding.
 CREDIT_UNIT = 1000.0
@@ -61,7 +61,7 @@ class PatternProgram:
     groups: JobGroups
     lanes: Lanes
     patterns: Patterns
-    places: Places
+    places: PatternPlaces
     assigned: Ints
     assigned_lane: Ints
     served: Ints
@@ -136,7 +136,7 @@ def pattern_program(demand: EpochDemand) -> PatternProgram:
     )  # fmt: skip
 
 
-def _matrix(layout: Layout) -> tuple[Ints, Ints, Floats]:
+def _matrix(layout: PatternLayout) -> tuple[Ints, Ints, Floats]:
     """Return the matrix by columns."""
     groups, places, demand = layout.groups, layout.places, layout.groups.demand
     rows, columns = layout.row_begin, layout.column_begin
@@ -163,7 +163,7 @@ def _matrix(layout: Layout) -> tuple[Ints, Ints, Floats]:
     return entries.by_columns(int(columns[-1]))
 
 
-def _costs(layout: Layout) -> tuple[Ints, int]:
+def _costs(layout: PatternLayout) -> tuple[Ints, int]:
     """Return the costs of columns, and what is paid in any case."""
     groups, lanes, waiting = layout.groups, layout.lanes, layout.waiting
     size, price = groups.class_size, groups.demand.shortfall_mw[groups.representative]
@@ -176,7 +176,7 @@ def _costs(layout: Layout) -> tuple[Ints, int]:
     return cost, int((price * size)[never].sum() + (own * size).sum())
 
 
-def _sides(layout: Layout) -> tuple[Floats, Floats]:
+def _sides(layout: PatternLayout) -> tuple[Floats, Floats]:
     """Return the sides of rows."""
     groups, demand = layout.groups, layout.groups.demand
     replicas = demand.jobs.replicas[groups.representative[layout.apart]]
@@ -190,7 +190,7 @@ def _sides(layout: Layout) -> tuple[Floats, Floats]:
     return lower, np.concatenate([demand.counts, demanded, served, replicas, no_limit])
 
 
-def _most(layout: Layout) -> Floats:
+def _most(layout: PatternLayout) -> Floats:
     """Return the upper bounds of columns."""
     groups, places, size = layout.groups, layout.places, layout.groups.class_size
     group = np.searchsorted(layout.lanes.begin, places.lane, side="right") - 1
@@ -200,7 +200,9 @@ def _most(layout: Layout) -> Floats:
     return most.astype(float)
 
 
-def _add_patterns(entries: _Entries, layout: Layout, number_row: Ints, credit_row: Ints) -> None:
+def _add_patterns(
+    entries: _Entries, layout: PatternLayout, number_row: Ints, credit_row: Ints
+) -> None:
     """Add the entries of patterns: GPUs, places, numbers and credits."""
     groups, lanes, patterns = layout.groups, layout.lanes, layout.patterns
     demand, num_gpus = groups.demand, groups.demand.num_gpu_types

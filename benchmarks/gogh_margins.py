@@ -82,7 +82,7 @@ def main() -> None:
     ]
     for name in args.methods.split(","):
 
-        def objective(trial: optuna.Trial, spec: str = TUNED[name]) -> float:
+        def objective(trial: optuna.Trial, name: str = name) -> float:
             prices = {
                 "risk_w": trial.suggest_float("risk_w", 1.0, 300.0, log=True),
                 "most_risk": trial.suggest_float("most_risk", 0.2, 0.95),
@@ -90,7 +90,7 @@ def main() -> None:
                 "progress_price": trial.suggest_float("progress_price", 0.7, 1.3),
                 "caution": trial.suggest_float("caution", 0.2, 2.0, log=True),
             }
-            value, regret, violation = cost(with_prices(spec, prices), instances, references)
+            value, regret, violation = cost(with_prices(TUNED[name], prices), instances, references)
             print(
                 name, trial.number, f"{value:.4f} {regret:.4f} {violation:.4f}", prices, flush=True
             )

@@ -9,8 +9,9 @@ that any GPU type needs for it alone, as far as it is known. With ``progress_pri
 the epoch alone is minimised, which parks jobs on slow GPUs.
 
 Of an uncertain throughput with mean m and standard deviation s, the requirement r is missed with
-the probability Φ((r − m) / (``caution`` s)), which costs ``risk_w`` each; a pair that fits with the probability p
-costs ``misfit_w`` (1 − p). A column whose risk of missing is above ``most_risk`` is left out.
+the probability Φ((r − m) / (``caution`` s)), which costs ``risk_w`` each; a pair that fits with the
+probability p costs ``misfit_w`` (1 − p). A column whose risk of missing is above ``most_risk`` is
+left out.
 
 The programme knows job types and not jobs. Present jobs of one type are therefore split into kinds
 by their requirement: each job is a kind of its own up to ``MOST_KINDS`` jobs, beyond that there are
@@ -29,9 +30,9 @@ from optbench.plugins.process_policy import Act
 from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
 from optbench.shapes.colocation.colocation_process import Observation, PresentJobs, PublicFacts
-from optbench.shapes.colocation.epoch_allocator import allocate
-from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
 from optbench.shapes.colocation.estimates import Estimates, Estimator
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, JobDemands
 
 MOST_KINDS, SPLITS = 100, 4
 # A standard deviation of 0 would divide by 0.

@@ -20,8 +20,8 @@ from optbench.shapes.colocation.estimates import Estimator
 from optbench.workspace import store
 
 if TYPE_CHECKING:
+    from optbench.learn.colocation.estimator_settings import Kind
     from optbench.learn.colocation.network_rows import NetworkRows
-    from optbench.learn.colocation.network_settings import Kind
 
 # Where trained networks are kept, within the store of the workspace.
 NETWORKS = "networks"
@@ -63,24 +63,24 @@ def trees(facts: PublicFacts) -> LookUp:
 
 def networks(facts: PublicFacts) -> LookUp:
     """First sight, and refinement by what has been seen."""
-    from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION
+    from optbench.learn.colocation.estimator_settings import KINDS_BY_VALIDATION
 
     return LookUp(facts, trained_networks(facts, KINDS_BY_VALIDATION), relatives=True)
 
 
 def frozen_networks(facts: PublicFacts) -> Frozen:
     """First sight alone: nothing that is measured changes an estimate."""
-    from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION
+    from optbench.learn.colocation.estimator_settings import KINDS_BY_VALIDATION
 
     return Frozen(facts, trained_networks(facts, KINDS_BY_VALIDATION))
 
 
 def trained_networks(facts: PublicFacts, kinds: tuple[Kind, Kind], seed: int = 0) -> NetworkRows:
     """The networks of these kinds for these facts: kept ones of the workspace, or newly trained."""
+    from optbench.learn.colocation.estimator_settings import EstimatorSettings
     from optbench.learn.colocation.network_files import trained_or_kept
-    from optbench.learn.colocation.network_settings import NetworkSettings
 
-    return trained_or_kept(store() / NETWORKS, facts, kinds, NetworkSettings(), seed)
+    return trained_or_kept(store() / NETWORKS, facts, kinds, EstimatorSettings(), seed)
 
 
 MAKERS: dict[str, Callable[[PublicFacts], Estimator]] = {

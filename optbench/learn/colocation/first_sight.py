@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind
 from optbench.learn.colocation.low_rank import LowRank
-from optbench.learn.colocation.network_settings import Kind, NetworkSettings
 from optbench.learn.colocation.residuals import MODES, Calibration, calibrate, usable_cells
 from optbench.learn.colocation.row_parts import (
     LIKENESS,
@@ -125,7 +125,7 @@ def new_network(part: RowPart, basis: LowRank, kind: Kind) -> CodeNetwork:
 
 
 def train_first_sight(
-    part: RowPart, fold: Ints, kind: Kind, settings: NetworkSettings, seed: int
+    part: RowPart, fold: Ints, kind: Kind, settings: EstimatorSettings, seed: int
 ) -> tuple[FirstSight, Floats]:
     """Train one network per fold and calibrate them on the types of their folds.
 
@@ -154,7 +154,7 @@ def _train(
     basis: LowRank,
     network: CodeNetwork,
     inside: Bools,
-    settings: NetworkSettings,
+    settings: EstimatorSettings,
     rng: np.random.Generator,
 ) -> None:
     rows = np.flatnonzero(inside)

@@ -19,10 +19,10 @@ import torch
 from optbench.errors import FileFormatError
 from optbench.files import replacing
 from optbench.learn.colocation.code_network import CodeNetwork
+from optbench.learn.colocation.estimator_settings import KINDS, EstimatorSettings, Kind
 from optbench.learn.colocation.first_sight import FirstSight, new_network
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.network_rows import NetworkRows, train
-from optbench.learn.colocation.network_settings import KINDS, Kind, NetworkSettings
 from optbench.learn.colocation.refinement import Refinement, new_refinement_network
 from optbench.learn.colocation.residuals import Calibration
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
@@ -112,7 +112,11 @@ def load_networks(path: Path, facts: PublicFacts) -> NetworkRows:
 
 
 def trained_or_kept(
-    folder: Path, facts: PublicFacts, kinds: tuple[Kind, Kind], settings: NetworkSettings, seed: int
+    folder: Path,
+    facts: PublicFacts,
+    kinds: tuple[Kind, Kind],
+    settings: EstimatorSettings,
+    seed: int,
 ) -> NetworkRows:
     """Load networks that were trained before for these facts, kinds, settings and seed from a
     folder; else train them, and keep them there where the folder can be written."""

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from optbench.errors import ModelError
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind
 from optbench.learn.colocation.first_sight import FirstSight, train_first_sight
 from optbench.learn.colocation.matrix_completion import as_guess, family_folds
-from optbench.learn.colocation.network_settings import Kind, NetworkSettings
 from optbench.learn.colocation.refinement import Context, Refinement, train_refinement
 from optbench.learn.colocation.residuals import MODES, Residuals
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
@@ -80,7 +80,7 @@ def check_enough(rows: KnownRows) -> None:
 
 
 def train_first(
-    facts: PublicFacts, kind: Kind, settings: NetworkSettings, seed: int
+    facts: PublicFacts, kind: Kind, settings: EstimatorSettings, seed: int
 ) -> FirstSights:
     """Train P1 of both parts."""
     rows = KnownRows.of(facts)
@@ -102,7 +102,7 @@ def train_first(
 
 
 def train_second(
-    first: FirstSights, kind: Kind, settings: NetworkSettings, seed: int
+    first: FirstSights, kind: Kind, settings: EstimatorSettings, seed: int
 ) -> NetworkRows:
     """Train P2 of both parts upon P1."""
     with one_thread(seed):
@@ -117,7 +117,7 @@ def train_second(
 
 
 def train(
-    facts: PublicFacts, kinds: tuple[Kind, Kind], settings: NetworkSettings, seed: int
+    facts: PublicFacts, kinds: tuple[Kind, Kind], settings: EstimatorSettings, seed: int
 ) -> NetworkRows:
     """Train P1 and P2 of these kinds on public facts."""
     return train_second(train_first(facts, kinds[0], settings, seed), kinds[1], settings, seed)

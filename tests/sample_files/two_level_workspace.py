@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-BATCHES = '''"""Batches run one after another, each fast (1 s and 3 J per unit) or slow (2 s and 1 J)."""
+BATCHES = '''"""Batches run one after another, fast (1 s and 3 J per unit) or slow (2 s and 1 J)."""
 
 from dataclasses import dataclass
 

@@ -41,7 +41,7 @@ def test_the_examples_of_a_page_run_one_after_the_other(
 
 def test_each_example_of_the_plugin_page_runs_by_itself(tmp_path: Path) -> None:
     found = blocks(ROOT / "docs" / "plugins.md", "python")
-    assert len(found) == 8
+    assert len(found) == 7
     for code in found:
         (tmp_path / "page.py").write_text(code)
         runpy.run_path(str(tmp_path / "page.py"), run_name="page")

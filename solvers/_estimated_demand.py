@@ -52,7 +52,7 @@ class AllocationSettings:
     least_fit: float = 0.5  # least probability to fit of a pair that is tried
     explore_w: float = 0.0  # reward of a pair of uncertain ratio
     pairs: bool = True  # whether jobs may share GPUs
-    time_limit_s: float = 2.0  # of the ILP of an epoch
+    ilp_limit_s: float = 2.0  # seconds of the ILP of an epoch
     gap: float = 1e-3  # at which the ILP of an epoch stops
 
 
@@ -97,7 +97,7 @@ def acting_on(
 def placement_of(seen: Observation, expected: Estimates, settings: AllocationSettings) -> Placement:
     """Return the rows that minimise the surrogate of this epoch."""
     demand = demand_of(seen, expected, settings)
-    found = allocate(demand, settings.time_limit_s, settings.gap)
+    found = allocate(demand, settings.ilp_limit_s, settings.gap)
     return found.rows.placement(seen.jobs.job)
 
 

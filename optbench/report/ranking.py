@@ -58,11 +58,13 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
     out: list[tuple[str, Callable[[Summary], str]]] = []
     if score is not None:
         out.append((f"ranked by {score.source}", lambda each: stacked(written(each.score))))
-    out += [
-        ("study gap", _study_gap),
-        ("behind first", lambda each: stacked(written(each.behind))),
-        ("gap of its own run", lambda each: stacked(with_interval(each.gap))),
-    ]
+    # The widest gap of levels says nothing where the last one is what is ranked by.
+    widest = score is None or not score.is_last_gap
+    if widest:
+        out.append(("study gap", _study_gap))
+    out.append(("behind first", lambda each: stacked(written(each.behind))))
+    if widest:
+        out.append(("gap of its own run", lambda each: stacked(with_interval(each.gap))))
     excess = any(each.rpd is not None for each in report.summaries)
     if excess or not any(each.no_excess for each in report.summaries):
         out.append(("above best known", lambda each: stacked(with_interval(each.rpd))))

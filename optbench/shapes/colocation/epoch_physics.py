@@ -146,6 +146,7 @@ def epoch_effects(
     meets = np.minimum(1.0, done_rate / jobs.required_per_s[job])
     useful = np.bincount(job, meets * productive, n)
     shortfall = np.clip(present - np.minimum(useful, present), 0.0, None)
+    shortfall[shortfall <= SAME * data.epoch_s] = 0.0  # the rounding of seconds of an epoch
     enough = served >= jobs.required_per_s * (1 - SAME)
     longest = np.zeros(n)
     np.maximum.at(longest, job, productive)

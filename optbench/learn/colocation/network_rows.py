@@ -18,7 +18,7 @@ import torch
 from optbench.errors import ModelError
 from optbench.learn.colocation.first_sight import FirstSight, train_first_sight
 from optbench.learn.colocation.matrix_completion import as_guess, family_folds
-from optbench.learn.colocation.network_settings import Kind, NetworkSettings
+from optbench.learn.colocation.network_settings import Kind, NetworkSettings, OnStep
 from optbench.learn.colocation.refinement import Context, Refinement, train_refinement
 from optbench.learn.colocation.residuals import MODES, Residuals
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
@@ -80,7 +80,11 @@ def check_enough(rows: KnownRows) -> None:
 
 
 def train_first(
-    facts: PublicFacts, kind: Kind, settings: NetworkSettings, seed: int
+    facts: PublicFacts,
+    kind: Kind,
+    settings: NetworkSettings,
+    seed: int,
+    on_step: OnStep | None = None,
 ) -> FirstSights:
     """Train P1 of both parts."""
     rows = KnownRows.of(facts)
@@ -88,8 +92,8 @@ def train_first(
     alone, ratio = alone_part(rows), ratio_part(rows)
     folds = [_folds(part, settings.folds) for part in (alone, ratio)]
     with one_thread(seed):
-        own, own_held = train_first_sight(alone, folds[0], kind, settings, seed)
-        shared, shared_held = train_first_sight(ratio, folds[1], kind, settings, seed)
+        own, own_held = train_first_sight(alone, folds[0], kind, settings, seed, on_step)
+        shared, shared_held = train_first_sight(ratio, folds[1], kind, settings, seed, on_step)
     return FirstSights(
         rows,
         own,
@@ -102,25 +106,48 @@ def train_first(
 
 
 def train_second(
-    first: FirstSights, kind: Kind, settings: NetworkSettings, seed: int
+    first: FirstSights,
+    kind: Kind,
+    settings: NetworkSettings,
+    seed: int,
+    on_step: OnStep | None = None,
 ) -> NetworkRows:
     """Train P2 of both parts upon P1."""
     with one_thread(seed):
         alone = train_refinement(
-            first.alone, first.alone_residuals, first.alone_fold, kind, settings, seed
+            first.alone,
+            first.alone_residuals,
+            first.alone_fold,
+            kind,
+            settings,
+            seed,
+            None,
+            on_step,
         )
         told = _alone_residuals(first)
         ratio = train_refinement(
-            first.ratio, first.ratio_residuals, first.ratio_fold, kind, settings, seed, told
+            first.ratio,
+            first.ratio_residuals,
+            first.ratio_fold,
+            kind,
+            settings,
+            seed,
+            told,
+            on_step,
         )
     return NetworkRows(first.rows, alone, ratio)
 
 
 def train(
-    facts: PublicFacts, kinds: tuple[Kind, Kind], settings: NetworkSettings, seed: int
+    facts: PublicFacts,
+    kinds: tuple[Kind, Kind],
+    settings: NetworkSettings,
+    seed: int,
+    on_step: OnStep | None = None,
 ) -> NetworkRows:
     """Train P1 and P2 of these kinds on public facts."""
-    return train_second(train_first(facts, kinds[0], settings, seed), kinds[1], settings, seed)
+    first = train_first(facts, kinds[0], settings, seed, on_step)
+    return train_second(first, kinds[1], settings, seed, on_step)
 
 
 def _folds(part: RowPart, num_folds: int) -> Ints:

@@ -50,6 +50,7 @@ class Gogh(AllocationSettings, ProcessPolicy, Trainable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._require(self.network_seed >= 0, "network_seed", "at least 0")
         own = (self.p1, self.p2, self.network_seed)
         if self.checkpoint is not None and own != (*KINDS_BY_VALIDATION, 0):
             raise ParameterError(

@@ -35,6 +35,10 @@ class GoghTraining(NetworkSettings):
     p2: Kind = KINDS_BY_VALIDATION[1]
     network_seed: int = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require(self.network_seed >= 0, "network_seed")
+
 
 class StoppedTraining(Exception):
     """Raised within a training that is to stop."""

@@ -27,7 +27,7 @@ from optbench.files import replacing
 from optbench.learn.colocation.code_network import CodeNetwork
 from optbench.learn.colocation.first_sight import FirstSight, new_network
 from optbench.learn.colocation.low_rank import LowRank
-from optbench.learn.colocation.network_rows import NetworkRows, train
+from optbench.learn.colocation.network_rows import NetworkRows, check_enough, train
 from optbench.learn.colocation.network_settings import KINDS, Kind, NetworkSettings
 from optbench.learn.colocation.refinement import Refinement, new_refinement_network
 from optbench.learn.colocation.residuals import Calibration
@@ -102,7 +102,8 @@ def load_networks(path: Path, facts: PublicFacts) -> NetworkRows:
     if found != wanted:
         raise FileFormatError(
             f"{path}: its networks were trained on other public facts (hash {str(found)[:12]}); "
-            f"this instance has {wanted[:12]}. Train again, or leave out the checkpoint"
+            f"this instance has {wanted[:12]}. Its seed counts, too: `optbench train gogh --on "
+            "PROBLEM --seed N`; or leave out the checkpoint"
         )
     rows = KnownRows.of(facts)
     reader = _Reader(path, arrays, about)
@@ -161,6 +162,7 @@ def trained_or_kept(folders: Sequence[Path], wanted: TrainedNetworks) -> Network
     for path in (folder / wanted.file_name for folder in folders):
         with suppress(FileFormatError):
             return load_networks(path, facts)
+    check_enough(KnownRows.of(facts))
     announce("training the networks of gogh on what is public of the instance, about ten seconds")
     began = time.perf_counter()
     model = train(facts, wanted.kinds, wanted.settings, wanted.seed)

@@ -74,8 +74,8 @@ def check_enough(rows: KnownRows) -> None:
     if families < FEWEST_FAMILIES or rows.num_known < FEWEST_TYPES:
         raise ModelError(
             f"networks need {FEWEST_TYPES} known job types of {FEWEST_FAMILIES} families; the "
-            f"public facts have {rows.num_known} of {families}. Make more types known, or use the "
-            "partner mean"
+            f"public facts have {rows.num_known} of {families}. Make more types known, or use "
+            "another estimator (-s estimated_allocation)"
         )
 
 

@@ -20,6 +20,7 @@ ALLOWED = {
     **dict.fromkeys(("steps", "rows", "cells", "most_tokens"), "at least 1"),
     "folds": "at least 2",
     "learning_rate": "above 0 and below 1",
+    "network_seed": "at least 0",
     **dict.fromkeys(("weight_decay", "noise"), "at least 0 and below 1"),
 }
 

@@ -42,6 +42,12 @@ class Gogh(AllocationSettings, ProcessPolicy, Trainable):
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
     settings: ClassVar[type] = GoghTraining
 
+    # Prices that the search of benchmarks/gogh_margins.py found.
+    progress_price: float = 1.027
+    risk_w: float = 22.88
+    most_risk: float = 0.7364
+    misfit_w: float = 160.5
+    caution: float = 0.5305
     p1: Kind = KINDS_BY_VALIDATION[0]  # network at first sight
     p2: Kind = KINDS_BY_VALIDATION[1]  # network that refines by measurements
     learn: bool = True  # whether P2 and the look-up of measured cells are used

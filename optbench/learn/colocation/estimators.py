@@ -83,7 +83,6 @@ def trained_networks(facts: PublicFacts, kinds: tuple[Kind, Kind], seed: int = 0
     newly trained ones.
     """
     from optbench.learn.colocation.estimator_settings import EstimatorSettings
-    from optbench.learn.colocation.estimator_settings import Kind
     from optbench.learn.colocation.network_files import HashedFacts, TrainedNetworks
 
     return _trained(TrainedNetworks(HashedFacts.of(facts), kinds, EstimatorSettings(), seed))

@@ -56,6 +56,8 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     decision_ms: dict[str, float] | None
     decision: Any
     compile_s: float = 0.0
+    # What the policy loaded or trained before the clock started.
+    prepare_s: float = 0.0
     termination: HowEnded = "finished"
     clairvoyant: bool = False
     reference: str | None = None
@@ -81,6 +83,8 @@ def simulate_process(
     named = usual_policy(instance) if policy is None else policy
     name, player = policy_of_process(named, dict(params or {}), instance)
     playing = Playing(player, instance, seed)
+    with author_phases(lambda: playing.phase, PluginCrashError):
+        playing.prepare()
     began = time.perf_counter()
     how = _played(playing, time_limit_s, stop or threading.Event())
     wall_s = time.perf_counter() - began
@@ -114,6 +118,7 @@ def simulate_process(
         peak_memory_mb=peak_memory_mb(),
         decision_ms=_percentiles_ms(playing.spent_s),
         decision=decision,
+        prepare_s=round(playing.prepared_s or 0.0, 3),
         termination=how,
         clairvoyant=player.clairvoyant,
         reference=None if regret is None else shape.reference,

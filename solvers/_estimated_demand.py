@@ -26,6 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from optbench.errors import ParameterError
+from optbench.plugins.author_errors import label
 from optbench.plugins.process_policy import Act
 from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
@@ -54,6 +56,19 @@ class AllocationSettings:
     pairs: bool = True  # whether jobs may share GPUs
     ilp_limit_s: float = 2.0  # seconds of the ILP of an epoch
     gap: float = 1e-3  # at which the ILP of an epoch stops
+
+    def __post_init__(self) -> None:
+        for name in ("progress_price", "waiting_w", "risk_w", "misfit_w", "explore_w"):
+            self._require(0 <= getattr(self, name) < np.inf, name, "at least 0, and finite")
+        for name in ("most_risk", "least_fit"):
+            self._require(0 <= getattr(self, name) <= 1, name, "a probability, from 0 to 1")
+        self._require(self.time_limit_s > 0, "time_limit_s", "above 0")
+        self._require(0 <= self.gap < 1, "gap", "at least 0 and below 1")
+
+    def _require(self, holds: bool, field: str, allowed: str) -> None:
+        if not holds:
+            words = f"{field} is {getattr(self, field)!r}; it must be {allowed}"
+            raise ParameterError(f"{label(self)}: {words}")
 
 
 @dataclass(frozen=True)

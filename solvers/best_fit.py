@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import Generator
 
+from optbench.errors import ParameterError
 from optbench.plugins.process_policy import Act, ProcessPolicy
 from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_process import Observation
@@ -26,6 +27,10 @@ class BestFit(ProcessPolicy):
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
 
     full: float = 1.0  # two jobs share a GPU if their needs add up to at most this
+
+    def __post_init__(self) -> None:
+        if not 0 < self.full < np.inf:
+            raise ParameterError(f"best_fit: full is {self.full!r}; it must be above 0, and finite")
 
     def actor(self, rng: Generator) -> Act:
         known = MeanThroughputs()

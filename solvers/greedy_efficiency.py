@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 
+from optbench.errors import ParameterError
 from optbench.plugins.process_policy import Act, ProcessPolicy
 from optbench.shapes.colocation.allocations import NOBODY, Placement
 from optbench.shapes.colocation.colocation_process import Observation
@@ -31,6 +32,11 @@ class GreedyEfficiency(ProcessPolicy):
 
     estimator: Literal["partner_mean", "matrix_completion", "trees"] = "partner_mean"
     most_risk: float = 0.5  # the largest probability of missing a requirement
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.most_risk <= 1:
+            words = f"most_risk is {self.most_risk!r}; it must be a probability, from 0 to 1"
+            raise ParameterError(f"greedy_efficiency: {words}")
 
     def actor(self, rng: Generator) -> Act:
         estimators: list[Estimator] = []

@@ -51,6 +51,17 @@ class ProcessPolicy(Solver):
         """Return the function that acts in one run."""
         return self.act
 
+    def prepare(self, public: Any) -> None:
+        """Load or train before the clock starts what acting needs, from what the shape makes public
+        (``public`` of the shape; None where that is nothing).
+
+        It is called before every run, and may be called more than once: keep what it makes in a
+        cache (``functools.lru_cache``), in which ``actor`` finds it.
+        """
+
+    def warm_up(self, instance: Any) -> None:
+        self.prepare(shape_of(instance).public_of(instance))
+
     def clairvoyant_actor(self, instance: Any, rng: Generator) -> Act:
         """Return the function that acts in one run of a policy with ``clairvoyant = True``, which
         is given the instance.
@@ -94,6 +105,7 @@ class Playing:
     seed: int
     spent_s: list[float] = field(default_factory=list)
     decision: Any = None
+    prepared_s: float | None = None
 
     def __post_init__(self) -> None:
         self.shape: Shape = shape_of(self.instance)
@@ -104,8 +116,20 @@ class Playing:
     def actions(self) -> int:
         return len(self.spent_s)
 
+    def prepare(self) -> None:
+        """Let the policy prepare; the time counts apart from that of its decisions."""
+        began = time.perf_counter()
+        self.phase = (self.shape, "public")
+        public = self.shape.public_of(self.instance)
+        self.phase = (self.author, "prepare")
+        self.policy.prepare(public)
+        self.prepared_s = time.perf_counter() - began
+
     def play(self, has_time: Callable[[], bool]) -> bool:
         """Play to the end; False where the time is over before."""
+        if self.prepared_s is None:
+            self.prepare()
+        self.phase = (self.author, "actor")
         act = self._actor()
         self.phase = (self.shape, "process")
         process = self._checked(self.shape.process_of(self.instance, self.seed))

@@ -12,50 +12,76 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from numpy.random import Generator
 
 from optbench.errors import ParameterError
+from optbench.learn.colocation.estimator_settings import KINDS_BY_VALIDATION, Kind
 from optbench.plugins.process_policy import Act, ProcessPolicy
+from optbench.plugins.training import Trainable, TrainingResult, TrainingRun
 
 from .._estimated_demand import AllocationSettings, acting_on
+from .gogh_training import GoghTraining, train_networks
 
 if TYPE_CHECKING:
+    from optbench.learn.colocation.network_rows import NetworkRows
     from optbench.shapes.colocation.colocation_process import PublicFacts
     from optbench.shapes.colocation.estimates import Estimator
 
-Kind = Literal["feed_forward", "recurrent", "transformer"]
-
 
 @dataclass(frozen=True)
-class Gogh(AllocationSettings, ProcessPolicy):
+class Gogh(AllocationSettings, ProcessPolicy, Trainable):
     """GOGH: P1 and P2 estimate throughputs, and an ILP allocates the GPUs of each epoch.
 
-    The networks are trained on what is public of an instance, a minute or less, and kept in the
-    workspace for the next run on the same public facts.
+    The networks are trained before the first epoch on what is public of an instance, which takes
+    about ten seconds, and kept in the workspace for the next run on the same public facts;
+    ``checkpoint`` is a file of ``optbench train gogh``, which has other settings too.
     """
 
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
+    settings: ClassVar[type] = GoghTraining
 
-    p1: Kind = "recurrent"  # network at first sight
-    p2: Kind = "feed_forward"  # network that refines by measurements
+    # Prices that the search of benchmarks/gogh_margins.py found.
+    progress_price: float = 1.027
+    risk_w: float = 22.88
+    most_risk: float = 0.7364
+    misfit_w: float = 160.5
+    caution: float = 0.5305
+    p1: Kind = KINDS_BY_VALIDATION[0]  # network at first sight
+    p2: Kind = KINDS_BY_VALIDATION[1]  # network that refines by measurements
     learn: bool = True  # whether P2 and the look-up of measured cells are used
     checkpoint: Path | None = None  # networks of `optbench train gogh`, of the same public facts
     network_seed: int = 0  # of the training
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._require(self.network_seed >= 0, "network_seed", "at least 0")
+        own = (self.p1, self.p2, self.network_seed)
+        if self.checkpoint is not None and own != (*KINDS_BY_VALIDATION, 0):
+            raise ParameterError(
+                f"gogh: checkpoint is {str(self.checkpoint)!r}, which holds its networks; leave "
+                "out p1, p2 and network_seed, or the checkpoint"
+            )
+
+    def prepare(self, public: PublicFacts) -> None:
+        self._networks(public)
+
     def actor(self, rng: Generator) -> Act:
         return acting_on(self._estimator, self)
 
+    def train(self, run: TrainingRun) -> TrainingResult:
+        return train_networks(run)
+
     def _estimator(self, facts: PublicFacts) -> Estimator:
-        from optbench.learn.colocation.estimators import trained_networks
         from optbench.learn.colocation.look_up import Frozen, LookUp
-        from optbench.learn.colocation.network_files import load_networks
+
+        networks = self._networks(facts)
+        return LookUp(facts, networks, relatives=True) if self.learn else Frozen(facts, networks)
+
+    def _networks(self, facts: PublicFacts) -> NetworkRows:
+        from optbench.learn.colocation.estimators import networks_of_file, trained_networks
 
         if self.checkpoint is not None:
-            if self.network_seed:
-                raise ParameterError("give either a checkpoint or network_seed, not both")
-            networks = load_networks(self.checkpoint, facts)
-        else:
-            networks = trained_networks(facts, (self.p1, self.p2), self.network_seed)
-        return LookUp(facts, networks, relatives=True) if self.learn else Frozen(facts, networks)
+            return networks_of_file(self.checkpoint, facts)
+        return trained_networks(facts, (self.p1, self.p2), self.network_seed)

@@ -9,6 +9,8 @@ were trained on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.learn.colocation.look_up import Frozen, LookUp
@@ -17,10 +19,11 @@ from optbench.learn.colocation.partner_mean import PartnerMean
 from optbench.learn.colocation.row_tables import KnownRows
 from optbench.shapes.colocation.colocation_process import PublicFacts
 from optbench.shapes.colocation.estimates import Estimator
-from optbench.workspace import store
+from optbench.workspace import kept_folders
 
 if TYPE_CHECKING:
     from optbench.learn.colocation.estimator_settings import Kind
+    from optbench.learn.colocation.network_files import HashedFacts, TrainedNetworks
     from optbench.learn.colocation.network_rows import NetworkRows
 
 # Where trained networks are kept, within the store of the workspace.
@@ -76,11 +79,34 @@ def frozen_networks(facts: PublicFacts) -> Frozen:
 
 
 def trained_networks(facts: PublicFacts, kinds: tuple[Kind, Kind], seed: int = 0) -> NetworkRows:
-    """The networks of these kinds for these facts: kept ones of the workspace, or newly trained."""
+    """The networks of these kinds for these facts: those of this process or of the workspace, or
+    newly trained ones.
+    """
     from optbench.learn.colocation.estimator_settings import EstimatorSettings
+    from optbench.learn.colocation.network_files import HashedFacts, TrainedNetworks
+
+    return _trained(TrainedNetworks(HashedFacts.of(facts), kinds, EstimatorSettings(), seed))
+
+
+def networks_of_file(path: Path, facts: PublicFacts) -> NetworkRows:
+    """The networks of a checkpoint that was trained on these facts."""
+    from optbench.learn.colocation.network_files import HashedFacts
+
+    return _read(path, path.stat().st_mtime_ns if path.exists() else 0, HashedFacts.of(facts))
+
+
+@lru_cache(maxsize=4)
+def _trained(wanted: TrainedNetworks) -> NetworkRows:
     from optbench.learn.colocation.network_files import trained_or_kept
 
-    return trained_or_kept(store() / NETWORKS, facts, kinds, EstimatorSettings(), seed)
+    return trained_or_kept(kept_folders(NETWORKS), wanted)
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _modified_ns: int, known: HashedFacts) -> NetworkRows:
+    from optbench.learn.colocation.network_files import load_networks
+
+    return load_networks(path, known.facts)
 
 
 MAKERS: dict[str, Callable[[PublicFacts], Estimator]] = {

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
-from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind, OnStep
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.residuals import MODES, Calibration, calibrate, usable_cells
 from optbench.learn.colocation.row_parts import (
@@ -125,7 +125,12 @@ def new_network(part: RowPart, basis: LowRank, kind: Kind) -> CodeNetwork:
 
 
 def train_first_sight(
-    part: RowPart, fold: Ints, kind: Kind, settings: EstimatorSettings, seed: int
+    part: RowPart,
+    fold: Ints,
+    kind: Kind,
+    settings: EstimatorSettings,
+    seed: int,
+    on_step: OnStep | None = None,
 ) -> tuple[FirstSight, Floats]:
     """Train one network per fold and calibrate them on the types of their folds.
 
@@ -138,7 +143,8 @@ def train_first_sight(
         basis = LowRank.of(part.table[inside], part.rank)
         torch.manual_seed(seed * 1000 + number)
         network = new_network(part, basis, kind)
-        _train(part, basis, network, inside, settings, np.random.default_rng([seed, number]))
+        rng = np.random.default_rng([seed, number])
+        _train(part, basis, network, inside, settings, rng, on_step)
         networks.append(network)
         bases.append(basis)
         out = np.flatnonzero(~inside)
@@ -156,6 +162,7 @@ def _train(
     inside: Bools,
     settings: EstimatorSettings,
     rng: np.random.Generator,
+    on_step: OnStep | None,
 ) -> None:
     rows = np.flatnonzero(inside)
     types = part.members[rows]
@@ -200,6 +207,8 @@ def _train(
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         schedule.step()
+        if on_step is not None:
+            on_step(float(loss.detach()))
 
 
 def _calibrated(part: RowPart, shift: Floats, variance: Floats) -> tuple[Calibration, Floats]:

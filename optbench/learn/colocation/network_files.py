@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 
+from optbench.compiling.compile_meter import announce
 from optbench.errors import FileFormatError
 from optbench.files import replacing
 from optbench.learn.colocation.code_network import CodeNetwork
 from optbench.learn.colocation.estimator_settings import KINDS, EstimatorSettings, Kind
 from optbench.learn.colocation.first_sight import FirstSight, new_network
 from optbench.learn.colocation.low_rank import LowRank
-from optbench.learn.colocation.network_rows import NetworkRows, train
+from optbench.learn.colocation.network_rows import NetworkRows, check_enough, train
 from optbench.learn.colocation.refinement import Refinement, new_refinement_network
 from optbench.learn.colocation.residuals import Calibration
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
@@ -49,8 +55,6 @@ def save_networks(
     path: Path, model: NetworkRows, facts: PublicFacts, provenance: Mapping[str, Any]
 ) -> None:
     """Write the file atomically; ``provenance`` is for information."""
-    from safetensors.numpy import save_file
-
     arrays: dict[str, Any] = {}
     about: dict[str, Any] = {
         "format": FORMAT,
@@ -80,8 +84,6 @@ def save_networks(
 
 def load_networks(path: Path, facts: PublicFacts) -> NetworkRows:
     """Read a file that was written for these public facts; an error names what is wrong with it."""
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(str(path), framework="numpy") as file:
             about = json.loads((file.metadata() or {}).get("optbench", "null"))
@@ -100,7 +102,8 @@ def load_networks(path: Path, facts: PublicFacts) -> NetworkRows:
     if found != wanted:
         raise FileFormatError(
             f"{path}: its networks were trained on other public facts (hash {str(found)[:12]}); "
-            f"this instance has {wanted[:12]}. Train again, or leave out the checkpoint"
+            f"this instance has {wanted[:12]}. Its seed counts, too: `optbench train gogh --on "
+            "PROBLEM --seed N`; or leave out the checkpoint"
         )
     rows = KnownRows.of(facts)
     reader = _Reader(path, arrays, about)
@@ -111,27 +114,67 @@ def load_networks(path: Path, facts: PublicFacts) -> NetworkRows:
     )
 
 
-def trained_or_kept(
-    folder: Path,
-    facts: PublicFacts,
-    kinds: tuple[Kind, Kind],
-    settings: EstimatorSettings,
-    seed: int,
-) -> NetworkRows:
-    """Load networks that were trained before for these facts, kinds, settings and seed from a
-    folder; else train them, and keep them there where the folder can be written."""
-    told = json.dumps([FORMAT, facts_hash(facts), kinds, asdict(settings), seed])
-    path = folder / f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.safetensors"
-    if path.is_file():
-        return load_networks(path, facts)
-    model = train(facts, kinds, settings, seed)
-    provenance = {"settings": asdict(settings), "seed": seed}
+@dataclass(frozen=True)
+class HashedFacts:
+    """Public facts as the key of a cache: equal where networks trained on them are."""
+
+    facts: PublicFacts = field(compare=False)
+    hash: str
+
+    @classmethod
+    def of(cls, facts: PublicFacts) -> HashedFacts:
+        return cls(facts, facts_hash(facts))
+
+
+@dataclass(frozen=True)
+class TrainedNetworks:
+    """Which networks: all that they depend on, the training's code aside."""
+
+    known: HashedFacts
+    kinds: tuple[Kind, Kind]
+    settings: EstimatorSettings
+    seed: int
+
+    @property
+    def file_name(self) -> str:
+        """The name of their file: a hash of all that they depend on, the training's code too."""
+        parts = [FORMAT, self.known.hash, self.kinds, asdict(self.settings), self.seed]
+        told = json.dumps([*parts, code_hash()])
+        return f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.safetensors"
+
+
+@lru_cache(maxsize=1)
+def code_hash() -> str:
+    """The hash of the code that trains: of all modules of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def trained_or_kept(folders: Sequence[Path], wanted: TrainedNetworks) -> NetworkRows:
+    """Load networks that were trained before from one of some folders; else train them, with an
+    announcement, and keep them in the last folder if it can be written.
+
+    Files appear whole or not at all, so that processes need not wait for each other: two that train
+    the same networks write the same file. One that cannot be read is replaced."""
+    facts = wanted.known.facts
+    for path in (folder / wanted.file_name for folder in folders):
+        with suppress(FileFormatError):
+            return load_networks(path, facts)
+    check_enough(KnownRows.of(facts))
+    announce("training the networks of gogh on what is public of the instance, about ten seconds")
+    began = time.perf_counter()
+    model = train(facts, wanted.kinds, wanted.settings, wanted.seed)
+    spent = f"trained in {time.perf_counter() - began:.1f} s"
+    provenance = {"settings": asdict(wanted.settings), "seed": wanted.seed}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        save_networks(path, model, facts, provenance)
-    except OSError:
-        # A confined process may not write there; it trains again the next time.
-        return model
+        folders[-1].mkdir(parents=True, exist_ok=True)
+        save_networks(folders[-1] / wanted.file_name, model, facts, provenance)
+    except (OSError, SafetensorError):
+        announce(f"{spent}; {folders[-1]} cannot be written, so the next process trains again")
+    else:
+        announce(f"{spent}, and kept in {folders[-1]} for the next run on the same facts")
     return model
 
 

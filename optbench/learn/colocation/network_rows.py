@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from optbench.errors import ModelError
-from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind, OnStep
 from optbench.learn.colocation.first_sight import FirstSight, train_first_sight
 from optbench.learn.colocation.matrix_completion import as_guess, family_folds
 from optbench.learn.colocation.refinement import Context, Refinement, train_refinement
@@ -74,13 +74,17 @@ def check_enough(rows: KnownRows) -> None:
     if families < FEWEST_FAMILIES or rows.num_known < FEWEST_TYPES:
         raise ModelError(
             f"networks need {FEWEST_TYPES} known job types of {FEWEST_FAMILIES} families; the "
-            f"public facts have {rows.num_known} of {families}. Make more types known, or use the "
-            "partner mean"
+            f"public facts have {rows.num_known} of {families}. Make more types known, or use "
+            "another estimator (-s estimated_allocation)"
         )
 
 
 def train_first(
-    facts: PublicFacts, kind: Kind, settings: EstimatorSettings, seed: int
+    facts: PublicFacts,
+    kind: Kind,
+    settings: EstimatorSettings,
+    seed: int,
+    on_step: OnStep | None = None,
 ) -> FirstSights:
     """Train P1 of both parts."""
     rows = KnownRows.of(facts)
@@ -88,8 +92,8 @@ def train_first(
     alone, ratio = alone_part(rows), ratio_part(rows)
     folds = [_folds(part, settings.folds) for part in (alone, ratio)]
     with one_thread(seed):
-        own, own_held = train_first_sight(alone, folds[0], kind, settings, seed)
-        shared, shared_held = train_first_sight(ratio, folds[1], kind, settings, seed)
+        own, own_held = train_first_sight(alone, folds[0], kind, settings, seed, on_step)
+        shared, shared_held = train_first_sight(ratio, folds[1], kind, settings, seed, on_step)
     return FirstSights(
         rows,
         own,
@@ -102,25 +106,48 @@ def train_first(
 
 
 def train_second(
-    first: FirstSights, kind: Kind, settings: EstimatorSettings, seed: int
+    first: FirstSights,
+    kind: Kind,
+    settings: EstimatorSettings,
+    seed: int,
+    on_step: OnStep | None = None,
 ) -> NetworkRows:
     """Train P2 of both parts upon P1."""
     with one_thread(seed):
         alone = train_refinement(
-            first.alone, first.alone_residuals, first.alone_fold, kind, settings, seed
+            first.alone,
+            first.alone_residuals,
+            first.alone_fold,
+            kind,
+            settings,
+            seed,
+            None,
+            on_step,
         )
         told = _alone_residuals(first)
         ratio = train_refinement(
-            first.ratio, first.ratio_residuals, first.ratio_fold, kind, settings, seed, told
+            first.ratio,
+            first.ratio_residuals,
+            first.ratio_fold,
+            kind,
+            settings,
+            seed,
+            told,
+            on_step,
         )
     return NetworkRows(first.rows, alone, ratio)
 
 
 def train(
-    facts: PublicFacts, kinds: tuple[Kind, Kind], settings: EstimatorSettings, seed: int
+    facts: PublicFacts,
+    kinds: tuple[Kind, Kind],
+    settings: EstimatorSettings,
+    seed: int,
+    on_step: OnStep | None = None,
 ) -> NetworkRows:
     """Train P1 and P2 of these kinds on public facts."""
-    return train_second(train_first(facts, kinds[0], settings, seed), kinds[1], settings, seed)
+    first = train_first(facts, kinds[0], settings, seed, on_step)
+    return train_second(first, kinds[1], settings, seed, on_step)
 
 
 def _folds(part: RowPart, num_folds: int) -> Ints:

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
-from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind, OnStep
 from optbench.learn.colocation.first_sight import FirstSight
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.matrix_completion import family_folds
@@ -157,6 +157,7 @@ def train_refinement(
     settings: EstimatorSettings,
     seed: int,
     alone: Floats | None = None,
+    on_step: OnStep | None = None,
 ) -> Refinement:
     """Train one network per fold upon what first sight gets wrong.
 
@@ -171,7 +172,7 @@ def train_refinement(
         network = new_refinement_network(part, own, kind, about.shape[2])
         inner = family_folds(part.features.family[part.members], INNER_FOLDS)
         parts = [inside & (inner == k) for k in range(INNER_FOLDS)]
-        task = _Task(residuals, own, about, settings)
+        task = _Task(residuals, own, about, settings, on_step)
         rng = np.random.default_rng([seed, 500 + number])
         task.train(network, [(each, inside & ~each) for each in parts if each.any()], rng)
         networks.append(network)
@@ -209,6 +210,7 @@ class _Task:
     basis: LowRank
     alone: Floats
     settings: EstimatorSettings
+    on_step: OnStep | None = None
 
     def train(
         self,
@@ -247,6 +249,8 @@ class _Task:
             torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimiser.step()
             schedule.step()
+            if self.on_step is not None:
+                self.on_step(float(loss.detach()))
 
     def validate(
         self, network: CodeNetwork, rows: Bools, of: Bools, mode: bool, rng: np.random.Generator

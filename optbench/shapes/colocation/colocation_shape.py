@@ -23,7 +23,11 @@ from optbench.rendering import resolve
 from optbench.shapes.colocation.allocation_rules import RULES
 from optbench.shapes.colocation.allocations import Allocation
 from optbench.shapes.colocation.colocation_data import Colocation
-from optbench.shapes.colocation.colocation_process import ColocationProcess
+from optbench.shapes.colocation.colocation_process import (
+    ColocationProcess,
+    PublicFacts,
+    public_facts,
+)
 from optbench.shapes.colocation.regret import excess_energy
 from optbench.shapes.colocation.trace_replay import (
     TraceReplay,
@@ -76,6 +80,9 @@ class ColocationShape(DataShape):
 
     def process(self, data: Colocation, seed: int) -> ColocationProcess:
         return ColocationProcess(data, seed)
+
+    def public(self, data: Colocation) -> PublicFacts:
+        return public_facts(data)
 
     def verify(self, data: Colocation, decision: Allocation) -> Findings:
         played = replay(data, decision)

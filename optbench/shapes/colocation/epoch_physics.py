@@ -139,7 +139,7 @@ def epoch_effects(
     served: Floats = np.where(jobs.is_service, np.minimum(jobs.required_per_s, total), total)
     share = np.divide(served, total, out=np.zeros(n), where=total > 0)
     done_rate = rate * share[job]
-    progress: Floats = np.bincount(job, done_rate * productive, n)
+    progress = np.bincount(job, done_rate * productive, n).astype(np.float64)
     finished = np.isfinite(completed) & ~jobs.is_service
     progress[finished] = left[finished]
 

@@ -98,6 +98,15 @@ class DataShape(Shape):
         """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
         raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
 
+    def public(self, data: Any) -> Any:
+        """Return what every policy knows from the start, if anything; see ``prepare`` of a
+        policy.
+        """
+        return None
+
+    def public_of(self, instance: ShapedInstance) -> Any:
+        return self.public(instance.data)
+
     def process_of(self, instance: ShapedInstance, seed: int) -> Process:
         return self.process(instance.data, seed)
 

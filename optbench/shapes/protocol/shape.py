@@ -127,6 +127,12 @@ class Shape(ABC):
         """
         raise UnsupportedError(f"{with_article(self.name)} has no process; use `optbench solve`")
 
+    def public_of(self, instance: Any) -> Any:
+        """Return what every policy knows of an instance before its first observation, for what it
+        prepares before the clock starts; None where that is nothing.
+        """
+        return None
+
     def regret(self, instance: Any, decision: Any, reference: Any) -> float | None:
         """Return the relative excess of a decision over that of the reference policy."""
         return None

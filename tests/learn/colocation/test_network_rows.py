@@ -13,10 +13,12 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from optbench.errors import FileFormatError, ModelError
-from optbench.learn.colocation.estimator_settings import KINDS, EstimatorSettings, Kind
+from optbench.learn.colocation.estimator_settings import KINDS, EstimatorSettings
 from optbench.learn.colocation.look_up import Frozen, LookUp
 from optbench.learn.colocation.matrix_completion import MatrixCompletion
 from optbench.learn.colocation.network_files import (
+    HashedFacts,
+    TrainedNetworks,
     facts_hash,
     load_networks,
     save_networks,
@@ -125,17 +127,48 @@ def test_a_file_gives_back_the_same_estimates(tmp_path: Path) -> None:
         assert json.loads(file.metadata()["optbench"])["provenance"] == {"seed": 0}
 
 
-def test_networks_are_trained_once(tmp_path: Path) -> None:
-    facts = synthetic_facts()
-    kinds: tuple[Kind, Kind] = ("feed_forward", "feed_forward")
+def quick(seed: int = 0) -> TrainedNetworks:
     settings = EstimatorSettings(steps=2, rows=4, cells=16, folds=2)
-    trained_or_kept(tmp_path / "kept", facts, kinds, settings, 0)
-    (path,) = (tmp_path / "kept").iterdir()
+    facts = HashedFacts.of(synthetic_facts())
+    return TrainedNetworks(facts, ("feed_forward", "feed_forward"), settings, seed)
+
+
+def test_networks_are_trained_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "kept"
+    trained_or_kept([folder], quick())
+    assert "training the networks of gogh" in capsys.readouterr().err
+    (path,) = folder.iterdir()
     stamp = path.stat().st_mtime_ns
-    trained_or_kept(tmp_path / "kept", facts, kinds, settings, 0)
-    assert path.stat().st_mtime_ns == stamp
-    trained_or_kept(tmp_path / "kept", facts, kinds, settings, 1)
-    assert len(list((tmp_path / "kept").iterdir())) == 2
+    trained_or_kept([folder], quick())
+    assert path.stat().st_mtime_ns == stamp and capsys.readouterr().err == ""
+    trained_or_kept([folder], quick(seed=1))
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_a_confined_process_reads_everywhere_and_writes_to_the_last_folder(tmp_path: Path) -> None:
+    shared, own = tmp_path / "shared", tmp_path / "own"
+    trained_or_kept([shared, own], quick())
+    assert not shared.exists() and len(list(own.iterdir())) == 1
+    trained_or_kept([own], quick(seed=1))
+    trained_or_kept([own, shared], quick(seed=1))
+    assert not shared.exists()
+
+
+def test_a_kept_file_that_is_broken_is_replaced(tmp_path: Path) -> None:
+    trained_or_kept([tmp_path], quick())
+    (path,) = tmp_path.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100])
+    trained_or_kept([tmp_path], quick())
+    assert path.read_bytes() == whole
+
+
+def test_where_nothing_can_be_written_it_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    trained_or_kept([tmp_path / "file" / "kept"], quick())
+    assert "cannot be written, so the next process trains again" in capsys.readouterr().err
 
 
 def test_files_that_are_no_checkpoints_are_refused(tmp_path: Path) -> None:

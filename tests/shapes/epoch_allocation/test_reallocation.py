@@ -121,12 +121,12 @@ def test_rows_are_carried_by_hand() -> None:
 
 def test_many_job_types_are_priced_in_rounds() -> None:
     """With more patterns than are taken at once, columns are generated; the bound is the same."""
-    from optbench.shapes.colocation import pattern_relaxation as module
+    from optbench.shapes.epoch_allocation import pattern_relaxation as module
     from optbench.shapes.epoch_allocation.pattern_program import pattern_program
 
     program = pattern_program(of_problem("jobs=60,gpus=40,job_types=60"))
-    whole = module.Relaxation(program).solve()
-    some = module.Relaxation(program, at_once=10).solve()
+    whole = module.PatternRelaxation(program).solve()
+    some = module.PatternRelaxation(program, at_once=10).solve()
     assert whole.rounds == 1 < some.rounds
     assert some.plain_mw == pytest.approx(whole.plain_mw, rel=1e-9)
 

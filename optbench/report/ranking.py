@@ -65,8 +65,8 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
     out.append(("behind first", lambda each: stacked(written(each.behind))))
     if widest:
         out.append(("gap of its own run", lambda each: stacked(with_interval(each.gap))))
-    excess = widest and any(each.rpd is not None for each in report.summaries)
-    if excess or not any(each.no_excess for each in report.summaries):
+    excess = any(each.rpd is not None for each in report.summaries)
+    if widest and (excess or not any(each.no_excess for each in report.summaries)):
         out.append(("above best known", lambda each: stacked(with_interval(each.rpd))))
     if reference != BEST and (excess or report.senses != {"max"}):
         out.append((f"regret to {reference}", lambda each: stacked(with_interval(each.regret))))

@@ -23,7 +23,7 @@ from optbench.report.formatting import (
 from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
-CLAIRVOYANT = "clairvoyant: it uses work before it arrives, and is not ranked"
+CLAIRVOYANT = "clairvoyant: it knows what others cannot know yet, and is not ranked"
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 

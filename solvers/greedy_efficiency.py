@@ -126,7 +126,10 @@ class GreedyRows:
             rate, kind = self._rate(g, one, two), int(jobs.job_type[one])
             if jobs.is_service[one]:
                 rate = min(rate, float(jobs.required_per_s[one]))
-            used += float(demand.utilisation[g, kind]) * rate / float(demand.alone_per_s[g, kind])
+            alone = float(demand.alone_per_s[g, kind])
+            # As in the process: without a throughput alone any rate counts as full use.
+            part = rate / alone if alone > 0 else float(rate > 0)
+            used += float(demand.utilisation[g, kind]) * part
             value += float(jobs.price_j[one]) * rate
         span = float(demand.full_w[g] - demand.idle_w[g])
         watts = float(demand.idle_w[g] - demand.sleep_w[g]) + min(1.0, used) * span

@@ -67,7 +67,7 @@ def played(gpus: int, epochs: int, seed: int) -> Decisions:
         marks.append(time.process_time())
         demand = module.demand_of(seen, expected, policy)
         marks.append(time.process_time())
-        found = allocate(demand, policy.time_limit_s, policy.gap)
+        found = allocate(demand, policy.ilp_limit_s, policy.gap)
         action = found.rows.placement(seen.jobs.job)
         marks.append(time.process_time())
         parts = (out.estimates, out.demand, out.ilp)

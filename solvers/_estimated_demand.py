@@ -31,9 +31,10 @@ from optbench.plugins.process_policy import Act
 from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
 from optbench.shapes.colocation.colocation_process import Observation, PresentJobs, PublicFacts
-from optbench.shapes.colocation.epoch_allocator import allocate
+from optbench.shapes.colocation.epoch_allocator import allocate_within
 from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
 from optbench.shapes.colocation.estimates import Estimates, Estimator
+from optbench.shapes.colocation.pattern_solver import SearchLimits
 
 MOST_KINDS, SPLITS = 100, 4
 # A standard deviation of 0 would divide by 0.
@@ -52,7 +53,8 @@ class AllocationSettings:
     least_fit: float = 0.5  # least probability to fit of a pair that is tried
     explore_w: float = 0.0  # reward of a pair of uncertain ratio
     pairs: bool = True  # whether jobs may share GPUs
-    time_limit_s: float = 2.0  # of the ILP of an epoch
+    nodes: int = 1000  # of each search of the ILP of an epoch: the same seed, the same decision
+    time_limit_s: float = 60.0  # of the ILP of an epoch; a decision depends on it once it is hit
     gap: float = 1e-3  # at which the ILP of an epoch stops
 
     def __post_init__(self) -> None:
@@ -60,6 +62,7 @@ class AllocationSettings:
             self._require(0 <= getattr(self, name) < np.inf, name, "at least 0, and finite")
         for name in ("most_risk", "least_fit"):
             self._require(0 <= getattr(self, name) <= 1, name, "a probability, from 0 to 1")
+        self._require(self.nodes >= 1, "nodes", "at least 1")
         self._require(self.time_limit_s > 0, "time_limit_s", "above 0")
         self._require(0 <= self.gap < 1, "gap", "at least 0 and below 1")
 
@@ -110,7 +113,8 @@ def acting_on(
 def placement_of(seen: Observation, expected: Estimates, settings: AllocationSettings) -> Placement:
     """Return the rows that minimise the surrogate of this epoch."""
     demand = demand_of(seen, expected, settings)
-    found = allocate(demand, settings.time_limit_s, settings.gap)
+    limits = SearchLimits.within(settings.time_limit_s, settings.nodes)
+    found = allocate_within(demand, limits, settings.gap)
     return found.rows.placement(seen.jobs.job)
 
 

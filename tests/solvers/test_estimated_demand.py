@@ -134,7 +134,7 @@ def test_a_pair_is_tried_only_where_it_is_likely_to_fit() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("progress_price", -1.0), ("most_risk", 1.5), ("least_fit", -0.1), ("gap", 1.0),
-     ("time_limit_s", 0.0), ("waiting_w", math.inf)],
+     ("ilp_limit_s", 0.0), ("waiting_w", math.inf)],
 )  # fmt: skip
 def test_settings_out_of_range_are_named(field: str, value: float) -> None:
     with pytest.raises(ParameterError, match=f"{field} is {value}; it must be"):

@@ -63,7 +63,7 @@ def test_risks_by_hand() -> None:
         np.array([[[0.1]]]),
         np.array([[[1.0]]]),
     )
-    alone, beside = demanding.risks(here, np.array([2.2]))
+    alone, beside = demanding.risks(here, np.array([2.2]), 1.0)
     phi = lambda z: (1 + math.erf(z / math.sqrt(2))) / 2  # noqa: E731 - the normal distribution
     assert alone[0, 0] == pytest.approx(phi(1.0), abs=1e-6)
     assert beside[0, 0, 0] == pytest.approx(phi(1.2 / math.sqrt(0.05)), abs=1e-6)
@@ -72,7 +72,7 @@ def test_risks_by_hand() -> None:
 def test_what_is_certain_has_no_risk_or_all_of_it() -> None:
     seen = observed((HEAVY, 1.9), (HEAVY, 1.0))
     here = demanding.of_kinds(certain(seen), np.array([HEAVY, HEAVY]))
-    alone, _ = demanding.risks(here, np.array([1.9, 2.1]))
+    alone, _ = demanding.risks(here, np.array([1.9, 2.1]), 1.0)
     assert alone[FAST].tolist() == pytest.approx([0.0, 1.0])  # 2 per second
     assert alone[SLOW].tolist() == pytest.approx([1.0, 1.0])  # 1 per second
 

@@ -33,8 +33,9 @@ from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
 from optbench.shapes.colocation.colocation_process import Observation, PresentJobs, PublicFacts
 from optbench.shapes.colocation.estimates import Estimates, Estimator
-from optbench.shapes.epoch_allocation.epoch_allocator import allocate
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate_within
 from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, JobDemands
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
 
 MOST_KINDS, SPLITS = 100, 4
 # A standard deviation of 0 would divide by 0.
@@ -54,7 +55,8 @@ class AllocationSettings:
     least_fit: float = 0.5  # least probability to fit of a pair that is tried
     explore_w: float = 0.0  # reward of a pair of uncertain ratio
     pairs: bool = True  # whether jobs may share GPUs
-    ilp_limit_s: float = 2.0  # seconds of the ILP of an epoch
+    nodes: int = 1000  # of each search of the ILP of an epoch: the same seed, the same decision
+    ilp_limit_s: float = 60.0  # of the ILP of an epoch; a decision depends on it once it is hit
     gap: float = 1e-3  # at which the ILP of an epoch stops
 
     def __post_init__(self) -> None:
@@ -62,6 +64,8 @@ class AllocationSettings:
             self._require(0 <= getattr(self, name) < np.inf, name, "at least 0, and finite")
         for name in ("most_risk", "least_fit"):
             self._require(0 <= getattr(self, name) <= 1, name, "a probability, from 0 to 1")
+        self._require(0 < self.caution < np.inf, "caution", "above 0, and finite")
+        self._require(self.nodes >= 1, "nodes", "at least 1")
         self._require(self.ilp_limit_s > 0, "ilp_limit_s", "above 0")
         self._require(0 <= self.gap < 1, "gap", "at least 0 and below 1")
 
@@ -112,7 +116,8 @@ def acting_on(
 def placement_of(seen: Observation, expected: Estimates, settings: AllocationSettings) -> Placement:
     """Return the rows that minimise the surrogate of this epoch."""
     demand = demand_of(seen, expected, settings)
-    found = allocate(demand, settings.ilp_limit_s, settings.gap)
+    limits = SearchLimits.within(settings.ilp_limit_s, settings.nodes)
+    found = allocate_within(demand, limits, settings.gap)
     return found.rows.placement(seen.jobs.job)
 
 

@@ -62,7 +62,7 @@ class EstimationTrial:
     def cells(self) -> Bools:
         """The pairs [g, t, s] of the evaluation."""
         pair = self.new[:, None] != self.new[None, :]
-        out = pair[None] & (self.tables.beside_per_s > 0)
+        out: Bools = pair[None] & (self.tables.beside_per_s > 0)
         for t, g, s in self.runs:
             out[g, t, s] = out[g, s, t] = False
         return out

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 from optbench.model.result import Bound  # noqa: E402
 from optbench.plugins.discovery import load_problem  # noqa: E402
 from optbench.shapes.colocation.colocation_data import Colocation  # noqa: E402
-from optbench.shapes.colocation.offline_bound import offline_bounds, prove_offline  # noqa: E402
+from optbench.shapes.colocation_bound.offline_bound import offline_bounds, prove_offline  # noqa: E402
 from optbench.simulation import simulate  # noqa: E402
 
 LOADS = (0.5, 0.9, 1.1)

@@ -34,6 +34,11 @@ from benchmarks._estimation_trials import (  # noqa: E402
     scores,
 )
 from optbench.learn.colocation.boosted_trees import BoostedTrees, TreePart  # noqa: E402
+from optbench.learn.colocation.estimator_settings import (  # noqa: E402
+    KINDS,
+    KINDS_BY_VALIDATION,
+    EstimatorSettings,
+)
 from optbench.learn.colocation.job_features import JobFeatures  # noqa: E402
 from optbench.learn.colocation.matrix_completion import MatrixCompletion  # noqa: E402
 from optbench.learn.colocation.network_rows import (  # noqa: E402
@@ -41,11 +46,6 @@ from optbench.learn.colocation.network_rows import (  # noqa: E402
     train,
     train_first,
     train_second,
-)
-from optbench.learn.colocation.network_settings import (  # noqa: E402
-    KINDS,
-    KINDS_BY_VALIDATION,
-    NetworkSettings,
 )
 from optbench.learn.colocation.pair_fit import pair_fit_probability  # noqa: E402
 from optbench.learn.colocation.partner_mean import PartnerMean  # noqa: E402
@@ -146,7 +146,7 @@ def validation(model: NetworkRows) -> list[float]:
 def gavel_rows(num_seeds: int) -> Rows:
     """Leave one family out."""
     rows: Rows = []
-    settings = NetworkSettings()
+    settings = EstimatorSettings()
     for seed in range(num_seeds):
         for trial in gavel_trials(gavel_tables(), seed):
             groups = {"new family": trial.new}
@@ -183,7 +183,7 @@ def growth_rows(num_seeds: int) -> tuple[Rows, Rows, Rows]:
         print("fixed", fixed[-1], flush=True)
     rows: Rows = []
     pairings: Rows = []
-    settings = NetworkSettings()
+    settings = EstimatorSettings()
     for seed, (trial, groups) in enumerate(trials):
         for name, model in plain_methods(trial, seed).items():
             record(rows, trial, name, model, seed, groups)
@@ -244,7 +244,7 @@ def relatives(seed: int = 0) -> Rows:
         models: dict[str, RowModel] = {
             "matrix completion": MatrixCompletion.plain(known),
             "trees": BoostedTrees.of(known, seed),
-            "networks": train(trial.facts, KINDS_BY_VALIDATION, NetworkSettings(), seed),
+            "networks": train(trial.facts, KINDS_BY_VALIDATION, EstimatorSettings(), seed),
         }
         for method, model in models.items():
             for on in (False, True):

@@ -47,8 +47,8 @@ class Decisions:
 def played(gpus: int, load: float, epochs: int, seed: int) -> Decisions:
     """Play the first epochs with jobs, and measure the parts of each decision."""
     from optbench.plugins.discovery import load_class, load_problem, load_solver
-    from optbench.shapes.colocation.epoch_allocator import allocate_within
-    from optbench.shapes.colocation.pattern_solver import SearchLimits
+    from optbench.shapes.epoch_allocation.epoch_allocator import allocate_within
+    from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
 
     jobs = round(JOBS_PER_GPU * gpus)
     instance: Any = load_problem(f"colocation:gpus={gpus},jobs={jobs},load={load}").instance(seed)
@@ -68,7 +68,7 @@ def played(gpus: int, load: float, epochs: int, seed: int) -> Decisions:
         marks.append(time.process_time())
         demand = module.demand_of(seen, expected, policy)
         marks.append(time.process_time())
-        limits = SearchLimits.within(policy.time_limit_s, policy.nodes)
+        limits = SearchLimits.within(policy.ilp_limit_s, policy.nodes)
         found = allocate_within(demand, limits, policy.gap)
         action = found.rows.placement(seen.jobs.job)
         marks.append(time.process_time())

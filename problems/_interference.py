@@ -53,7 +53,7 @@ SIZES_OF_FAMILY = 6
 
 
 @dataclass(frozen=True)
-class Demands:
+class ResourceDemands:
     """What the user does not know: seconds of each resource per step, and memory."""
 
     seconds: Floats
@@ -107,7 +107,7 @@ def _job_types(rng: np.random.Generator, family: Ints) -> tuple[tuple[JobType, .
 
 def _demands(
     rng: np.random.Generator, family: Ints, relative: Floats, smallest_gb: float
-) -> Demands:
+) -> ResourceDemands:
     num_families = int(family.max()) + 1
     share = np.exp(0.9 * rng.standard_normal((num_families, len(RESOURCES))))
     share /= share.max(axis=1, keepdims=True)
@@ -120,7 +120,7 @@ def _demands(
     base = np.exp(0.5 * rng.standard_normal(num_families))
     data = 1.8 * np.exp(0.8 * rng.standard_normal(num_families))
     memory = np.minimum(base[family] + data[family] * relative, 0.9 * smallest_gb)
-    return Demands(seconds, memory)
+    return ResourceDemands(seconds, memory)
 
 
 def _uses(seconds: Floats, capacity: Floats) -> tuple[Floats, Floats]:

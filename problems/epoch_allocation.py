@@ -27,8 +27,8 @@ import numpy as np
 import optbench as ob
 from optbench.errors import ParameterError
 from optbench.shapes.colocation.colocation_data import Floats
-from optbench.shapes.colocation.epoch_allocation_shape import EpochAllocationShape
-from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
+from optbench.shapes.epoch_allocation.epoch_allocation_shape import EpochAllocationShape
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, JobDemands
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 from ._colocation_power import utilisation

@@ -9,8 +9,9 @@ that any GPU type needs for it alone, as far as it is known. With ``progress_pri
 the epoch alone is minimised, which parks jobs on slow GPUs.
 
 Of an uncertain throughput with mean m and standard deviation s, the requirement r is missed with
-the probability Φ((r − m) / s), which costs ``risk_w`` each; a pair that fits with the probability p
-costs ``misfit_w`` (1 − p). A column whose risk of missing is above ``most_risk`` is left out.
+the probability Φ((r − m) / (``caution`` s)), which costs ``risk_w`` each; a pair that fits with the
+probability p costs ``misfit_w`` (1 − p). A column whose risk of missing is above ``most_risk`` is
+left out.
 
 The programme knows job types and not jobs. Present jobs of one type are therefore split into kinds
 by their requirement: each job is a kind of its own up to ``MOST_KINDS`` jobs, beyond that there are
@@ -31,10 +32,10 @@ from optbench.plugins.process_policy import Act
 from optbench.shapes.colocation.allocations import Placement
 from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
 from optbench.shapes.colocation.colocation_process import Observation, PresentJobs, PublicFacts
-from optbench.shapes.colocation.epoch_allocator import allocate_within
-from optbench.shapes.colocation.epoch_demand import EpochDemand, JobDemands
 from optbench.shapes.colocation.estimates import Estimates, Estimator
-from optbench.shapes.colocation.pattern_solver import SearchLimits
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate_within
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, JobDemands
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
 
 MOST_KINDS, SPLITS = 100, 4
 # A standard deviation of 0 would divide by 0.
@@ -49,12 +50,13 @@ class AllocationSettings:
     waiting_w: float = 3000.0  # price of a job that waits
     risk_w: float = 10.0  # price of missing a requirement, times its probability
     most_risk: float = 0.7  # the largest probability of missing one
+    caution: float = 1.0  # factor on standard deviations of estimates
     misfit_w: float = 100.0  # price of a pair that may not fit, times its probability
     least_fit: float = 0.5  # least probability to fit of a pair that is tried
     explore_w: float = 0.0  # reward of a pair of uncertain ratio
     pairs: bool = True  # whether jobs may share GPUs
     nodes: int = 1000  # of each search of the ILP of an epoch: the same seed, the same decision
-    time_limit_s: float = 60.0  # of the ILP of an epoch; a decision depends on it once it is hit
+    ilp_limit_s: float = 60.0  # of the ILP of an epoch; a decision depends on it once it is hit
     gap: float = 1e-3  # at which the ILP of an epoch stops
 
     def __post_init__(self) -> None:
@@ -113,7 +115,7 @@ def acting_on(
 def placement_of(seen: Observation, expected: Estimates, settings: AllocationSettings) -> Placement:
     """Return the rows that minimise the surrogate of this epoch."""
     demand = demand_of(seen, expected, settings)
-    limits = SearchLimits.within(settings.time_limit_s, settings.nodes)
+    limits = SearchLimits.within(settings.ilp_limit_s, settings.nodes)
     found = allocate_within(demand, limits, settings.gap)
     return found.rows.placement(seen.jobs.job)
 
@@ -129,7 +131,7 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
     kinds = kinds_of(jobs)
     t = kinds.job_type
     here = of_kinds(expected, t)
-    missed_alone, missed = risks(here, kinds.required_per_s)
+    missed_alone, missed = risks(here, kinds.required_per_s, settings.caution)
     fits = here.fits * (settings.pairs & (here.beside_per_s > 0))
     risk = missed + np.swapaxes(missed, 1, 2)
     reward = here.ratio_sd + np.swapaxes(here.ratio_sd, 1, 2)
@@ -196,13 +198,15 @@ def of_kinds(expected: Estimates, job_type: Ints) -> Estimates:
     )
 
 
-def risks(here: Estimates, required: Floats) -> tuple[Floats, Floats]:
+def risks(here: Estimates, required: Floats, caution: float) -> tuple[Floats, Floats]:
     """Return the probability that a kind's requirement is missed, alone and beside another."""
     alone = here.alone_per_s
-    sd = np.maximum(alone * here.alone_log_sd, LEAST_SD)
+    sd = np.maximum(caution * alone * here.alone_log_sd, LEAST_SD)
     missed_alone = ndtr((required[None, :] * (1 - LEAST_SD) - alone) / sd)
     own = alone[:, :, None]
-    spread = np.hypot(own * here.ratio_sd, here.beside_per_s * here.alone_log_sd[:, :, None])
+    spread = caution * np.hypot(
+        own * here.ratio_sd, here.beside_per_s * here.alone_log_sd[:, :, None]
+    )
     short = required[None, :, None] * (1 - LEAST_SD) - here.beside_per_s
     return missed_alone, ndtr(short / np.maximum(spread, LEAST_SD))
 

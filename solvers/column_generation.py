@@ -1,6 +1,6 @@
 """Column generation over patterns of alike jobs, then a search for whole numbers of each.
 
-The relaxation over all patterns (``optbench.shapes.colocation.pattern_program``) is solved by
+The relaxation over all patterns (``optbench.shapes.epoch_allocation.pattern_program``) is solved by
 generating columns, and its duals are reported as a certificate, which the core proves again. The
 patterns that it uses, rounded down, leave a small demand over, which is allocated exactly; at last
 the patterns whose reduced cost is within the gap are searched. A work limit is the number of nodes
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from optbench.plugins.protocol import Run, Solver
-from optbench.shapes.colocation.epoch_allocator import allocate_within
-from optbench.shapes.colocation.pattern_certificate import certificate_of_relaxation
-from optbench.shapes.colocation.pattern_solver import SearchLimits
+from optbench.shapes.epoch_allocation.epoch_allocator import allocate_within
+from optbench.shapes.epoch_allocation.pattern_certificate import certificate_of_relaxation
+from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
 
 
 @dataclass
@@ -39,7 +39,7 @@ class ColumnGeneration(Solver):
             run.report(run.warm_start)
         nodes = None if run.work_limit is None else max(0, math.ceil(run.work_limit))
         limits = SearchLimits.within(run.time_left(), nodes, run.stop_requested.is_set)
-        found = allocate_within(instance.data, limits, self.gap, known=run.warm_start)
+        found = allocate_within(instance.data, limits, self.gap, known=run.best)
         run.report(found.rows)
         run.report_bound(found.bound_w, "column_generation")
         if found.duals is not None:

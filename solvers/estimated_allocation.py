@@ -15,7 +15,12 @@ from optbench.plugins.process_policy import Act, ProcessPolicy
 from ._estimated_demand import AllocationSettings, acting_on
 
 Named = Literal[
-    "partner_mean", "frozen_partner_mean", "matrix_completion", "additive_completion", "trees"
+    "partner_mean",
+    "frozen_partner_mean",
+    "matrix_completion",
+    "related_completion",
+    "additive_completion",
+    "trees",
 ]
 
 

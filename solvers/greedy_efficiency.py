@@ -18,8 +18,8 @@ from optbench.errors import ParameterError
 from optbench.plugins.process_policy import Act, ProcessPolicy
 from optbench.shapes.colocation.allocations import NOBODY, Placement
 from optbench.shapes.colocation.colocation_process import Observation
-from optbench.shapes.colocation.epoch_demand import EpochDemand, meets
 from optbench.shapes.colocation.estimates import Estimator
+from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, meets
 
 from ._estimated_demand import AllocationSettings, demand_of
 

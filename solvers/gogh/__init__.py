@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 from numpy.random import Generator
 
 from optbench.errors import ParameterError
-from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION, Kind
+from optbench.learn.colocation.estimator_settings import KINDS_BY_VALIDATION, Kind
 from optbench.plugins.process_policy import Act, ProcessPolicy
 from optbench.plugins.training import Trainable, TrainingResult, TrainingRun
 
@@ -42,6 +42,12 @@ class Gogh(AllocationSettings, ProcessPolicy, Trainable):
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
     settings: ClassVar[type] = GoghTraining
 
+    # Prices that the search of benchmarks/gogh_margins.py found.
+    progress_price: float = 1.027
+    risk_w: float = 22.88
+    most_risk: float = 0.7364
+    misfit_w: float = 160.5
+    caution: float = 0.5305
     p1: Kind = KINDS_BY_VALIDATION[0]  # network at first sight
     p2: Kind = KINDS_BY_VALIDATION[1]  # network that refines by measurements
     learn: bool = True  # whether P2 and the look-up of measured cells are used

@@ -13,7 +13,11 @@ from typing import Any
 
 from optbench import __version__
 from optbench.errors import ParameterError, with_article
-from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION, Kind, NetworkSettings
+from optbench.learn.colocation.estimator_settings import (
+    KINDS_BY_VALIDATION,
+    EstimatorSettings,
+    Kind,
+)
 from optbench.plugins.schedule_shape import shape_of
 from optbench.plugins.training import TrainingResult, TrainingRun
 from optbench.shapes.colocation.colocation_process import PublicFacts
@@ -24,7 +28,7 @@ STEPS_PER_POINT = 25
 
 
 @dataclass(frozen=True)
-class GoghTraining(NetworkSettings):
+class GoghTraining(EstimatorSettings):
     """Kinds of both networks, their training's length and batches, and the seed of their weights.
 
     ``steps`` are those of each of ``4 × folds`` networks: first sight and refinement, of

@@ -34,7 +34,7 @@ def test_every_policy_keeps_the_rules_where_nothing_is_known(policy: str, seed: 
     rule, and the process refuses it."""
     data = random_cluster(seed)
     unknown = type(data)(**{**vars(data), "known": np.zeros_like(data.known)})
-    instance = ColocationShape().instance("random", unknown)
+    instance: Any = ColocationShape().instance("random", unknown)
     played = ob.simulate(instance, policy, seed=seed, bound_time_limit_s=0.0)
     assert played.verified, played.violations
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from optbench.learn.colocation.network_settings import Kind
+from optbench.learn.colocation.estimator_settings import Kind
 
 WIDTH, CODE = 48, 32
 HEADS = 4

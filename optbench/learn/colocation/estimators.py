@@ -22,9 +22,9 @@ from optbench.shapes.colocation.estimates import Estimator
 from optbench.workspace import kept_folders
 
 if TYPE_CHECKING:
+    from optbench.learn.colocation.estimator_settings import Kind
     from optbench.learn.colocation.network_files import HashedFacts, TrainedNetworks
     from optbench.learn.colocation.network_rows import NetworkRows
-    from optbench.learn.colocation.network_settings import Kind
 
 # Where trained networks are kept, within the store of the workspace.
 NETWORKS = "networks"
@@ -45,6 +45,13 @@ def matrix_completion(facts: PublicFacts) -> LookUp:
     return LookUp(facts, MatrixCompletion.plain(KnownRows.of(facts)))
 
 
+def related_completion(facts: PublicFacts) -> LookUp:
+    """Matrix completion told by measured types of the same family: what ``networks`` have without
+    the networks.
+    """
+    return LookUp(facts, MatrixCompletion.plain(KnownRows.of(facts)), relatives=True)
+
+
 def additive_completion(facts: PublicFacts) -> LookUp:
     """Additive matrix completion: two effects per new type, updated by what has been seen."""
     return LookUp(facts, MatrixCompletion.additive(KnownRows.of(facts)))
@@ -59,14 +66,14 @@ def trees(facts: PublicFacts) -> LookUp:
 
 def networks(facts: PublicFacts) -> LookUp:
     """First sight, and refinement by what has been seen."""
-    from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION
+    from optbench.learn.colocation.estimator_settings import KINDS_BY_VALIDATION
 
     return LookUp(facts, trained_networks(facts, KINDS_BY_VALIDATION), relatives=True)
 
 
 def frozen_networks(facts: PublicFacts) -> Frozen:
     """First sight alone: nothing that is measured changes an estimate."""
-    from optbench.learn.colocation.network_settings import KINDS_BY_VALIDATION
+    from optbench.learn.colocation.estimator_settings import KINDS_BY_VALIDATION
 
     return Frozen(facts, trained_networks(facts, KINDS_BY_VALIDATION))
 
@@ -75,10 +82,10 @@ def trained_networks(facts: PublicFacts, kinds: tuple[Kind, Kind], seed: int = 0
     """The networks of these kinds for these facts: those of this process or of the workspace, or
     newly trained ones.
     """
+    from optbench.learn.colocation.estimator_settings import EstimatorSettings
     from optbench.learn.colocation.network_files import HashedFacts, TrainedNetworks
-    from optbench.learn.colocation.network_settings import NetworkSettings
 
-    return _trained(TrainedNetworks(HashedFacts.of(facts), kinds, NetworkSettings(), seed))
+    return _trained(TrainedNetworks(HashedFacts.of(facts), kinds, EstimatorSettings(), seed))
 
 
 def networks_of_file(path: Path, facts: PublicFacts) -> NetworkRows:
@@ -106,6 +113,7 @@ MAKERS: dict[str, Callable[[PublicFacts], Estimator]] = {
     "partner_mean": partner_mean,
     "frozen_partner_mean": frozen_partner_mean,
     "matrix_completion": matrix_completion,
+    "related_completion": related_completion,
     "additive_completion": additive_completion,
     "trees": trees,
     "networks": networks,

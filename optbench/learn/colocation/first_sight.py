@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind, OnStep
 from optbench.learn.colocation.low_rank import LowRank
-from optbench.learn.colocation.network_settings import Kind, NetworkSettings, OnStep
 from optbench.learn.colocation.residuals import MODES, Calibration, calibrate, usable_cells
 from optbench.learn.colocation.row_parts import (
     LIKENESS,
@@ -128,7 +128,7 @@ def train_first_sight(
     part: RowPart,
     fold: Ints,
     kind: Kind,
-    settings: NetworkSettings,
+    settings: EstimatorSettings,
     seed: int,
     on_step: OnStep | None = None,
 ) -> tuple[FirstSight, Floats]:
@@ -160,7 +160,7 @@ def _train(
     basis: LowRank,
     network: CodeNetwork,
     inside: Bools,
-    settings: NetworkSettings,
+    settings: EstimatorSettings,
     rng: np.random.Generator,
     on_step: OnStep | None,
 ) -> None:

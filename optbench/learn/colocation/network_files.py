@@ -25,10 +25,10 @@ from optbench.compiling.compile_meter import announce
 from optbench.errors import FileFormatError
 from optbench.files import replacing
 from optbench.learn.colocation.code_network import CodeNetwork
+from optbench.learn.colocation.estimator_settings import KINDS, EstimatorSettings, Kind
 from optbench.learn.colocation.first_sight import FirstSight, new_network
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.network_rows import NetworkRows, check_enough, train
-from optbench.learn.colocation.network_settings import KINDS, Kind, NetworkSettings
 from optbench.learn.colocation.refinement import Refinement, new_refinement_network
 from optbench.learn.colocation.residuals import Calibration
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
@@ -132,7 +132,7 @@ class TrainedNetworks:
 
     known: HashedFacts
     kinds: tuple[Kind, Kind]
-    settings: NetworkSettings
+    settings: EstimatorSettings
     seed: int
 
     @property

@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from optbench.errors import ModelError
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind, OnStep
 from optbench.learn.colocation.first_sight import FirstSight, train_first_sight
 from optbench.learn.colocation.matrix_completion import as_guess, family_folds
-from optbench.learn.colocation.network_settings import Kind, NetworkSettings, OnStep
 from optbench.learn.colocation.refinement import Context, Refinement, train_refinement
 from optbench.learn.colocation.residuals import MODES, Residuals
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
@@ -82,7 +82,7 @@ def check_enough(rows: KnownRows) -> None:
 def train_first(
     facts: PublicFacts,
     kind: Kind,
-    settings: NetworkSettings,
+    settings: EstimatorSettings,
     seed: int,
     on_step: OnStep | None = None,
 ) -> FirstSights:
@@ -108,7 +108,7 @@ def train_first(
 def train_second(
     first: FirstSights,
     kind: Kind,
-    settings: NetworkSettings,
+    settings: EstimatorSettings,
     seed: int,
     on_step: OnStep | None = None,
 ) -> NetworkRows:
@@ -141,7 +141,7 @@ def train_second(
 def train(
     facts: PublicFacts,
     kinds: tuple[Kind, Kind],
-    settings: NetworkSettings,
+    settings: EstimatorSettings,
     seed: int,
     on_step: OnStep | None = None,
 ) -> NetworkRows:

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 from optbench.learn.colocation.code_network import CodeNetwork, likelihood_loss
+from optbench.learn.colocation.estimator_settings import EstimatorSettings, Kind, OnStep
 from optbench.learn.colocation.first_sight import FirstSight
 from optbench.learn.colocation.low_rank import LowRank
 from optbench.learn.colocation.matrix_completion import family_folds
 from optbench.learn.colocation.measured_draws import RUNS, Draws, draw_runs, draws_posterior
-from optbench.learn.colocation.network_settings import Kind, NetworkSettings, OnStep
 from optbench.learn.colocation.residuals import MODES, Calibration, Residuals, calibrate
 from optbench.learn.colocation.row_parts import RowPart, column_words, has_relatives
 from optbench.shapes.colocation.colocation_data import Bools, Floats, Ints
@@ -154,7 +154,7 @@ def train_refinement(
     residuals: Residuals,
     fold: Ints,
     kind: Kind,
-    settings: NetworkSettings,
+    settings: EstimatorSettings,
     seed: int,
     alone: Floats | None = None,
     on_step: OnStep | None = None,
@@ -209,7 +209,7 @@ class _Task:
     residuals: Residuals
     basis: LowRank
     alone: Floats
-    settings: NetworkSettings
+    settings: EstimatorSettings
     on_step: OnStep | None = None
 
     def train(

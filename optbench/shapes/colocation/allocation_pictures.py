@@ -10,7 +10,7 @@ from optbench.rendering import resolve
 from optbench.shapes.colocation.allocations import NOBODY, Allocation
 from optbench.shapes.colocation.colocation_data import Colocation
 from optbench.shapes.colocation.regret import last_epoch
-from optbench.shapes.colocation.trace_replay import Replay, replay
+from optbench.shapes.colocation.trace_replay import TraceReplay, replay
 
 STACKED = "optbench.html.standalone_charts:stacked_steps"
 LINES = "optbench.html.standalone_charts:step_lines"
@@ -33,7 +33,7 @@ def pictures_of(data: Colocation, decision: Allocation) -> dict[str, str]:
     }
 
 
-def gpus_in_use(data: Colocation, played: Replay, epochs: int) -> dict[str, list[float]]:
+def gpus_in_use(data: Colocation, played: TraceReplay, epochs: int) -> dict[str, list[float]]:
     """GPUs of each type with one job, two jobs, or as a part of a gang, by epoch."""
     kinds = ("alone", "shared", "gang")
     out = {f"{gpu.name} {kind}": np.zeros(epochs) for gpu in data.gpu_types for kind in kinds}
@@ -49,7 +49,7 @@ def gpus_in_use(data: Colocation, played: Replay, epochs: int) -> dict[str, list
     return {name: values.tolist() for name, values in out.items() if values.any()}
 
 
-def jobs_by_service(data: Colocation, played: Replay, epochs: int) -> dict[str, list[float]]:
+def jobs_by_service(data: Colocation, played: TraceReplay, epochs: int) -> dict[str, list[float]]:
     """Jobs that have what they require, less than that, and those that wait: means by epoch."""
     out: dict[str, Any] = {name: np.zeros(epochs) for name in ("as required", "below", "waiting")}
     for each in played.played:

@@ -19,6 +19,7 @@ import numpy as np
 from optbench.errors import OptbenchError
 from optbench.model.result import Bound
 from optbench.model.timegrid import widened
+from optbench.rendering import resolve
 from optbench.shapes.colocation.allocation_rules import RULES
 from optbench.shapes.colocation.allocations import Allocation
 from optbench.shapes.colocation.colocation_data import Colocation
@@ -29,7 +30,7 @@ from optbench.shapes.colocation.colocation_process import (
 )
 from optbench.shapes.colocation.regret import excess_energy
 from optbench.shapes.colocation.trace_replay import (
-    Replay,
+    TraceReplay,
     offered_load,
     replay,
     required_gpu_s,
@@ -38,6 +39,9 @@ from optbench.shapes.protocol.data_shape import DataShape, Findings
 from optbench.shapes.protocol.shape import Metric
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
+# The room of the bound stands above this one.
+OFFLINE_BOUNDS = "optbench.shapes.colocation_bound.offline_bound:offline_bounds"
+PROVE_OFFLINE = "optbench.shapes.colocation_bound.offline_bound:prove_offline"
 METRICS = {
     "shortfall_s": Metric(
         "s", "time in the system without the required rate, weighted by its lack"
@@ -87,14 +91,14 @@ class ColocationShape(DataShape):
     def bounds(
         self, instance: ShapedInstance, method: str, time_limit_s: float, best: Any
     ) -> list[Bound]:
-        from optbench.shapes.colocation.offline_bound import offline_bounds
-
-        return offline_bounds(instance.data, instance.level or 0, held_s(instance), time_limit_s)
+        given = (instance.data, instance.level or 0, held_s(instance), time_limit_s)
+        found: list[Bound] = resolve(OFFLINE_BOUNDS)(*given)
+        return found
 
     def prove(self, instance: ShapedInstance, certificate: str) -> Bound:
-        from optbench.shapes.colocation.offline_bound import prove_offline
-
-        return prove_offline(instance.data, instance.level or 0, held_s(instance), certificate)
+        given = (instance.data, instance.level or 0, held_s(instance), certificate)
+        found: Bound = resolve(PROVE_OFFLINE)(*given)
+        return found
 
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
         plain = Bound(bound.value, bound.source, "solver", bound.level)
@@ -124,7 +128,7 @@ def held_s(instance: ShapedInstance) -> float | None:
     return widened(instance.held[0]) if instance.held else None
 
 
-def metrics_of(data: Colocation, decision: Allocation, played: Replay) -> dict[str, float]:
+def metrics_of(data: Colocation, decision: Allocation, played: TraceReplay) -> dict[str, float]:
     """Return every metric of a replay."""
     effects = [each.effects for each in played.played]
     sleep, _, _ = data.watts()

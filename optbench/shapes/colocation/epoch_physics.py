@@ -139,13 +139,14 @@ def epoch_effects(
     served: Floats = np.where(jobs.is_service, np.minimum(jobs.required_per_s, total), total)
     share = np.divide(served, total, out=np.zeros(n), where=total > 0)
     done_rate = rate * share[job]
-    progress: Floats = np.bincount(job, done_rate * productive, n)
+    progress = np.bincount(job, done_rate * productive, n).astype(np.float64)
     finished = np.isfinite(completed) & ~jobs.is_service
     progress[finished] = left[finished]
 
     meets = np.minimum(1.0, done_rate / jobs.required_per_s[job])
     useful = np.bincount(job, meets * productive, n)
     shortfall = np.clip(present - np.minimum(useful, present), 0.0, None)
+    shortfall[shortfall <= SAME * data.epoch_s] = 0.0  # the rounding of seconds of an epoch
     enough = served >= jobs.required_per_s * (1 - SAME)
     longest = np.zeros(n)
     np.maximum.at(longest, job, productive)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from optbench.shapes.colocation.allocations import Allocation
 from optbench.shapes.colocation.colocation_data import Colocation, Floats
-from optbench.shapes.colocation.trace_replay import Replay, replay
+from optbench.shapes.colocation.trace_replay import TraceReplay, replay
 
 # The share of the jobs that arrive during the warm-up.
 WARM_UP = 0.2
@@ -24,12 +24,12 @@ def warm_epoch(data: Colocation) -> int:
     return int(data.jobs.arrival_s[max(0, job)] // data.epoch_s)
 
 
-def last_epoch(played: Replay) -> int:
+def last_epoch(played: TraceReplay) -> int:
     """The last epoch with a job in the system."""
     return max((each.epoch for each in played.played if each.effects.present_s.any()), default=0)
 
 
-def energy_by_epoch(data: Colocation, played: Replay) -> Floats:
+def energy_by_epoch(data: Colocation, played: TraceReplay) -> Floats:
     """The energy of all GPUs in each epoch of the horizon."""
     sleep, _, _ = data.watts()
     asleep = sum(each.count * watts for each, watts in zip(data.gpu_types, sleep, strict=True))

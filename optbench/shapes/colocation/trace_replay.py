@@ -30,7 +30,7 @@ class PlayedEpoch:
 
 
 @dataclass(frozen=True)
-class Replay:
+class TraceReplay:
     """All epochs of a decision; ``left`` is the work that remains per job."""
 
     played: tuple[PlayedEpoch, ...]
@@ -61,13 +61,13 @@ def rows_by_epoch(decision: Allocation) -> dict[int, Placement]:
     }
 
 
-def replay(data: Colocation, decision: Allocation) -> Replay:
+def replay(data: Colocation, decision: Allocation) -> TraceReplay:
     """Play a decision in the true throughputs, epoch after epoch, and check every rule."""
     outside = (decision.epoch < 0) | (decision.epoch >= data.horizon_epochs)
     if outside.any():
         epoch = int(decision.epoch[outside][0])
         words = f"a row is of epoch {epoch}; the horizon has {data.horizon_epochs}"
-        return Replay((), data.jobs.work, (Violation("epochs", words, float(outside.sum())),))
+        return TraceReplay((), data.jobs.work, (Violation("epochs", words, float(outside.sum())),))
     left = data.jobs.work.copy()
     before: Ints = np.full(data.jobs.count, NEVER, dtype=np.int64)
     known = set(public_misfits(data))
@@ -80,7 +80,7 @@ def replay(data: Colocation, decision: Allocation) -> Replay:
         rows = rows_of.get(epoch, Placement.empty())
         broken = broken_rules(data, epoch, rows, left, known)
         if any(each.constraint == "form" for each in broken):
-            return Replay(tuple(played), left, tuple(broken))
+            return TraceReplay(tuple(played), left, tuple(broken))
         effects = epoch_effects(data, epoch, rows, left, before)
         moves = _moves(rows, before)
         left = left - effects.progress
@@ -97,7 +97,7 @@ def replay(data: Colocation, decision: Allocation) -> Replay:
             f"{data.horizon_epochs - 1}; job {job} lacks {left[job]:.6g} units"
         )
         broken.append(Violation("completed", words, float(len(unfinished))))
-    return Replay(tuple(played), left, tuple(broken))
+    return TraceReplay(tuple(played), left, tuple(broken))
 
 
 def _moves(rows: Placement, before: Ints) -> int:

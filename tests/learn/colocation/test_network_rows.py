@@ -13,6 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from optbench.errors import FileFormatError, ModelError
+from optbench.learn.colocation.estimator_settings import KINDS, EstimatorSettings
 from optbench.learn.colocation.look_up import Frozen, LookUp
 from optbench.learn.colocation.matrix_completion import MatrixCompletion
 from optbench.learn.colocation.network_files import (
@@ -24,16 +25,15 @@ from optbench.learn.colocation.network_files import (
     trained_or_kept,
 )
 from optbench.learn.colocation.network_rows import NetworkRows, train
-from optbench.learn.colocation.network_settings import KINDS, NetworkSettings
 from optbench.learn.colocation.row_tables import KnownRows
 from tests.learn.colocation.small_facts import by_hand, some_runs, synthetic, synthetic_facts
 
-QUICK = NetworkSettings(steps=30, rows=12, cells=64)
+QUICK = EstimatorSettings(steps=30, rows=12, cells=64)
 
 
 @cache
 def trained(steps: int = 30, seed: int = 0) -> NetworkRows:
-    settings = NetworkSettings(steps=steps, rows=12, cells=64)
+    settings = EstimatorSettings(steps=steps, rows=12, cells=64)
     return train(synthetic_facts(), ("recurrent", "feed_forward"), settings, seed)
 
 
@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_weights_and_another_one_others() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_gives_finite_estimates_and_keeps_the_past(kind: str) -> None:
-    settings = NetworkSettings(steps=5, rows=8, cells=32, folds=2)
+    settings = EstimatorSettings(steps=5, rows=8, cells=32, folds=2)
     model = train(synthetic_facts(), (kind, kind), settings, 0)  # type: ignore[arg-type]
     estimator = LookUp(synthetic_facts(), model)
     first = estimator.estimates().beside_per_s
@@ -128,7 +128,7 @@ def test_a_file_gives_back_the_same_estimates(tmp_path: Path) -> None:
 
 
 def quick(seed: int = 0) -> TrainedNetworks:
-    settings = NetworkSettings(steps=2, rows=4, cells=16, folds=2)
+    settings = EstimatorSettings(steps=2, rows=4, cells=16, folds=2)
     facts = HashedFacts.of(synthetic_facts())
     return TrainedNetworks(facts, ("feed_forward", "feed_forward"), settings, seed)
 

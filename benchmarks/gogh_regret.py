@@ -71,7 +71,8 @@ ABOUT = (
     "type, per busy GPU-second. 24 GPUs (V100, P100, K80), 135 jobs, 30 % of them services, 60 % "
     "of families that no policy knows; five seeds, 95 % intervals. The tables hold no power and no "
     "utilisation: both are assumptions, and the results are repeated under two others. Prices of "
-    "risk were tuned for each estimator with 12 trials (trees: 6, the search was stopped) on seeds 500 to 503 (`gogh_margins.py`).",
+    "risk were tuned for each estimator with 12 trials (trees: 6, the search was stopped) on seeds "
+    "500 to 503 (`gogh_margins.py`).",
     "",
     "![Energy above that of the oracle over a trace](gogh_regret.svg)",
 )

@@ -1,7 +1,7 @@
 """The pages of the studies of gogh, from what was run of them in a workspace; writes
 docs/results/gogh_paper.md, gogh_robust.md and gogh_scale.md.
 
-    optbench run gogh_paper -n 1        (in an empty workspace; so gogh_light, gogh_robust, gogh_scale)
+    optbench run gogh_paper -n 1   (in an empty workspace; so gogh_light, gogh_robust, gogh_scale)
     python benchmarks/gogh_studies.py WORKSPACE [--commit HASH]
 
 A policy's figures are means over the cells that all policies of a study have; a study of which some

@@ -64,8 +64,9 @@ class AllocationSettings:
             self._require(0 <= getattr(self, name) < np.inf, name, "at least 0, and finite")
         for name in ("most_risk", "least_fit"):
             self._require(0 <= getattr(self, name) <= 1, name, "a probability, from 0 to 1")
+        self._require(0 < self.caution < np.inf, "caution", "above 0, and finite")
         self._require(self.nodes >= 1, "nodes", "at least 1")
-        self._require(self.time_limit_s > 0, "time_limit_s", "above 0")
+        self._require(self.ilp_limit_s > 0, "ilp_limit_s", "above 0")
         self._require(0 <= self.gap < 1, "gap", "at least 0 and below 1")
 
     def _require(self, holds: bool, field: str, allowed: str) -> None:

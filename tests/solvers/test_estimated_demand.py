@@ -75,7 +75,7 @@ def test_risks_by_hand() -> None:
         np.array([[[0.1]]]),
         np.array([[[1.0]]]),
     )
-    alone, beside = risks(here, np.array([2.2]))
+    alone, beside = risks(here, np.array([2.2]), 1.0)
     assert alone[0, 0] == pytest.approx(phi(1.0), abs=1e-6)
     assert beside[0, 0, 0] == pytest.approx(phi(1.2 / math.sqrt(0.05)), abs=1e-6)
 
@@ -83,7 +83,7 @@ def test_risks_by_hand() -> None:
 def test_what_is_certain_has_no_risk_or_all_of_it() -> None:
     seen = observed((HEAVY, 1.9), (HEAVY, 1.0))
     here = of_kinds(certain(seen), np.array([HEAVY, HEAVY]))
-    alone, _ = risks(here, np.array([1.9, 2.1]))
+    alone, _ = risks(here, np.array([1.9, 2.1]), 1.0)
     assert alone[FAST].tolist() == pytest.approx([0.0, 1.0])  # 2 per second
     assert alone[SLOW].tolist() == pytest.approx([1.0, 1.0])  # 1 per second
 
@@ -145,7 +145,7 @@ def test_a_pair_is_tried_only_where_it_is_likely_to_fit() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("progress_price", -1.0), ("most_risk", 1.5), ("least_fit", -0.1), ("gap", 1.0),
-     ("time_limit_s", 0.0), ("waiting_w", math.inf)],
+     ("ilp_limit_s", 0.0), ("caution", 0.0), ("nodes", 0), ("waiting_w", math.inf)],
 )  # fmt: skip
 def test_settings_out_of_range_are_named(field: str, value: float) -> None:
     with pytest.raises(ParameterError, match=f"{field} is {value}; it must be"):

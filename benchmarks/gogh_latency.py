@@ -1,7 +1,7 @@
 """How long a whole decision of gogh takes by the size of the cluster: estimates, the demand that is
 made of them, and the ILP; writes docs/results/gogh_latency.md.
 
-    python benchmarks/gogh_latency.py [--gpus 24,100,300,1000] [--epochs 60]
+    python benchmarks/gogh_latency.py [--gpus 24,100,300,1000] [--epochs 80]
 
 Figures are seconds of processor time on one thread. What is trained and loaded before the clock
 starts is none of a decision, and stands apart.
@@ -99,7 +99,7 @@ def row(gpus: int, load: float, found: Decisions) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gpus", default="24,100,300,1000")
-    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--epochs", type=int, default=80)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     lines = page_head("A whole decision of gogh", "python benchmarks/gogh_latency.py")

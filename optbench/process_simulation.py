@@ -82,11 +82,10 @@ def simulate_process(
     shape = shape_with_process(instance)
     named = usual_policy(instance) if policy is None else policy
     name, player = policy_of_process(named, dict(params or {}), instance)
-    playing = Playing(player, instance, seed)
-    with author_phases(lambda: playing.phase, PluginCrashError):
-        playing.prepare()
+    playing = _prepared(player, instance, seed)
     began = time.perf_counter()
-    how = _played(playing, time_limit_s, stop or threading.Event())
+    stop = stop or threading.Event()
+    how = _played(playing, time_limit_s, stop)
     wall_s = time.perf_counter() - began
     decision = playing.decision
     verdict = None if decision is None else shape.accept(instance, decision).verdict
@@ -95,7 +94,7 @@ def simulate_process(
     outcome = outcome_of(instance, verdict, bounds)
     regret = None
     if bound_time_limit_s > 0 and decision is not None and outcome.objectives:
-        regret = _regret(shape, instance, name, decision, seed)
+        regret = _regret(shape, instance, player, playing, stop)
     return ProcessSimulation(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -126,6 +125,14 @@ def simulate_process(
     )
 
 
+def _prepared(player: ProcessPolicy, instance: Any, seed: int) -> Playing:
+    """Return a run whose policy has loaded or trained what it needs."""
+    playing = Playing(player, instance, seed)
+    with author_phases(lambda: playing.phase, PluginCrashError):
+        playing.prepare()
+    return playing
+
+
 def _percentiles_ms(spent_s: list[float]) -> dict[str, float] | None:
     """Return how long decisions took; None without any."""
     if not spent_s:
@@ -145,16 +152,21 @@ def _bounds(
             yield from (replace(each, level=k) for each in found)
 
 
-def _regret(shape: Shape, instance: Any, policy: str, decision: Any, seed: int) -> float | None:
-    """Play the reference policy of the shape, and compare; None where there is none."""
+def _regret(
+    shape: Shape, instance: Any, player: ProcessPolicy, playing: Playing, stop: threading.Event
+) -> float | None:
+    """Play the reference policy of the shape with its defaults, and compare; None where there is
+    none, or where it is stopped.
+    """
     if shape.reference is None:
         return None
-    if policy == shape.reference:
-        return shape.regret(instance, decision, decision)
-    playing = Playing(policy_of_process(shape.reference, {}, instance)[1], instance, seed)
-    if not playing.play(lambda: True):
+    reference = policy_of_process(shape.reference, {}, instance)[1]
+    if player == reference:
+        return shape.regret(instance, playing.decision, playing.decision)
+    beside = _prepared(reference, instance, playing.seed)
+    if _played(beside, None, stop) != "finished":
         return None
-    return shape.regret(instance, decision, playing.decision)
+    return shape.regret(instance, playing.decision, beside.decision)
 
 
 def policy_of_process(

@@ -176,12 +176,11 @@ def kinds_of(jobs: PresentJobs) -> Kinds:
     n = len(jobs.job)
     order = np.lexsort((jobs.required_per_s, jobs.job_type))
     rank = np.empty(n, dtype=np.int64)
-    types, begins, sizes = np.unique(jobs.job_type[order], return_index=True, return_counts=True)
+    _, begins, sizes = np.unique(jobs.job_type[order], return_index=True, return_counts=True)
     within = np.arange(n) - np.repeat(begins, sizes)
     split = within if n <= MOST_KINDS else within * SPLITS // np.repeat(sizes, sizes)
     rank[order] = split
     keys, of_job = np.unique(np.stack([jobs.job_type, rank], axis=1), axis=0, return_inverse=True)
-    del types
     flat = of_job.reshape(-1)
     count = np.bincount(flat, minlength=len(keys))
     required = np.bincount(flat, jobs.required_per_s, len(keys)) / count

@@ -34,7 +34,7 @@ def test_every_policy_keeps_the_rules_where_nothing_is_known(policy: str, seed: 
     rule, and the process refuses it."""
     data = random_cluster(seed)
     unknown = type(data)(**{**vars(data), "known": np.zeros_like(data.known)})
-    instance = ColocationShape().instance("random", unknown)
+    instance: Any = ColocationShape().instance("random", unknown)
     played = ob.simulate(instance, policy, seed=seed, bound_time_limit_s=0.0)
     assert played.verified, played.violations
 
@@ -58,11 +58,11 @@ def test_the_oracle_does_not_regret_itself() -> None:
 
 def test_least_power_in_every_epoch_is_not_least_energy() -> None:
     """Without a value of progress jobs are parked on slow GPUs, where they take longer."""
-    power, default = (
-        ob.simulate(SMALL, "oracle", seed=1, bound=False, params=params)
-        for params in ({"progress_price": 0.0}, {})
-    )
+    power: Any = simulated("oracle", progress_price=0.0)
+    default: Any = ob.simulate(SMALL, "oracle", seed=1, bound=False)
     assert power.metrics["energy_j"] > default.metrics["energy_j"]
+    # Regret is against the oracle with its defaults.
+    assert power.regret > 0.0 and default.regret is None
     assert power.metrics["drained_s"] >= default.metrics["drained_s"]
 
 

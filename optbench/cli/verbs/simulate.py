@@ -223,9 +223,11 @@ def show_objective(done: Simulation | ProcessSimulation) -> None:
 def show_played(done: ProcessSimulation, instance: AnyInstance) -> None:
     """Show what a policy has reached in the process of another shape than schedules."""
     by = f"{escape(done.policy)}, seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
+    prepared = f", prepared for {length(done.prepare_s)} before" * (done.prepare_s >= FELT_S)
     show(
         f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{escape(done.shape)}, {by}",
-        f"{ENDS[done.end]} after {done.actions:,} actions; simulated in {duration(done.wall_s)}",
+        f"{ENDS[done.end]} after {done.actions:,} actions; simulated in "
+        f"{duration(done.wall_s)}{prepared}",
     )
     show_objective(done)
     known = shape_of(instance).metrics

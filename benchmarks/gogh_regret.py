@@ -17,6 +17,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ SETTINGS = {
     "tight, flat utilisation": ",utilisation=flat",
     "tight, inverse utilisation": ",utilisation=inverse",
 }
+RANDOM, PERMUTED = "gogh, random weights", "gogh, permuted weights"
+CONTROLS = (RANDOM, PERMUTED)
 HEADS = (
     *("policy", "regret, %", "violation of service, % of job time"),
     *("energy beyond sleep against best fit, %", "efficiency", "rows with two jobs, %"),
@@ -54,6 +57,8 @@ def methods() -> dict[str, str]:
     return {
         ORACLE: "oracle",
         **chosen,
+        RANDOM: RANDOM,
+        PERMUTED: PERMUTED,
         "power alone, perfect information": "oracle:progress_price=0",
         "no co-location, perfect information": "oracle:pairs=false",
         "best fit": "best_fit",
@@ -89,12 +94,45 @@ def rows() -> dict[tuple[str, str, str, int], Row]:
     return {key(row): row for row in found}
 
 
+def control(weights: str) -> Any:
+    """Return gogh, with its tuned prices, whose networks have random or permuted weights."""
+    import torch
+
+    from optbench.learn.colocation.estimator_settings import EstimatorSettings
+    from optbench.learn.colocation.matrix_completion import MatrixCompletion
+    from optbench.learn.colocation.network_rows import is_enough, train
+    from optbench.learn.colocation.row_tables import KnownRows
+    from optbench.plugins.discovery import load_solver
+
+    policy: Any = load_solver(methods()["gogh"])[1]
+
+    class Control(type(policy)):  # type: ignore[misc]
+        def _networks(self, facts: Any) -> Any:
+            rows = KnownRows.of(facts)
+            if not is_enough(rows):
+                return MatrixCompletion.plain(rows)
+            steps = 0 if weights == RANDOM else EstimatorSettings().steps
+            settings = EstimatorSettings()
+            object.__setattr__(settings, "steps", steps)
+            found = train(facts, (self.p1, self.p2), settings, 0)
+            if weights == PERMUTED:
+                generator = torch.Generator().manual_seed(0)
+                for part in (found.alone_part, found.ratio_part):
+                    for network in (*part.first.networks, *part.networks):
+                        for tensor in network.state_dict().values():
+                            order = torch.randperm(tensor.numel(), generator=generator)
+                            tensor.copy_(tensor.reshape(-1)[order].reshape(tensor.shape))
+            return found
+
+    return Control(**{f.name: getattr(policy, f.name) for f in fields(policy)})
+
+
 def play(spec: str, instance: Any, seed: int) -> tuple[Any, list[float]]:
     """Return the decision of a policy, and the processor seconds of its actions."""
     from optbench.plugins.discovery import load_solver
     from optbench.plugins.process_policy import Playing, ProcessPolicy
 
-    policy = load_solver(spec)[1]
+    policy = control(spec) if spec in CONTROLS else load_solver(spec)[1]
     assert isinstance(policy, ProcessPolicy)
     playing = Playing(policy, instance, seed)
     playing.play(lambda: True)
@@ -207,6 +245,23 @@ def table(setting: str, load: str) -> Iterator[str]:
     yield ""
 
 
+def differences(setting: str, load: str) -> Iterator[str]:
+    """gogh less each rival, paired over the seeds."""
+    found = rows()
+    mine = {at[3]: row for at, row in found.items() if at[:3] == (setting, load, "gogh")}
+    for name in methods():
+        theirs = {at[3]: row for at, row in found.items() if at[:3] == (setting, load, name)}
+        seeds = sorted(mine.keys() & theirs.keys())
+        if name in ("gogh", ORACLE) or len(seeds) < 2:
+            continue
+        regret, violation = (
+            interval([mine[seed][each] - theirs[seed][each] for seed in seeds])
+            for each in ("regret", "slo_violation")
+        )
+        yield f"- gogh less {name}: regret {regret}, violation {violation} points."
+    yield ""
+
+
 def draw(setting: str, load: str, seed: int) -> str:
     """Energy above that of the oracle over the trace, in MJ, as an SVG."""
     from optbench.html.standalone_charts import step_lines
@@ -250,7 +305,7 @@ def main() -> None:
     for setting in SETTINGS:
         for load in LOADS:
             if any(at[:2] == (setting, load) for at in rows()):
-                lines += table(setting, load)
+                lines += [*table(setting, load), *differences(setting, load)]
     (RESULTS / "gogh_regret.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -151,8 +151,8 @@ def told_first(run: StudyRun) -> Iterator[str]:
         far = abs(sum(a["slo_violation"] - b["slo_violation"] for a, b in both)) / len(both)
         words = " **No comparison at equal violation.**" if far > EQUAL_VIOLATION else ""
         yield (
-            f"- {label}: gogh's energy beyond sleep is {energy} % of it away, its violation "
-            f"{below} points, over {len(both)} instances.{words}"
+            f"- gogh against {label}: energy beyond sleep {energy} %, violation {below} points of "
+            f"job time, on {len(both)} instances.{words}"
         )
     yield ""
 

@@ -25,7 +25,7 @@ from .._estimated_demand import AllocationSettings, acting_on
 from .gogh_training import GoghTraining, train_networks
 
 if TYPE_CHECKING:
-    from optbench.learn.colocation.network_rows import NetworkRows
+    from optbench.learn.colocation.row_tables import RowModel
     from optbench.shapes.colocation.colocation_process import PublicFacts
     from optbench.shapes.colocation.estimates import Estimator
 
@@ -36,7 +36,9 @@ class Gogh(AllocationSettings, ProcessPolicy, Trainable):
 
     The networks are trained before the first epoch on what is public of an instance, which takes
     about ten seconds, and kept in the workspace for the next run on the same public facts;
-    ``checkpoint`` is a file of ``optbench train gogh``, which has other settings too.
+    ``checkpoint`` is a file of ``optbench train gogh``, which has other settings too. Of fewer than
+    three known families no stranger can be simulated; then the low-rank completion that the
+    networks refine is used without them.
     """
 
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
@@ -79,9 +81,9 @@ class Gogh(AllocationSettings, ProcessPolicy, Trainable):
         networks = self._networks(facts)
         return LookUp(facts, networks, relatives=True) if self.learn else Frozen(facts, networks)
 
-    def _networks(self, facts: PublicFacts) -> NetworkRows:
-        from optbench.learn.colocation.estimators import networks_of_file, trained_networks
+    def _networks(self, facts: PublicFacts) -> RowModel:
+        from optbench.learn.colocation.estimators import networks_of_file, networks_or_completion
 
         if self.checkpoint is not None:
             return networks_of_file(self.checkpoint, facts)
-        return trained_networks(facts, (self.p1, self.p2), self.network_seed)
+        return networks_or_completion(facts, (self.p1, self.p2), self.network_seed)

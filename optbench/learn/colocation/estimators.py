@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from optbench.learn.colocation.look_up import Frozen, LookUp
 from optbench.learn.colocation.matrix_completion import MatrixCompletion
 from optbench.learn.colocation.partner_mean import PartnerMean
-from optbench.learn.colocation.row_tables import KnownRows
+from optbench.learn.colocation.row_tables import KnownRows, RowModel
 from optbench.shapes.colocation.colocation_process import PublicFacts
 from optbench.shapes.colocation.estimates import Estimator
 from optbench.workspace import kept_folders
@@ -86,6 +86,16 @@ def trained_networks(facts: PublicFacts, kinds: tuple[Kind, Kind], seed: int = 0
     from optbench.learn.colocation.network_files import HashedFacts, TrainedNetworks
 
     return _trained(TrainedNetworks(HashedFacts.of(facts), kinds, EstimatorSettings(), seed))
+
+
+def networks_or_completion(facts: PublicFacts, kinds: tuple[Kind, Kind], seed: int = 0) -> RowModel:
+    """The networks; where too little is public to train them, the low-rank completion beneath."""
+    from optbench.learn.colocation.network_rows import is_enough
+
+    rows = KnownRows.of(facts)
+    if not is_enough(rows):
+        return MatrixCompletion.plain(rows)
+    return trained_networks(facts, kinds, seed)
 
 
 def networks_of_file(path: Path, facts: PublicFacts) -> NetworkRows:

@@ -68,14 +68,25 @@ class FirstSights:
     ratio_fold: Ints
 
 
+def num_families(rows: KnownRows) -> int:
+    """Known families."""
+    return len(np.unique(rows.features.family[rows.known]))
+
+
+def is_enough(rows: KnownRows) -> bool:
+    """Whether strangers can be simulated from what is public: with fewer families, networks cannot
+    be held against a family that they were not trained on.
+    """
+    return num_families(rows) >= FEWEST_FAMILIES and rows.num_known >= FEWEST_TYPES
+
+
 def check_enough(rows: KnownRows) -> None:
     """Refuse public facts from which no stranger can be simulated."""
-    families = len(np.unique(rows.features.family[rows.known]))
-    if families < FEWEST_FAMILIES or rows.num_known < FEWEST_TYPES:
+    if not is_enough(rows):
         raise ModelError(
             f"networks need {FEWEST_TYPES} known job types of {FEWEST_FAMILIES} families; the "
-            f"public facts have {rows.num_known} of {families}. Make more types known, or use "
-            "another estimator (-s estimated_allocation)"
+            f"public facts have {rows.num_known} of {num_families(rows)}. Make more types known, "
+            "or use another estimator (-s estimated_allocation)"
         )
 
 

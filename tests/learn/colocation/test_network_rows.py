@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from safetensors.numpy import save_file
 
 from optbench.errors import FileFormatError, ModelError
 from optbench.learn.colocation.estimator_settings import KINDS, EstimatorSettings
+from optbench.learn.colocation.estimators import networks_or_completion
 from optbench.learn.colocation.look_up import Frozen, LookUp
 from optbench.learn.colocation.matrix_completion import MatrixCompletion
 from optbench.learn.colocation.network_files import (
@@ -24,7 +26,7 @@ from optbench.learn.colocation.network_files import (
     save_networks,
     trained_or_kept,
 )
-from optbench.learn.colocation.network_rows import NetworkRows, train
+from optbench.learn.colocation.network_rows import NetworkRows, check_enough, train
 from optbench.learn.colocation.row_tables import KnownRows
 from tests.learn.colocation.small_facts import by_hand, some_runs, synthetic, synthetic_facts
 
@@ -219,3 +221,14 @@ def test_the_hash_is_that_of_what_is_public() -> None:
     assert facts_hash(one) == facts_hash(synthetic_facts())
     one.alone_per_s[0, 8] *= 1.01
     assert facts_hash(one) != facts_hash(synthetic_facts())
+
+
+def test_too_few_families_leave_the_completion() -> None:
+    """Two families: no network can be held against a third one."""
+    facts = synthetic_facts()
+    names = sorted({each.family for each in facts.job_types})
+    two = tuple(replace(each, family=names[k % 2]) for k, each in enumerate(facts.job_types))
+    found = networks_or_completion(replace(facts, job_types=two), ("recurrent", "feed_forward"))
+    assert isinstance(found, MatrixCompletion)
+    with pytest.raises(ModelError, match=r"of 3 families; the public facts have .* of 2"):
+        check_enough(KnownRows.of(replace(facts, job_types=two)))

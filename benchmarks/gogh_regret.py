@@ -138,7 +138,8 @@ def run(args: argparse.Namespace) -> None:
                         "spec": methods()[name],
                         "regret": excess_energy(instance.data, decision, reference),
                         "decision_ms": [1e3 * float(np.percentile(spent_s, q)) for q in (50, 99)],
-                        **{each: m[each] for each in m},
+                        **{each: m[each] for each in m if each != "load"},
+                        "offered_load": m["load"],
                     }
                     with RAW.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(row) + "\n")

@@ -62,6 +62,7 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     clairvoyant: bool = False
     reference: str | None = None
     regret: float | None = None
+    reference_metrics: dict[str, float] | None = None
 
 
 def simulate_process(
@@ -92,9 +93,9 @@ def simulate_process(
     reached = () if verdict is None else verdict.objectives
     bounds = list(_bounds(instance, reached, bound_time_limit_s, decision))
     outcome = outcome_of(instance, verdict, bounds)
-    regret = None
+    beside = Compared()
     if bound_time_limit_s > 0 and decision is not None and outcome.objectives:
-        regret = _regret(shape, instance, player, playing, stop)
+        beside = _compared(shape, instance, player, playing, stop)
     return ProcessSimulation(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -120,8 +121,9 @@ def simulate_process(
         prepare_s=round(playing.prepared_s or 0.0, 3),
         termination=how,
         clairvoyant=player.clairvoyant,
-        reference=None if regret is None else shape.reference,
-        regret=regret,
+        reference=beside.reference,
+        regret=beside.regret,
+        reference_metrics=beside.metrics,
     )
 
 
@@ -152,21 +154,32 @@ def _bounds(
             yield from (replace(each, level=k) for each in found)
 
 
-def _regret(
+@dataclass(frozen=True)
+class Compared:
+    """What the reference policy reached, and the regret against it; None where there is none."""
+
+    reference: str | None = None
+    regret: float | None = None
+    metrics: dict[str, float] | None = None
+
+
+def _compared(
     shape: Shape, instance: Any, player: ProcessPolicy, playing: Playing, stop: threading.Event
-) -> float | None:
-    """Play the reference policy of the shape with its defaults, and compare; None where there is
-    none, or where it is stopped.
-    """
+) -> Compared:
+    """Play the reference policy of the shape with its defaults, verify it, and compare."""
     if shape.reference is None:
-        return None
+        return Compared()
     reference = policy_of_process(shape.reference, {}, instance)[1]
-    if player == reference:
-        return shape.regret(instance, playing.decision, playing.decision)
-    beside = _prepared(reference, instance, playing.seed)
-    if _played(beside, None, stop) != "finished":
-        return None
-    return shape.regret(instance, playing.decision, beside.decision)
+    beside = playing
+    if player != reference:
+        beside = _prepared(reference, instance, playing.seed)
+        if _played(beside, None, stop) != "finished":
+            return Compared()
+    verdict = shape.accept(instance, beside.decision).verdict
+    if not verdict.feasible:  # an invalid decision is no reference
+        return Compared(shape.reference)
+    regret = shape.regret(instance, playing.decision, beside.decision)
+    return Compared(shape.reference, regret, dict(verdict.metrics))
 
 
 def policy_of_process(

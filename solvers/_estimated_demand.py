@@ -38,6 +38,8 @@ from optbench.shapes.epoch_allocation.epoch_demand import EpochDemand, JobDemand
 from optbench.shapes.epoch_allocation.pattern_solver import SearchLimits
 
 MOST_KINDS, SPLITS = 100, 4
+# A job that waits costs at least so many times the power of all its GPUs, however many these are.
+ABOVE_POWER = 1.5
 # A standard deviation of 0 would divide by 0.
 LEAST_SD = 1e-9
 
@@ -162,7 +164,7 @@ def demand_of(seen: Observation, expected: Estimates, settings: AllocationSettin
             jobs.replicas,
             np.where(jobs.is_service, 0.0, price),
             jobs.before,
-            np.full(len(jobs.job), settings.waiting_w),
+            np.maximum(settings.waiting_w, ABOVE_POWER * gangs[jobs.job_type] * full.max()),
         ),
         alone_price_w=settings.risk_w * missed_alone,
         pair_price_w=(pair_price + np.swapaxes(pair_price, 1, 2)) / 2,

@@ -17,7 +17,7 @@ RULES = {
     "gpu_count": "no more GPUs of a type are in use than are available",
     "distinct": "two jobs on a GPU are two different ones",
     "gang_alone": "a job of several GPUs runs alone",
-    "profile_alone": "a profile run has one job",
+    "profile_alone": "a profile run has one job, which has no other row in the epoch",
     "replicas": "a job runs on no more GPUs than it has replicas",
     "arrival": "a job runs only in epochs that begin after it has arrived",
     "presence": "a job runs only until it has completed or left",
@@ -83,6 +83,10 @@ def _rows(data: Colocation, rows: Placement, known: Set[Misfit]) -> Iterator[Vio
         yield Violation("gang_alone", words)
     for r in np.flatnonzero(paired & rows.profile).tolist():
         yield Violation("profile_alone", f"the profile run of job {rows.first[r]} has a partner")
+    named = np.concatenate([rows.first, rows.second[paired]])
+    times = np.bincount(named, minlength=data.jobs.count)
+    for r in np.flatnonzero(rows.profile & (times[rows.first] > 1)).tolist():
+        yield Violation("profile_alone", f"job {rows.first[r]} has a row beside its profile run")
     for r in range(rows.num_rows if known else 0):
         g, one = int(rows.gpu_type[r]), int(kind[rows.first[r]])
         other = int(kind[rows.second[r]]) if paired[r] else NOBODY
@@ -104,9 +108,7 @@ def _jobs(data: Colocation, epoch: int, rows: Placement, left: Floats) -> Iterat
             words = f"epoch {epoch}: job {job} stands in {times} rows; it has {allowed} replicas"
             yield Violation("replicas", words, float(times - allowed))
         if jobs.arrival_s[job] > begin:
-            words = (
-                f"epoch {epoch}: job {job} arrives at {jobs.arrival_s[job]:g} s, after {begin:g}"
-            )
+            words = f"epoch {epoch}: job {job} has not arrived at {begin:g} s"
             yield Violation("arrival", words, float(jobs.arrival_s[job] - begin))
         elif jobs.stay_s[job] > 0 and jobs.arrival_s[job] + jobs.stay_s[job] <= begin:
             yield Violation("presence", f"epoch {epoch}: service {job} has left")

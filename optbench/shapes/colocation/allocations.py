@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,16 @@ from optbench.shapes.colocation.colocation_data import Bools, Ints
 
 # ``second`` of a row with one job.
 NOBODY = -1
+
+
+def wrong_columns(columns: dict[str, Any]) -> str | None:
+    """Return what is wrong with the types of columns of rows: whole numbers, and truth values."""
+    for name, column in columns.items():
+        wanted = np.bool_ if name == "profile" else np.int64
+        if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype != wanted:
+            kind = f"of {column.dtype}" if isinstance(column, np.ndarray) else "no array"
+            return f"{name} is {kind}; it must be a one-dimensional array of {wanted.__name__}"
+    return None
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,15 @@ class Placement:
     @property
     def num_rows(self) -> int:
         return len(self.gpu_type)
+
+    def frozen(self) -> Placement:
+        """A copy that nobody can change."""
+        out = Placement(
+            self.gpu_type.copy(), self.first.copy(), self.second.copy(), self.profile.copy()
+        )
+        for column in vars(out).values():
+            column.setflags(write=False)
+        return out
 
     @classmethod
     def empty(cls) -> Placement:

@@ -30,8 +30,8 @@ from optbench.errors import ModelError
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-# Entries that a message names at most.
-MOST_NAMED = 5
+# Larger numbers are mistakes, and no computer would get through them.
+MOST_GPUS, MOST_EPOCHS, MOST_REPLICAS, MOST_UNITS = 10**7, 10**6, 10**4, 1e30
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class GpuType:
     full_w: float
 
     def __post_init__(self) -> None:
-        if self.count < 0:
+        if not 0 <= self.count <= MOST_GPUS:
             raise ModelError(
-                f"gpu type {self.name!r}: count is {self.count}; it must be at least 0"
+                f"gpu type {self.name!r}: count is {self.count}; it must be from 0 to {MOST_GPUS:,}"
             )
         if not 0 <= self.sleep_w <= self.idle_w <= self.full_w:
             raise ModelError(
@@ -64,6 +64,12 @@ class JobType:
     family: str
     batch_size: float
     gpus: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("gpus", 1), ("batch_size", 0)):
+            value = getattr(self, name)
+            if not least <= value < MOST_GPUS or (name == "batch_size" and value == 0):
+                raise ModelError(f"job type {self.name!r}: {name} is {value}; it must be above 0")
 
     @property
     def title(self) -> str:
@@ -247,6 +253,10 @@ def check_jobs(data: Colocation) -> None:
         ~(jobs.required_per_s > 0),
         lambda at: f"job {at[0]}: required_per_s is {jobs.required_per_s[at]}; it must be above 0",
     )
+    for name in ("work", "stay_s"):
+        column = getattr(jobs, name)
+        wrong = ~((column >= 0) & (column < MOST_UNITS))
+        _refuse(wrong, _out_of_range(name, column))
     neither = ~((jobs.work > 0) ^ (jobs.stay_s > 0))
     _refuse(
         neither,
@@ -255,9 +265,12 @@ def check_jobs(data: Colocation) -> None:
             f"{jobs.stay_s[at]}; exactly one of them is above 0"
         ),
     )
+    many = (jobs.replicas < 1) | (jobs.replicas > MOST_REPLICAS)
     _refuse(
-        jobs.replicas < 1,
-        lambda at: f"job {at[0]}: replicas is {jobs.replicas[at]}; it must be at least 1",
+        many,
+        lambda at: (
+            f"job {at[0]}: replicas is {jobs.replicas[at]}; it must be from 1 to {MOST_REPLICAS:,}"
+        ),
     )
     impossible = jobs.required_per_s > attainable_per_s(data) * (1 + 2.0**-40)
     _refuse(impossible, lambda at: _impossible(data, at[0]))
@@ -303,12 +316,33 @@ def check_settings(data: Colocation) -> None:
             f"horizon_epochs is {data.horizon_epochs}: {data.horizon_epochs * data.epoch_s:g} s "
             f"are over before the last job arrives, at {data.jobs.arrival_s[-1]:g} s"
         )
+    if data.horizon_epochs > MOST_EPOCHS:
+        raise ModelError(f"horizon_epochs is {data.horizon_epochs}; at most {MOST_EPOCHS:,}")
+    names = [each.name for each in data.gpu_types]
+    if len(set(names)) < len(names):
+        raise ModelError(f"two GPU types have one name: {', '.join(names)}")
     for outage in data.outages:
-        if not 0 <= outage.gpu_type < data.num_gpu_types:
-            raise ModelError(
-                f"outage: gpu_type is {outage.gpu_type}; there are types 0 to "
-                f"{data.num_gpu_types - 1}"
-            )
+        check_outage(data, outage)
+
+
+def check_outage(data: Colocation, outage: Outage) -> None:
+    """Refuse an outage of GPUs that do not exist, or of no time."""
+    if not 0 <= outage.gpu_type < data.num_gpu_types:
+        raise ModelError(
+            f"outage: gpu_type is {outage.gpu_type}; there are types 0 to {data.num_gpu_types - 1}"
+        )
+    count = data.gpu_types[outage.gpu_type].count
+    if not 1 <= outage.gpus <= count:
+        raise ModelError(f"outage: gpus is {outage.gpus}; the type has {count}")
+    if not 0 <= outage.first_epoch < outage.end_epoch:
+        raise ModelError(
+            f"outage: it is from epoch {outage.first_epoch} to before {outage.end_epoch}; the end "
+            "must be later"
+        )
+
+
+def _out_of_range(name: str, column: Floats) -> Callable[[Any], str]:
+    return lambda at: f"job {at[0]}: {name} is {column[at]}; it must be from 0 to {MOST_UNITS:g}"
 
 
 def _cell(data: Colocation, at: tuple[int, ...]) -> str:

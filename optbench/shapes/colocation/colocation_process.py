@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.shapes.colocation.allocation_rules import broken_rules
-from optbench.shapes.colocation.allocations import Allocation, Placement
+from optbench.shapes.colocation.allocations import Allocation, Placement, wrong_columns
 from optbench.shapes.colocation.colocation_data import (
     Bools,
     Colocation,
@@ -22,7 +22,13 @@ from optbench.shapes.colocation.colocation_data import (
     Ints,
     JobType,
 )
-from optbench.shapes.colocation.epoch_physics import NEVER, WAITING, Misfit, epoch_effects
+from optbench.shapes.colocation.epoch_physics import (
+    NEVER,
+    WAITING,
+    Members,
+    Misfit,
+    epoch_effects,
+)
 from optbench.shapes.protocol.process import ActionError
 
 
@@ -135,6 +141,10 @@ class ColocationProcess:
     def act(self, action: Placement) -> None:
         if not isinstance(action, Placement):
             raise ActionError("a policy answers with a Placement (Placement.of_rows makes one)")
+        wrong = wrong_columns(vars(action))
+        if wrong is not None:
+            raise ActionError(f"{wrong}; Placement.of_rows makes such rows")
+        action = action.frozen()
         broken = broken_rules(self._data, self._epoch, action, self._left, self._known)
         if broken:
             raise ActionError(f"{broken[0].message} (constraint {broken[0].constraint!r})")
@@ -143,7 +153,7 @@ class ColocationProcess:
         members = effects.members
         self._left = self._left - effects.progress
         self._left[np.isfinite(effects.completed_s)] = 0.0
-        self._before = gpu_types_now(self._before, action)
+        self._before = gpu_types_now(self._before, action, members)
         self._misfits = tuple(each for each in effects.misfits if each not in self._known)
         self._known |= set(self._misfits)
         noise = 1 + data.noise * self._rng.standard_normal(len(members.job))
@@ -180,7 +190,7 @@ class ColocationProcess:
     def _skip_to_arrival(self) -> None:
         """Pass epochs in which no job is there; the one before the next arrival is the last."""
         while not self.done and not present(self._data, self._epoch, self._left).any():
-            self._before = gpu_types_now(self._before, Placement.empty())
+            self._before = gpu_types_now(self._before)
             self._placed.append(Placement.empty())
             self._epoch += 1
 
@@ -200,12 +210,20 @@ def remaining(data: Colocation, epoch: int, left: Floats) -> Bools:
     return out
 
 
-def gpu_types_now(before: Ints, rows: Placement) -> Ints:
-    """Return the GPU type of each job in an epoch that has been played."""
-    out = np.where(before == NEVER, NEVER, WAITING)
-    for jobs in (rows.first, rows.second):
-        placed = jobs >= 0
-        out[jobs[placed]] = rows.gpu_type[placed]
+def gpu_types_now(
+    before: Ints, rows: Placement | None = None, members: Members | None = None
+) -> Ints:
+    """Return the GPU type of each job in an epoch that has been played: of replicas on several
+    types the first one. A job that failed counts as waiting.
+    """
+    out: Ints = np.where(before == NEVER, NEVER, WAITING)
+    if rows is None or members is None:
+        return out
+    ran = ~members.fails
+    types = np.full(len(out), len(rows.gpu_type) + int(rows.gpu_type.max(initial=0)) + 1)
+    np.minimum.at(types, members.job[ran], rows.gpu_type[members.row[ran]])
+    placed = np.unique(members.job[ran])
+    out[placed] = types[placed]
     return out
 
 

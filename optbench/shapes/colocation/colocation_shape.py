@@ -52,7 +52,8 @@ METRICS = {
     "busy_energy_j": Metric("J", "energy beyond sleep of GPUs in use"),
     "busy_gpu_s": Metric("GPU s", "time in use, of all GPUs"),
     "allocation_efficiency": Metric(
-        "", "GPU-seconds required, alone on the median type, per busy one"
+        "",
+        "GPU-seconds required, alone on the median type, per busy one; above 1 with faster types",
     ),
     "drained_s": Metric("s", "end of the last epoch with a job in it"),
     "misfits": Metric("", "jobs that failed because they did not fit"),

@@ -2,9 +2,9 @@
 
 In an epoch of D seconds a row holds one gang, one job, or two jobs on a GPU of type g. A row that
 does not fit makes its later job fail, which makes no progress and costs idle power for the restart
-time; the other job goes on alone. With T_ir the true throughput of job i in row r, l_ir its seconds
-lost to migration, and w_r the row's window (D, or the time of a profile run), a training job that
-still needs W_i has completed at the first f with
+time, on top of all other energy; the other job goes on alone. With T_ir the true throughput of job
+i in row r, l_ir its seconds lost to migration, and w_r the row's window (D, or the time of a
+profile run), a training job that still needs W_i has completed at the first f with
 
     Σ_r T_ir (min(f, w_r) − l_ir)⁺ = W_i
 
@@ -102,7 +102,8 @@ def misfits_of(data: Colocation, rows: Placement, members: Members) -> tuple[Mis
             int(members.job[k]),
             int(members.partner[k]),
         )
-        if data.alone_per_s[g, kind[job]] == 0:
+        was_alone = partner == NOBODY or job < partner  # of a pair, the earlier job stays
+        if was_alone and data.alone_per_s[g, kind[job]] == 0:
             found[Misfit(g, int(kind[job]), NOBODY)] = None
         if partner != NOBODY:
             one, other = sorted((int(kind[job]), int(kind[partner])))

@@ -8,7 +8,7 @@ import numpy as np
 
 from optbench.model.checks import Violation
 from optbench.shapes.colocation.allocation_rules import broken_rules
-from optbench.shapes.colocation.allocations import NOBODY, Allocation, Placement
+from optbench.shapes.colocation.allocations import NOBODY, Allocation, Placement, wrong_columns
 from optbench.shapes.colocation.colocation_data import Colocation, Floats, Ints
 from optbench.shapes.colocation.colocation_process import (
     gpu_types_now,
@@ -63,6 +63,9 @@ def rows_by_epoch(decision: Allocation) -> dict[int, Placement]:
 
 def replay(data: Colocation, decision: Allocation) -> TraceReplay:
     """Play a decision in the true throughputs, epoch after epoch, and check every rule."""
+    wrong = wrong_columns(vars(decision))
+    if wrong is not None:
+        return TraceReplay((), data.jobs.work, (Violation("form", wrong),))
     outside = (decision.epoch < 0) | (decision.epoch >= data.horizon_epochs)
     if outside.any():
         epoch = int(decision.epoch[outside][0])
@@ -85,7 +88,7 @@ def replay(data: Colocation, decision: Allocation) -> TraceReplay:
         moves = _moves(rows, before)
         left = left - effects.progress
         left[np.isfinite(effects.completed_s)] = 0.0
-        before = gpu_types_now(before, rows)
+        before = gpu_types_now(before, rows, effects.members)
         known.update(effects.misfits)
         played.append(PlayedEpoch(epoch, rows, effects, moves, tuple(broken)))
     broken = [each for one in played for each in one.violations]

@@ -68,10 +68,11 @@ def random_placement(seen: Observation, known: set[Misfit], rng: Generator) -> P
         if partner is not None and rng.random() < 0.7:
             rows[partner] = (g, rows[partner][1], job)
             continue
-        for _ in range(int(rng.integers(1, jobs.replicas[k] + 1)) if gpus == 1 else 1):
+        times = int(rng.integers(1, jobs.replicas[k] + 1)) if gpus == 1 else 1
+        for _ in range(times):
             if free[g] >= gpus:
                 free[g] -= gpus
-                if rng.random() < 0.1:
+                if times == 1 and rng.random() < 0.1:
                     profiled.append((g, job))
                 else:
                     rows.append((g, job, NOBODY))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optbench.errors import ModelError
-from optbench.shapes.colocation.colocation_data import GpuType, Outage
+from optbench.shapes.colocation.colocation_data import GpuType, JobType, Outage
 from optbench.shapes.colocation.trace_replay import offered_load
 from tests.shapes.colocation.two_gpus import FAST, GANG, HEAVY, LIGHT, SLOW, cluster, tables
 
@@ -38,6 +38,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "horizon": ({"horizon_epochs": 0}, "horizon_epochs is 0: 0 s are over before the last job"),
     "epoch": ({"epoch_s": -1.0}, "epoch_s is -1.0"),
     "restart": ({"restart_s": 500.0}, "restart_s is 500.0; it must be at most an epoch"),
+    "outage of nothing": ({"outages": (Outage(0, -5, 0, 1),)}, "gpus is -5; the type has 1"),
+    "outage of no time": ({"outages": (Outage(0, 1, 3, 3),)}, "from epoch 3 to before 3"),
+    "same name": ({"gpu_types": (cluster([JOB]).gpu_types[0],) * 2}, "one name: fast, fast"),
+    "endless": ({"horizon_epochs": 10**9}, "horizon_epochs is 1000000000; at most 1,000,000"),
     "outage": ({"outages": (Outage(7, 1, 0, 1),)}, "gpu_type is 7; there are types 0 to 1"),
 }
 
@@ -55,6 +59,9 @@ WRONG_JOBS: dict[str, tuple[list[tuple[Any, ...]], str]] = {
     "order": ([(HEAVY, 9, 1, 50, 0), JOB], "must rise"),
     "rate": ([(HEAVY, 0, 0, 50, 0)], "job 0: required_per_s is 0.0; it must be above 0"),
     "both": ([(HEAVY, 0, 1, 50, 20)], "work is 50.0 and stay_s 20.0; exactly one"),
+    "negative stay": ([(HEAVY, 0, 1, 50, -5)], "stay_s is -5.0; it must be from 0"),
+    "endless work": ([(HEAVY, 0, 1, 1e308, 0)], r"work is 1e\+308; it must be from 0"),
+    "many replicas": ([(HEAVY, 0, 1, 50, 0, 10**9)], "replicas is 1000000000"),
     "replicas": ([(HEAVY, 0, 1, 50, 0, 0)], "replicas is 0"),
     "impossible": (
         [JOB, (LIGHT, 0, 4.5, 50, 0)],
@@ -81,6 +88,11 @@ def test_wrong_jobs_are_refused(case: str) -> None:
         return
     with pytest.raises(ModelError, match=words):
         cluster(jobs)
+
+
+def test_a_job_has_gpus() -> None:
+    with pytest.raises(ModelError, match="'x': gpus is 0; it must be above 0"):
+        JobType("x", "f", 8.0, 0)
 
 
 def test_power_rises() -> None:

@@ -48,18 +48,39 @@ def test_observations_hold_no_throughput_that_was_not_measured() -> None:
     """Other true throughputs of what is not public, and of what does not run, change nothing."""
     data = random_cluster(3)
     unknown = replace(data, known=np.zeros_like(data.known))
-    changed = replace(
-        unknown,
-        alone_per_s=data.alone_per_s * 1.5,
-        beside_per_s=data.beside_per_s * 1.25,
-        utilisation=data.utilisation,
-    )
+    # Pairs that fit do not, and the other way round; jobs of several GPUs stay alone.
+    single = data.gangs == 1
+    flipped = np.where((data.beside_per_s == 0) & np.outer(single, single), 1.0, 0.0)
+    changed = replace(unknown, alone_per_s=data.alone_per_s * 1.5, beside_per_s=flipped)
     first, second = (ColocationProcess(each, 0) for each in (unknown, changed))
     assert shown(first.observe()) == shown(second.observe())
     assert not np.isfinite(first.observe().public.alone_per_s).any()
     for process in (first, second):
         process.act(Placement.empty())
     assert shown(first.observe()) == shown(second.observe())
+
+
+def test_a_policy_cannot_rewrite_what_it_did() -> None:
+    data = cluster([(HEAVY, 0, 1, 500, 0), (LIGHT, 0, 1, 500, 0), (LIGHT, 0, 1, 50, 0)])
+    process = ColocationProcess(data, 0)
+    mine = Placement.of_rows([(FAST, 0, 1)])
+    process.act(mine)
+    mine.second[:] = -1
+    seen = process.observe()
+    assert seen.last.second.tolist() == [1]
+    with pytest.raises(ValueError, match="read-only"):
+        seen.last.second[:] = -1
+
+
+def test_columns_of_another_type_are_refused() -> None:
+    process = ColocationProcess(cluster([(HEAVY, 0, 1, 50, 0)]), 0)
+    rows = Placement.of_rows([(FAST, 0, -1)])
+    with pytest.raises(ActionError, match="profile is of int64"):
+        process.act(replace(rows, profile=np.array([2])))
+    with pytest.raises(ActionError, match="first is of float64"):
+        process.act(replace(rows, first=np.array([0.5])))
+    with pytest.raises(ActionError, match="gpu_type is no array"):
+        process.act(replace(rows, gpu_type=[0]))  # type: ignore[arg-type]  # what a user may try
 
 
 def test_later_jobs_change_no_earlier_observation() -> None:

@@ -178,6 +178,18 @@ def test_a_misfit_that_happened_is_known() -> None:
     assert broken(again, rows((0, FAST, 0, 1), (1, FAST, 0, 1), (2, FAST, 1))) == {"known_misfit"}
 
 
+def test_rows_of_another_type_are_no_rows() -> None:
+    data = cluster([(HEAVY, 0, 1, 50, 0)])
+    quarter = replace(rows((0, FAST, 0)), epoch=np.array([0.25]))
+    assert broken(data, quarter) == {"form"}
+
+
+def test_a_profile_run_is_the_only_row() -> None:
+    data = cluster([(HEAVY, 0, 1.5, 100, 0, 2)])
+    both = rows((0, SLOW, 0), (0, SLOW, 0, -1, True), (1, FAST, 0))
+    assert "profile_alone" in broken(data, both)
+
+
 def test_a_service_that_has_left_is_not_placed() -> None:
     data = cluster([(LIGHT, 0, 1, 0, 150)])
     assert broken(data, rows((0, FAST, 0), (1, FAST, 0), (2, FAST, 0))) == {"presence"}

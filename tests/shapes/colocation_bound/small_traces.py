@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from optbench.shapes.colocation.allocations import Allocation, Placement
@@ -96,7 +98,10 @@ def random_placement(
             profiled.append((g, job))
         else:
             rows.append((g, job, -1))
-    return Placement.of_rows(rows, profiled)
+    # A profile run is the job's only row.
+    named = Counter(job for row in rows for job in row[1:]) + Counter(job for _, job in profiled)
+    rows += [(g, job, -1) for g, job in profiled if named[job] > 1]
+    return Placement.of_rows(rows, [each for each in profiled if named[each[1]] == 1])
 
 
 def _may_join(data: Colocation, row: tuple[int, int, int], job: int, known: set[Misfit]) -> bool:

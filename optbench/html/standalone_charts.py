@@ -22,6 +22,8 @@ STYLE = (
     ".l{fill:none;stroke-width:2}.a{stroke:none}"
     "@media(prefers-color-scheme:dark){text{fill:#bbb}.g{stroke:#444}}"
 )
+# Where the legend begins below the chart, and the height of one of its rows.
+LEGEND_Y, LEGEND_ROW = TOP + HEIGHT + FOOT, 20.0
 # Width of a character of a legend, and of its coloured square with the gaps.
 CHARACTER, SQUARE = 7.5, 28.0
 
@@ -75,13 +77,17 @@ def _chart(
     labels = [svg.text(x.start - 8, y.at(t) + 4, y.write(t), text_anchor="end") for t in y.ticks]
     labels += [svg.text(x.at(t), y.start + 18, x.write(t), text_anchor="middle") for t in x.ticks]
     labels.append(svg.text(x.end, y.start + 38, x_name, text_anchor="end"))
-    at = LEFT
+    at, row = LEFT, 0
     for k, name in enumerate(names):
-        labels.append(svg.rect(at, TOP - 22, 12.0, 12.0, fill=colour(POOLS, k)))
-        labels.append(svg.text(at + 17, TOP - 11, name))
-        at += SQUARE + CHARACTER * len(name)
+        width = SQUARE + CHARACTER * len(name)
+        if at + width > WIDTH and at > LEFT:
+            at, row = LEFT, row + 1
+        y0 = LEGEND_Y + LEGEND_ROW * row
+        labels.append(svg.rect(at, y0, 12.0, 12.0, fill=colour(POOLS, k)))
+        labels.append(svg.text(at + 17, y0 + 11, name))
+        at += width
     labels.append(svg.text(LEFT, y.start + 38, y_name))
-    height = y.start + FOOT
+    height = y.start + FOOT + LEGEND_ROW * (row + 1)
     body = "".join([f"<style>{STYLE}</style>", *grid, *parts, *labels])
     label = escape(f"{y_name} over {x_name}: {', '.join(names)}", quote=True)
     return (

@@ -4,9 +4,9 @@ validation seeds; writes benchmarks/gogh_margins.json, which ``gogh_regret.py`` 
     python benchmarks/gogh_margins.py [--methods gogh,trees] [--trials 12]
 
 The best trial has the least of regret + 2 (violation − 2 %)⁺, means over seeds 500 to 503 of
-``colocation:load=0.9``: at equal violation of service the energy decides. All searches draw from the
-same seed. On record: 12 trials each, trees 6 (the search was stopped), additive completion and greedy
-efficiency none (they have the defaults).
+``colocation:load=0.9``: at equal violation of service the energy decides. All searches draw from
+the same seed. On record: 12 trials each, trees 6 (the search was stopped), additive completion and
+greedy efficiency none (they have the defaults).
 """
 
 from __future__ import annotations

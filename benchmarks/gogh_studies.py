@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -79,7 +80,12 @@ def study_run(name: str, workspace: Path) -> StudyRun:
 def command(verb: str, study: str, workspace: Path) -> Any:
     """What a command says as JSON."""
     words = [sys.executable, "-m", "optbench.cli.main", verb, study, "--json"]
-    done = subprocess.run(words, cwd=workspace, capture_output=True, text=True, check=False)
+    place = {**os.environ, "OPTBENCH_WORKSPACE": str(workspace)}
+    done = subprocess.run(
+        words, cwd=workspace, env=place, capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, 5, 6):  # cells or claims that failed are a result
+        raise RuntimeError(f"{' '.join(words)}: {done.stdout}{done.stderr}")
     return json.loads(done.stdout)
 
 

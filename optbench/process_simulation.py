@@ -93,9 +93,8 @@ def simulate_process(
     reached = () if verdict is None else verdict.objectives
     bounds = list(_bounds(instance, reached, bound_time_limit_s, decision))
     outcome = outcome_of(instance, verdict, bounds)
-    beside = Compared()
-    if bound_time_limit_s > 0 and decision is not None and outcome.objectives:
-        beside = _compared(shape, instance, player, playing, stop)
+    compares = bound_time_limit_s > 0 and decision is not None and outcome.objectives
+    beside = _compared(shape, instance, player, playing, stop) if compares else Compared()
     return ProcessSimulation(
         instance=instance.name,
         instance_hash=instance.hash,

@@ -19,7 +19,13 @@ from optbench.errors import UnknownNameError
 from optbench.execute.preload import _needed
 from optbench.plugins.discovery import kernels_of, load_class, names
 
-OWN = [name for name in names("solver") if "solvers" in str(load_class("solver", name).__module__)]
+# Policies of co-location and their ILP run no compiled code of ours.
+OWN = [
+    name
+    for name in names("solver")
+    if "solvers" in str(load_class("solver", name).__module__)
+    and load_class("solver", name).shapes & {"schedule", "formulate"}
+]
 
 # Of each solver an instance that it takes; a child per solver says what was loaded after the clock
 # had started.

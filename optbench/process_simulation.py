@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -16,14 +16,16 @@ from optbench.api import peak_memory_mb
 from optbench.errors import ParameterError, PluginCrashError, UnsupportedError
 from optbench.model.measures import Value
 from optbench.model.result import Bound
-from optbench.outcome import outcome_of
+from optbench.outcome import level_of, outcome_of
 from optbench.plugins.author_errors import author_phases, refuse_incomplete
 from optbench.plugins.discovery import load_solver
 from optbench.plugins.overtime import Watched, is_watched
 from optbench.plugins.process_policy import ActFunction, Playing, ProcessPolicy
 from optbench.plugins.protocol import check_supported
+from optbench.plugins.schedule_shape import shape_of
 from optbench.plugins.solver_choice import shape_with_process, usual_policy
 from optbench.rendering import ShortRepr
+from optbench.shapes.protocol.shape import Shape
 
 HowEnded = Literal["finished", "time_limit", "interrupted"]
 
@@ -54,8 +56,13 @@ class ProcessSimulation(ShortRepr, kind="process_simulation"):
     decision_ms: dict[str, float] | None
     decision: Any
     compile_s: float = 0.0
+    # What the policy loaded or trained before the clock started.
+    prepare_s: float = 0.0
     termination: HowEnded = "finished"
     clairvoyant: bool = False
+    reference: str | None = None
+    regret: float | None = None
+    reference_metrics: dict[str, float] | None = None
 
 
 def simulate_process(
@@ -76,17 +83,18 @@ def simulate_process(
     shape = shape_with_process(instance)
     named = usual_policy(instance) if policy is None else policy
     name, player = policy_of_process(named, dict(params or {}), instance)
-    playing = Playing(player, instance, seed)
+    playing = _prepared(player, instance, seed)
     began = time.perf_counter()
-    how = _played(playing, time_limit_s, stop or threading.Event())
+    stop = stop or threading.Event()
+    how = _played(playing, time_limit_s, stop)
     wall_s = time.perf_counter() - began
     decision = playing.decision
     verdict = None if decision is None else shape.accept(instance, decision).verdict
-    bounds: list[Bound] = []
-    if bound_time_limit_s > 0:
-        bounds = shape.bounds(instance, "auto", bound_time_limit_s, decision)
+    reached = () if verdict is None else verdict.objectives
+    bounds = list(_bounds(instance, reached, bound_time_limit_s, decision))
     outcome = outcome_of(instance, verdict, bounds)
-    spent_ms = 1e3 * np.asarray(playing.spent_s)
+    compares = bound_time_limit_s > 0 and decision is not None and outcome.objectives
+    beside = _compared(shape, instance, player, playing, stop) if compares else Compared()
     return ProcessSimulation(
         instance=instance.name,
         instance_hash=instance.hash,
@@ -107,13 +115,70 @@ def simulate_process(
         metrics=outcome.metrics,
         wall_s=round(wall_s, 6),
         peak_memory_mb=peak_memory_mb(),
-        decision_ms={f"p{q}": float(np.percentile(spent_ms, q)) for q in (50, 99)}
-        if len(spent_ms)
-        else None,
+        decision_ms=_percentiles_ms(playing.spent_s),
         decision=decision,
+        prepare_s=round(playing.prepared_s or 0.0, 3),
         termination=how,
         clairvoyant=player.clairvoyant,
+        reference=beside.reference,
+        regret=beside.regret,
+        reference_metrics=beside.metrics,
     )
+
+
+def _prepared(player: ProcessPolicy, instance: Any, seed: int) -> Playing:
+    """Return a run whose policy has loaded or trained what it needs."""
+    playing = Playing(player, instance, seed)
+    with author_phases(lambda: playing.phase, PluginCrashError):
+        playing.prepare()
+    return playing
+
+
+def _percentiles_ms(spent_s: list[float]) -> dict[str, float] | None:
+    """Return how long decisions took; None without any."""
+    if not spent_s:
+        return None
+    return {f"p{q}": float(np.percentile(spent_s, q)) * 1e3 for q in (50, 99)}
+
+
+def _bounds(
+    instance: Any, reached: tuple[float, ...], time_limit_s: float, decision: Any
+) -> Iterator[Bound]:
+    """Yield bounds of each level, with the levels before it held at the values reached."""
+    shape = shape_of(instance)
+    for k in range(shape.num_levels(instance) if time_limit_s > 0 else 0):
+        level = level_of(instance, k, reached)
+        if level is not None:
+            found = shape.bounds(level, "auto", time_limit_s, decision)
+            yield from (replace(each, level=k) for each in found)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What the reference policy reached, and the regret against it; None where there is none."""
+
+    reference: str | None = None
+    regret: float | None = None
+    metrics: dict[str, float] | None = None
+
+
+def _compared(
+    shape: Shape, instance: Any, player: ProcessPolicy, playing: Playing, stop: threading.Event
+) -> Compared:
+    """Play the reference policy of the shape with its defaults, verify it, and compare."""
+    if shape.reference is None:
+        return Compared()
+    reference = policy_of_process(shape.reference, {}, instance)[1]
+    beside = playing
+    if player != reference:
+        beside = _prepared(reference, instance, playing.seed)
+        if _played(beside, None, stop) != "finished":
+            return Compared()
+    verdict = shape.accept(instance, beside.decision).verdict
+    if not verdict.feasible:  # an invalid decision is no reference
+        return Compared(shape.reference)
+    regret = shape.regret(instance, playing.decision, beside.decision)
+    return Compared(shape.reference, regret, dict(verdict.metrics))
 
 
 def policy_of_process(

@@ -15,6 +15,8 @@ from optbench.errors import OptbenchError
 MARKER = "optbench.toml"
 VARIABLE = "OPTBENCH_WORKSPACE"
 STORE = ".optbench"
+# The one folder beside its own that a confined process may write to, if there is one.
+KEEPS_IN = "OPTBENCH_KEEPS_IN"
 FOLDERS = {"problem": "problems", "solver": "solvers", "study": "studies"}
 
 
@@ -52,6 +54,14 @@ def store() -> Path:
     any.
     """
     return (activate() or Path.cwd()) / STORE
+
+
+def kept_folders(name: str) -> list[Path]:
+    """Folders of what took long to make and is used again: it is read from all of them, and written
+    to the last one.
+    """
+    beneath = os.environ.get(KEEPS_IN)
+    return [store() / name, *([Path(beneath) / name] if beneath else [])]
 
 
 def bank_file() -> Path:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optbench.evaluate.rows import Row
 from optbench.store.records import Record
-from optbench.study.formula_names import CONDITIONS
+from optbench.study.formula_names import CONDITIONS, LAST_LEVEL
 from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary, names_in
 from optbench.units import EQUAL
 
@@ -103,6 +103,8 @@ class CellColumns:
             return float(row.objective is not None if name == "solved" else getattr(row, name))
         if name in ("gap", "study_gap"):
             return row.counted_gap if name == "gap" else row.counted_study_gap
+        if name == LAST_LEVEL:
+            return row.counted_last_gap
         if name == "bound":
             return self.bounds.get(row.cell.instance_hash)
         if name == "objective":

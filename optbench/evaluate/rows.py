@@ -72,6 +72,19 @@ class Row:
         return None if value is None else max(levels_of(value))
 
     @property
+    def last_gap(self) -> float | None:
+        """The gap of the last level, to this run's own bounds: those with the levels before it held
+        at what the decision reached.
+        """
+        value = None if self.record is None or self.record.failed else self.record.gap
+        return None if value is None else levels_of(value)[-1]
+
+    @property
+    def counted_last_gap(self) -> float:
+        """The gap of the last level, at most 1; 1 where there is none."""
+        return _counted(self.last_gap)
+
+    @property
     def counted_gap(self) -> float:
         """The gap, at most 1; 1 where there is none."""
         return _counted(self.gap)

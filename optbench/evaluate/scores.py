@@ -11,6 +11,7 @@ from optbench.evaluate.rows import Row, Table
 from optbench.evaluate.summaries import Summary, summaries
 from optbench.study.expectations import scope
 from optbench.study.formula_binding import cell_number
+from optbench.study.formula_names import LAST_LEVEL
 
 # Descriptions of formulas that are a single name.
 WORDS = {
@@ -18,6 +19,7 @@ WORDS = {
     "gap_own": "distance from the certified least J per unit at its own units",
     "gap_offered": "distance from the certified least J per unit at all units offered",
     "gap": "gap to its own bound",
+    LAST_LEVEL: "gap of the last level, with the levels before it held at what the run reached",
     "study_gap": "gap to the best bound of the study",
     "rpd": "excess over the best known",
     "regret": "excess over the reference",
@@ -39,6 +41,11 @@ class Score:
     def is_share(self) -> bool:
         """Whether it is shown in percent."""
         return self.source in WORDS
+
+    @property
+    def is_last_gap(self) -> bool:
+        """Whether it is the gap of the last level, which then stands for the gap of a cell."""
+        return self.source == LAST_LEVEL
 
     def of(self, row: Row) -> float | None:
         return self.values.get(row.cell.key)

@@ -23,6 +23,7 @@ from optbench.sandbox.confine import (
     confine,
     environment,
 )
+from optbench.workspace import KEEPS_IN
 
 # Exit code of a cell that could not be confined or could not write its answer.
 NOT_CONFINED, NO_ANSWER = 97, 98
@@ -88,6 +89,7 @@ def _enter_folder(folder: Path, job: Mapping[str, Any]) -> None:
         from optbench.compiling.compiled import write_caches_beneath
 
         write_caches_beneath(Path(job["compiled"]))
+        os.environ[KEEPS_IN] = job["compiled"]
     gc.enable()
 
 

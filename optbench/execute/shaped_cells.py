@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +137,26 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         }
         if verdict.feasible:
             answer |= _pictures_of(instance, made.decision)
-    bounds, left = [], MOST_PROOFS
-    for row in claims["bounds"]:
+    reached = () if answer["verdict"] is None else tuple(answer["verdict"]["objectives"])
+    return {**answer, "bounds": list(_labelled(instance, claims["bounds"], reached))}
+
+
+def _labelled(
+    instance: ShapedInstance, claimed: Iterable[Mapping[str, Any]], reached: tuple[float, ...]
+) -> Iterator[dict[str, Any]]:
+    """Yield bounds with the labels that their certificates justify, each of its level with the
+    levels before it held at the values reached.
+    """
+    left = MOST_PROOFS * instance.shape.num_levels(instance)
+    for row in claimed:
         bound = Bound(row["value"], row["source"], row["proof"], row["level"], row["certificate"])
-        if bound.proof != "solver" and bound.certificate is not None and left:
+        is_open = bound.level <= len(reached)
+        if bound.proof != "solver" and bound.certificate is not None and is_open and left:
             left -= 1
-            bounds.append(labelled_by_core(instance, bound).to_dict())
+            level = instance.shape.at_level(instance, bound.level, reached)
+            yield {**labelled_by_core(level, bound).to_dict(), "level": bound.level}
         else:
-            bounds.append({**bound.to_dict(), "proof": "solver"})
-    return {**answer, "bounds": bounds}
+            yield {**bound.to_dict(), "proof": "solver"}
 
 
 def _pictures_of(instance: ShapedInstance, decision: Any) -> dict[str, Any]:

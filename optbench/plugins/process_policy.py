@@ -36,7 +36,7 @@ Act = Callable[[Any], Any]
 class ProcessPolicy(Solver):
     """Subclasses define ``act``, or ``actor`` if they store something per run."""
 
-    to_define: ClassVar[tuple[str, ...]] = ("act", "actor", "solve")
+    to_define: ClassVar[tuple[str, ...]] = ("act", "actor", "clairvoyant_actor", "solve")
     shapes: ClassVar[frozenset[str] | set[str]] = frozenset({"process"})
     # True if it knows more than its observations: a reference that could not be deployed.
     clairvoyant: ClassVar[bool] = False
@@ -51,7 +51,26 @@ class ProcessPolicy(Solver):
         """Return the function that acts in one run."""
         return self.act
 
+    def prepare(self, public: Any) -> None:
+        """Load or train before the clock starts what acting needs, from what the shape makes public
+        (``public`` of the shape; None where that is nothing).
+
+        It is called before every run, and may be called more than once: keep what it makes in a
+        cache (``functools.lru_cache``), in which ``actor`` finds it.
+        """
+
+    def warm_up(self, instance: Any) -> None:
+        self.prepare(shape_of(instance).public_of(instance))
+
+    def clairvoyant_actor(self, instance: Any, rng: Generator) -> Act:
+        """Return the function that acts in one run of a policy with ``clairvoyant = True``, which
+        is given the instance.
+        """
+        return self.actor(rng)
+
     def solve(self, instance: Any, run: Run) -> Any:
+        if run.level > 0 and run.warm_start is not None:
+            return run.warm_start  # it plays once, whatever the level
         playing = Playing(self, instance, run.seed)
         if playing.play(lambda: run.time_left() > 0):
             return playing.decision
@@ -86,6 +105,7 @@ class Playing:
     seed: int
     spent_s: list[float] = field(default_factory=list)
     decision: Any = None
+    prepared_s: float | None = None
 
     def __post_init__(self) -> None:
         self.shape: Shape = shape_of(self.instance)
@@ -96,8 +116,20 @@ class Playing:
     def actions(self) -> int:
         return len(self.spent_s)
 
+    def prepare(self) -> None:
+        """Let the policy prepare; the time counts apart from that of its decisions."""
+        began = time.perf_counter()
+        self.phase = (self.shape, "public")
+        public = self.shape.public_of(self.instance)
+        self.phase = (self.author, "prepare")
+        self.policy.prepare(public)
+        self.prepared_s = time.perf_counter() - began
+
     def play(self, has_time: Callable[[], bool]) -> bool:
         """Play to the end; False where the time is over before."""
+        if self.prepared_s is None:
+            self.prepare()
+        self.phase = (self.author, "actor")
         act = self._actor()
         self.phase = (self.shape, "process")
         process = self._checked(self.shape.process_of(self.instance, self.seed))
@@ -124,7 +156,9 @@ class Playing:
         return True
 
     def _actor(self) -> Act:
-        act = self.policy.actor(np.random.default_rng((self.seed, POLICY_STREAM)))
+        rng = np.random.default_rng((self.seed, POLICY_STREAM))
+        knows = self.policy.clairvoyant
+        act = self.policy.clairvoyant_actor(self.instance, rng) if knows else self.policy.actor(rng)
         if not callable(act):
             raise refuse_result(self.policy, "actor", act, "return a function of an observation")
         return act

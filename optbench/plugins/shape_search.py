@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import optbench.shapes
 from optbench.errors import PluginError, UnknownNameError
 from optbench.plugins.discovery import import_author_module
 from optbench.plugins.installed import installed
@@ -26,6 +27,8 @@ from optbench.shapes.protocol.shape import Shape
 # Folders of plug-ins that may declare shapes, and what the text of such a file contains.
 FOLDERS = ("problems", "solvers")
 MENTIONS = "optbench.shapes"
+# Where optbench declares its own, each in a room.
+BUILT_IN, BUILT_IN_MODULES = Path(optbench.shapes.__file__).parent, "optbench.shapes"
 REMEDY = (
     'a shape is declared in a file of problems/ or solvers/ of the workspace, with name = "..." in '
     "its class, or by an entry point of the group optbench.shapes"
@@ -46,10 +49,6 @@ def shape_named(name: str) -> Shape:
     """Return the shape of a name; an error lists the known ones, or the files that both have it."""
     if name == SCHEDULES.name:
         return SCHEDULES
-    if name == "milp":
-        from optbench.shapes.milp.milp_shape import MILPS
-
-        return MILPS
     found = [each for each in declared_shapes() if each.name == name]
     if len(found) > 1:
         places = " and ".join(str(each.path) for each in found)
@@ -58,17 +57,25 @@ def shape_named(name: str) -> Shape:
         return _load(found[0])
     in_memory = _in_memory(name)
     if in_memory is None:
-        known = {SCHEDULES.name, "milp", *(each.name for each in declared_shapes())}
+        known = {SCHEDULES.name, *(each.name for each in declared_shapes())}
         raise UnknownNameError("shape", name, known)
     return in_memory
 
 
 def declared_shapes() -> list[DeclaredShape]:
-    """Return the shapes of workspace and packages by name; nothing is imported."""
-    found = [each for folder in FOLDERS for each in _of_folder(folder)]
+    """Return built-in shapes and those of workspace and packages by name; nothing is imported."""
+    found = [*_built_in(), *(each for folder in FOLDERS for each in _of_folder(folder))]
     for name, plugin in installed("shape").items():
         found.append(DeclaredShape(name, plugin.module, plugin.attribute or "", plugin.path))
     return sorted(found, key=lambda each: (each.name, str(each.path)))
+
+
+def _built_in() -> Iterator[DeclaredShape]:
+    """Yield the shapes in ``optbench/shapes``: files that end in ``_shape.py``, with a name."""
+    for path in sorted(BUILT_IN.glob("*/*_shape.py")):
+        for name, class_name in _names_in(path, path.stat().st_mtime_ns):
+            module = f"{BUILT_IN_MODULES}.{path.parent.name}.{path.stem}"
+            yield DeclaredShape(name, module, class_name, path)
 
 
 def _of_folder(folder: str) -> Iterator[DeclaredShape]:

@@ -38,11 +38,14 @@ class TrainingRun:
 
 @dataclass(frozen=True, eq=False)
 class TrainingResult:
-    """Curves (a dictionary per point), figures to show, whether it was interrupted."""
+    """Curves (a dictionary per point), figures to show, whether it was interrupted, and whether the
+    same command then goes on where it was.
+    """
 
     history: list[dict[str, float]]
     about: dict[str, Any]
     interrupted: bool
+    resumes: bool = True
 
 
 class Trainable(Solver):

@@ -23,7 +23,7 @@ from optbench.report.formatting import (
 from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
-CLAIRVOYANT = "clairvoyant: it uses work before it arrives, and is not ranked"
+CLAIRVOYANT = "clairvoyant: it knows what others cannot know yet, and is not ranked"
 MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
@@ -58,13 +58,15 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
     out: list[tuple[str, Callable[[Summary], str]]] = []
     if score is not None:
         out.append((f"ranked by {score.source}", lambda each: stacked(written(each.score))))
-    out += [
-        ("study gap", _study_gap),
-        ("behind first", lambda each: stacked(written(each.behind))),
-        ("gap of its own run", lambda each: stacked(with_interval(each.gap))),
-    ]
+    # The widest gap of levels says nothing where the last one is what is ranked by.
+    widest = score is None or not score.is_last_gap
+    if widest:
+        out.append(("study gap", _study_gap))
+    out.append(("behind first", lambda each: stacked(written(each.behind))))
+    if widest:
+        out.append(("gap of its own run", lambda each: stacked(with_interval(each.gap))))
     excess = any(each.rpd is not None for each in report.summaries)
-    if excess or not any(each.no_excess for each in report.summaries):
+    if widest and (excess or not any(each.no_excess for each in report.summaries)):
         out.append(("above best known", lambda each: stacked(with_interval(each.rpd))))
     if reference != BEST and (excess or report.senses != {"max"}):
         out.append((f"regret to {reference}", lambda each: stacked(with_interval(each.regret))))

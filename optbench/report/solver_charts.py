@@ -26,7 +26,8 @@ MOST_LINES = 10
 
 def gaps(report: StudyReport) -> str:
     """A row per solver: a dot per instance, the mean and its interval."""
-    x = axes.gaps(LEFT, svg.WIDTH - LEFT - FIGURES, name="study gap, mean of each instance")
+    name = f"{_gap_words(report)}, mean of each instance"
+    x = axes.gaps(LEFT, svg.WIDTH - LEFT - FIGURES, name=name)
     height = ROW * len(report.ranked)
     nameless = Axis(TOP + height, -height, 0.0, 1.0)
     middles = (TOP + ROW * (j + 0.5) for j in range(len(report.ranked)))
@@ -34,10 +35,28 @@ def gaps(report: StudyReport) -> str:
     return axes.chart(x, nameless, rows, "gaps by solver")
 
 
+def _by_last_level(report: StudyReport) -> bool:
+    """Whether the study ranks by the gap of the last level, which is drawn in place of the widest
+    one.
+    """
+    return report.score is not None and report.score.is_last_gap
+
+
+def _gap_words(report: StudyReport) -> str:
+    return "gap of the last level" if _by_last_level(report) else "study gap"
+
+
+def _gap_of(report: StudyReport, summary: Summary) -> stats.Estimate | None:
+    return summary.score if _by_last_level(report) else summary.study_gap
+
+
 def _gap_row(report: StudyReport, summary: Summary, x: Axis, y: float) -> str:
     rows, k = report.rows[summary.label], report.number[summary.label]
-    found = instance_means(rows, attrgetter("counted_study_gap"))[0]
-    empty = {row.cell.instance_hash for row in rows if row.study_gap is None}
+    last = _by_last_level(report)
+    counted_gap = attrgetter("counted_last_gap" if last else "counted_study_gap")
+    found = instance_means(rows, counted_gap)[0]
+    known = attrgetter("last_gap" if last else "study_gap")
+    empty = {row.cell.instance_hash for row in rows if known(row) is None}
     names = {row.cell.instance_hash: row.cell.instance for row in rows}
     dots = []
     for instance, value in thinned(sorted(found.items(), key=lambda pair: pair[1])):
@@ -47,7 +66,7 @@ def _gap_row(report: StudyReport, summary: Summary, x: Axis, y: float) -> str:
         else:
             fill = colours.solver(k)
             dots.append(svg.circle(x.at(value), y, 3.5, words, fill=fill, class_="dot-of"))
-    gap, bar = summary.study_gap, ""
+    gap, bar = _gap_of(report, summary), ""
     assert gap is not None
     if gap.known:
         low, high = x.at(gap.low), x.at(gap.high)
@@ -121,16 +140,16 @@ def _within(taus: stats.Floats, shares: stats.Floats, excess: float) -> float:
 def time_against_gap(report: StudyReport) -> str:
     """Where each solver stands: its solving time and its gap."""
     found = [
-        (each, each.time_s, each.study_gap)
+        (each, each.time_s, gap)
         for each in report.ranked
-        if each.time_s is not None and each.study_gap is not None
+        if each.time_s is not None and (gap := _gap_of(report, each)) is not None
     ]
     if len(found) < 2:
         return ""
     times = [max(time_s, 1e-3) for _, time_s, _ in found]
     name = f"solving time (geometric mean, shifted by {stats.GEOMEAN_SHIFT_S:g} s)"
     x = axes.decades(LEFT, svg.WIDTH - LEFT - NAMES, min(times) / 1.6, max(times) * 1.6, name)
-    y = axes.gaps(TOP + HEIGHT, -HEIGHT, name="mean study gap")
+    y = axes.gaps(TOP + HEIGHT, -HEIGHT, name=f"mean {_gap_words(report)}")
     parts, labels = list[str](), PointLabels(TOP, y.start, left_too=True)
     for _, time_s, gap in found:
         labels.reserve(x.at(time_s), y.at(gap.value))

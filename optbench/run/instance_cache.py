@@ -111,8 +111,8 @@ def _made_of_shape(
     content = json.dumps(stored, allow_nan=False).encode()
     store.add_shaped_instance(instance_hash, facts.of_cell, content)
     name, levels = clean(str(answer.get("instance", ""))), answer.get("levels")
-    if type(levels) is not int or levels != 1:
-        raise FileFormatError(f"{name}: {levels!r} levels; a shape of one's own has one level")
+    if levels != facts.levels:
+        raise FileFormatError(f"{name}: {levels!r} levels; its shape has {facts.levels}")
     return MadeInstance(target, seed, name, instance_hash, levels, shape=facts)
 
 

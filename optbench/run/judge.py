@@ -113,7 +113,7 @@ def kept_files(outcome: JobOutcome, record: Record) -> dict[str, bytes]:
             "trajectory.json": _trajectory(answer["result"], outcome.total_s),
         }
     if record.cell.shape is not None and kept:
-        found = read_verified(outcome.check, record.cell.sense)
+        found = read_verified(outcome.check, record.cell)
         decision, pictures = answer.get("decision"), None
         if isinstance(found, Verified):
             decision, pictures = found.decision, dict(found.pictures) or None
@@ -164,7 +164,7 @@ def _judge_answer(base: Record, outcome: JobOutcome, instance: Any) -> Record:
     said = read_solve(answer, levels, base.total_s, sense)
     if base.cell.shape is None:
         return _judge_schedule(base, said, instance)
-    found = read_verified(outcome.check, sense)
+    found = read_verified(outcome.check, base.cell)
     if isinstance(found, Reason):
         return replace(base, reason=found)
     verdict = None if said.status == "error" else found.verdict

@@ -73,7 +73,7 @@ def verification(cell: Cell, store: Store, folder: Path, outcome: JobOutcome) ->
     if outcome.reason is not None or answer is None or "refusal" in answer:
         return None
     try:
-        claimed = read_solve(answer, 1, outcome.total_s, cell.sense)
+        claimed = read_solve(answer, _levels(cell), outcome.total_s, cell.sense)
     except FileFormatError:  # the judge names the error
         return None
     infeasible = claimed.status == "infeasible"
@@ -99,7 +99,11 @@ def verification(cell: Cell, store: Store, folder: Path, outcome: JobOutcome) ->
     return Job(cell.key, "verify", payload, budget, place)
 
 
-def read_verified(outcome: JobOutcome | None, sense: str) -> Verified | Reason:
+def _levels(cell: Cell) -> int:
+    return 1 if cell.shape is None else cell.shape.levels
+
+
+def read_verified(outcome: JobOutcome | None, cell: Cell) -> Verified | Reason:
     """Validate the answer of the second process; a Reason where there is no verdict."""
     if outcome is None:
         return Verified(None, (), None)
@@ -111,16 +115,16 @@ def read_verified(outcome: JobOutcome | None, sense: str) -> Verified | Reason:
         kind, words = refusal
         return Reason(kind if kind in OF_ANSWER else "unverified", words)
     try:
-        return _read(answer, sense)
+        return _read(answer, _levels(cell), cell.sense)
     except FileFormatError as error:
         return Reason("unverified", f"verify: {error}")
 
 
-def _read(answer: Mapping[str, Any], sense: str) -> Verified:
-    rows = read_bounds(answer.get("bounds"), 1, sense)
+def _read(answer: Mapping[str, Any], levels: int, sense: str) -> Verified:
+    rows = read_bounds(answer.get("bounds"), levels, sense)
     bounds = tuple(Bound(row["value"], row["source"], row["proof"], row["level"]) for row in rows)
     said = answer.get("verdict")
-    verdict = None if said is None else _verdict(table(said, "verdict"))
+    verdict = None if said is None else _verdict(table(said, "verdict"), levels)
     try:
         pictures, remark = _pictures(answer.get("pictures", {})), answer.get("no_picture")
     except FileFormatError as error:
@@ -144,7 +148,7 @@ def _pictures(found: Any) -> dict[str, str]:
     return out
 
 
-def _verdict(said: Mapping[str, Any]) -> Verdict:
+def _verdict(said: Mapping[str, Any], levels: int) -> Verdict:
     feasible = said.get("feasible")
     if not isinstance(feasible, bool):
         raise FileFormatError(f"feasible is {feasible!r:.40}; it must be true or false")
@@ -159,7 +163,7 @@ def _verdict(said: Mapping[str, Any]) -> Verdict:
     if feasible and violations:
         raise FileFormatError(f"feasible, although {violations[0]}")
     values = listed(said.get("objectives"), "objectives")
-    if len(values) != feasible:
+    if len(values) != levels * feasible:
         raise FileFormatError(f"{len(values)} objectives of a decision with feasible={feasible}")
     metrics = table(said.get("metrics"), "metrics")
     if len(metrics) > MOST_METRICS:

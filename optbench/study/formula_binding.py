@@ -12,7 +12,7 @@ from typing import Literal, NoReturn, TypeGuard
 from optbench.errors import nearest
 from optbench.study import formula_syntax as syntax
 from optbench.study.formula_lexer import FormulaError
-from optbench.study.formula_names import CONDITIONS, RENAMED, Scope
+from optbench.study.formula_names import CONDITIONS, LAST_LEVEL, RENAMED, Scope
 from optbench.study.formula_syntax import Aggregate, Binary, Call, Name, Node, Number, Paired, Unary
 
 # The signature of each function.
@@ -32,7 +32,7 @@ FUNCTIONS = {
 }
 ON_SHARES = ("mean", "sum")
 # Metrics between 0 and 1, and functions whose value lies in the range of their cells.
-SHARES = ("gap", "study_gap")
+SHARES = ("gap", "study_gap", LAST_LEVEL)
 LIKE_CELLS = ("mean", "median", "max", "min", "p")
 TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 # The condition that `count()` counts: every cell.

@@ -16,6 +16,7 @@ CONDITIONS = {
     "proved": "its gap is closed, by bounds of its own run",
 }
 # Numbers of a cell that every family has; a failed cell only has what was measured of its process.
+LAST_LEVEL = "gap_last_level"
 MEASURES = {
     "objective": "verified objective (none for lexicographic objectives)",
     "bound": (
@@ -26,6 +27,10 @@ MEASURES = {
     "study_gap": (
         "to the best certified or trusted bound of the instance, or the run's own; 1 "
         "where there is none"
+    ),
+    LAST_LEVEL: (
+        "gap of the last level of a lexicographic objective to the bounds of the same run, with "
+        "the levels before it held at what the run reached; 1 where either is missing"
     ),
     "rpd": "(objective - best known) / best known",
     "regret": "(objective - that of the reference) / that of the reference",

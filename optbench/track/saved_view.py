@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from optbench.study.formula_names import LAST_LEVEL
 from optbench.study.planning import Plan
 from optbench.track.runs import PREFIX, TrackedRun
 
@@ -65,10 +66,23 @@ class SavedView:
 def view_of(plan: Plan, parent: TrackedRun, children: Iterable[TrackedRun]) -> SavedView:
     """Return the view of a configuration whose runs are ``children``."""
     known = {name for child in children for name in child.all_metrics()}
+    order = _order(plan, known)
     columns = [name for wanted in COLUMNS for name in _present(wanted, known)]
+    if order != ORDER:
+        columns = [order, *columns]
     name = f"{plan.study.name} by gap ({plan.study.config_hash[:8]})"
     key = f"optbench-{plan.study.config_hash[:HASH_DIGITS]}"
-    return SavedView(key, name, _state(plan, columns), parent.began_ms)
+    return SavedView(key, name, _state(plan, columns, order), parent.began_ms)
+
+
+def _order(plan: Plan, known: set[str]) -> str:
+    """Return the metric that sorts the runs: the study gap, or the gap of the last level where the
+    study ranks by it.
+    """
+    levels = [name for name in known if name.startswith("gap_") and _level(name)]
+    if plan.study.rank != LAST_LEVEL or not levels:
+        return ORDER
+    return max(levels, key=lambda name: int(name.rpartition("_")[2]))
 
 
 def _present(wanted: str, known: set[str]) -> list[str]:
@@ -81,7 +95,7 @@ def _level(name: str) -> bool:
     return name.rpartition("_")[2].isdigit()
 
 
-def _state(plan: Plan, metrics: Sequence[str]) -> dict[str, Any]:
+def _state(plan: Plan, metrics: Sequence[str], order: str) -> dict[str, Any]:
     """Return the state of MLflow's page of runs."""
     names = [_metric(name) for name in metrics]
     status = f"tags.`{STATUS}`"
@@ -91,7 +105,7 @@ def _state(plan: Plan, metrics: Sequence[str]) -> dict[str, Any]:
     return {
         "searchFilter": f"tags.`{PREFIX}kind` = 'solve' and tags.`{PREFIX}config_hash` = "
         f"'{plan.study.config_hash}'",
-        "orderByKey": _metric(ORDER),
+        "orderByKey": _metric(order),
         "orderByAsc": True,
         "startTime": "ALL",
         "lifecycleFilter": "Active",
@@ -100,7 +114,7 @@ def _state(plan: Plan, metrics: Sequence[str]) -> dict[str, Any]:
         "columnWidths": widths,
         "runsHiddenMode": "FIRST_20_RUNS",
         "hideEmptyCharts": True,
-        "compareRunCharts": list(_charts(metrics)),
+        "compareRunCharts": list(_charts(metrics, order)),
         "compareRunSections": [
             {"uuid": SECTION, "name": "Gaps and times", "display": True, "isReordered": False}
         ],
@@ -112,14 +126,14 @@ def _metric(name: str) -> str:
     return f"metrics.`{name}`"
 
 
-def _charts(metrics: Sequence[str]) -> Iterable[dict[str, Any]]:
-    """Yield a bar chart for each drawn metric, and the study gap over the time."""
-    for name in DRAWN:
+def _charts(metrics: Sequence[str], order: str) -> Iterable[dict[str, Any]]:
+    """Yield a bar chart for each drawn metric, and the gap that sorts over the time."""
+    for name in dict.fromkeys((order, *DRAWN)):
         if name in metrics:
             yield {**_card("BAR", name, MAX_BARS), "metricKey": name}
-    if {ORDER, "wall_s"} <= set(metrics):
-        card = _card("SCATTER", f"{ORDER} over wall_s", MAX_POINTS)
-        axes = {"xaxis": "wall_s", "yaxis": ORDER}
+    if {order, "wall_s"} <= set(metrics):
+        card = _card("SCATTER", f"{order} over wall_s", MAX_POINTS)
+        axes = {"xaxis": "wall_s", "yaxis": order}
         yield card | {axis: {"key": key, "type": "METRIC"} for axis, key in axes.items()}
 
 

@@ -185,3 +185,12 @@ def test_refusals(cli: Cli, shop_file: Path) -> None:
     ):
         done = cli("simulate", shop_file, *words)
         assert done.code == 2 and message in done.err, done.err
+
+
+def test_a_policy_of_co_location_stands_beside_its_reference(cli: Cli) -> None:
+    target = "colocation:load=0.9,jobs=10,gpus=6"
+    told = cli("simulate", target, "--policy", "best_fit", "--seed", "1", "--json").json
+    assert told["reference"] == "oracle" and isinstance(told["regret"], float)
+    for name in ("energy_j", "slo_violation", "load"):
+        assert told[name] == told["metrics"][name]
+    assert len(told["bound"]) == len(told["gap"]) == 2 and told["prepare_s"] >= 0.0

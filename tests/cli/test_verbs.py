@@ -169,7 +169,7 @@ def test_list_json_has_the_keys_of_the_design(cli: Cli) -> None:
     assert {entry["kind"] for entry in cli("list", "solvers", "--json").json} == {"solver"}
     assert "supports:" in cli("list", "solvers", "-v").out
     reads = {entry["name"] for entry in entries if entry["clairvoyant"]}
-    assert reads == {"random_rules"} and "clairvoyant" in cli("list", "solvers").out
+    assert reads == {"oracle", "random_rules"} and "clairvoyant" in cli("list", "solvers").out
 
 
 def test_list_profiles_flags_what_draws_more_than_its_board(cli: Cli, tmp_path: Path) -> None:

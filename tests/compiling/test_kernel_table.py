@@ -19,7 +19,15 @@ from optbench.errors import UnknownNameError
 from optbench.execute.preload import _needed
 from optbench.plugins.discovery import kernels_of, load_class, names
 
-OWN = [name for name in names("solver") if "solvers" in str(load_class("solver", name).__module__)]
+
+def runs_kernels(name: str) -> bool:
+    """Whether a built-in solver may run kernels: policies of co-location and their ILP do not."""
+    solver: type[ob.Solver] = load_class("solver", name)
+    built_in = "solvers" in str(solver.__module__)
+    return built_in and bool(solver.shapes & {"schedule", "formulate"})
+
+
+OWN = [name for name in names("solver") if runs_kernels(name)]
 
 # Of each solver an instance that it takes; a child per solver says what was loaded after the clock
 # had started.

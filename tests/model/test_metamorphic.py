@@ -208,12 +208,14 @@ def test_power_over_time_integrates_to_the_energy_of_pieces(seed: int, fine: boo
 
 # Where the default instance is too large to run one task after the other.
 SMALLER = {"geo_dc": "geo_dc:jobs=30,drain=yes"}
+# Families whose instances are no task schedules.
+OF_OTHER_SHAPES = ("colocation", "epoch_allocation")
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        *(SMALLER.get(name, name) for name in names("problem")),
+        *(SMALLER.get(name, name) for name in names("problem") if name not in OF_OTHER_SHAPES),
         "gpu_dag:tasks=60,gpus=9,gang=4,price=yes,shape=chains",
     ],
 )

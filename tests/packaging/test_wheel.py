@@ -36,7 +36,8 @@ def test_it_carries_the_data_files_of_the_package(wheel: Path) -> None:
     kinds = (".css", ".csv", ".html", ".js", ".json", ".txt")
     files = [path for path in (ROOT / "optbench").rglob("*.*") if path.suffix in kinds]
     assert files and {str(path.relative_to(ROOT)) for path in files} <= names
-    assert "optbench/plugins/problems/_geo_paper.json" in names
+    for shipped in ("_geo_paper", "_gavel_tables", "_gavel_traces"):
+        assert f"optbench/plugins/problems/{shipped}.json" in names
 
 
 def test_it_carries_licence_entry_point_and_requirements(wheel: Path) -> None:

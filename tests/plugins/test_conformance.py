@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from optbench.plugins import discovery
 from optbench.plugins.policy import Policy
-from optbench.testing import PolicyConformance, ProblemConformance, SolverConformance
+from optbench.plugins.process_policy import ProcessPolicy
+from optbench.testing import (
+    PolicyConformance,
+    ProblemConformance,
+    ProcessConformance,
+    SolverConformance,
+)
+from tests.plugins.colocation_futures import SMALL as SMALL_COLOCATION
+from tests.plugins.colocation_futures import other_future, quick_checkpoint
 
-EXACT = {"cpsat", "highs"}
+EXACT = {"column_generation", "cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
 SMALL: dict[str, str] = {}
 # Seconds for solvers that go on until their time is over.
@@ -18,18 +28,50 @@ QUICK = {"lp_guided": "lp_guided:resolve_every=1,steps=20"}
 # The changes of the future for these; benchmarks/causality.py tries all.
 CHANGES = dict.fromkeys(("lp_guided", "random_rules"), ("all of it", "absent"))
 
+# Small problems of other shapes, for solvers that take these alone.
+PROBLEMS = {
+    "column_generation": (
+        "epoch_allocation:jobs=8,gpus=5",
+        "epoch_allocation:jobs=12,gpus=5,requirement=tight,migration_w=20",
+    )
+}
+
+
+class ColocationConformance(ProcessConformance):
+    """Policies of co-location; gogh plays networks of a few steps."""
+
+    problem = SMALL_COLOCATION
+    seeds = 1
+
+    def load(self) -> tuple[str, ProcessPolicy]:
+        if self.solver != "gogh":
+            return super().load()
+        name, policy = discovery.load_solver("gogh", {"checkpoint": quick_checkpoint()})
+        assert isinstance(policy, ProcessPolicy)
+        return name, policy
+
+    def future_after(self, data: Any, observations: list[Any]) -> Any:
+        return other_future(data, observations)
+
+
+def suite_of(solver: str) -> type:
+    """The suite that a solver's class meets."""
+    found = discovery.load_class("solver", solver)
+    if issubclass(found, ProcessPolicy):
+        assert found.shapes == {"colocation"}, f"{solver}: there is no suite for its shape"
+        return ColocationConformance
+    return PolicyConformance if issubclass(found, Policy) else SolverConformance
+
+
 # One class per plug-in: pytest collects classes by their name in the module.
 for _name in discovery.names("solver"):
     _body = {"solver": _name, "exact": _name in EXACT} | (
         {"time_limit_s": SECONDS[_name]} if _name in SECONDS else {}
     )
-    _suite = (
-        PolicyConformance
-        if issubclass(discovery.load_class("solver", _name), Policy)
-        else SolverConformance
-    )
+    _suite = suite_of(_name)
     _body |= {"quick": QUICK[_name]} if _name in QUICK else {}
     _body |= {"changes": CHANGES[_name]} if _name in CHANGES else {}
+    _body |= {"problems": PROBLEMS[_name]} if _name in PROBLEMS else {}
     globals()[f"TestSolver_{_name}"] = type(f"TestSolver_{_name}", (_suite,), _body)
 for _name in discovery.names("problem"):
     globals()[f"TestProblem_{_name}"] = type(

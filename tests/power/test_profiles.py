@@ -24,6 +24,7 @@ EXPECTED = (
     "H100-SXM",
     "H200",
     "K40c",
+    "K80",
     "L4",
     "L40S",
     "P100",
@@ -33,6 +34,7 @@ EXPECTED = (
 # The devices as people name them.
 NAMES = (
     "K40c",
+    "K80",
     "C2070",
     "T4",
     "P100",

@@ -161,7 +161,7 @@ def test_without_an_answer_nothing_is_verified(tmp_path: Any) -> None:
         assert verification(CELL, store, tmp_path, outcome) is None
     job = verification(CELL, store, tmp_path, solved())
     assert job is not None and (job.kind, job.key) == ("verify", CELL.key)
-    assert isinstance(read_verified(None, "max"), Verified)
+    assert isinstance(read_verified(None, CELL), Verified)
 
 
 def test_a_cell_of_a_shape_keeps_its_key_in_a_record_and_has_another_definition() -> None:

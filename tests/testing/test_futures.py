@@ -226,4 +226,7 @@ def test_a_network_that_is_fed_sizes_relative_to_all_jobs_is_caught(
 
 
 def test_what_reads_the_future_is_listed_as_such() -> None:
-    assert [entry.name for entry in catalogue("solver") if entry.clairvoyant] == ["random_rules"]
+    assert [entry.name for entry in catalogue("solver") if entry.clairvoyant] == [
+        "oracle",
+        "random_rules",
+    ]

@@ -95,7 +95,12 @@ def check_files(run: TrackedRun, row: Row, folder: Path) -> None:
     kept = json.loads((folder / "record.json").read_text())
     assert (kept["gap"], kept["wall_s"]) == (row.record.gap, row.record.wall_s)
     if row.cell.shape is not None:
-        assert kept["cell"]["shape"] == {"name": "milp", "sense": "max", "definition": ""}
+        assert kept["cell"]["shape"] == {
+            "name": "milp",
+            "sense": "max",
+            "definition": "",
+            "levels": 1,
+        }
         assert {path.name for path in folder.iterdir()} == {
             "record.json",
             "decision.json",

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import zlib
+from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -46,6 +47,20 @@ def test_the_view_is_sorted_by_study_gap_with_the_columns_that_runs_have(store: 
     charts = [card.get("metricKey") for card in state["compareRunCharts"]]
     assert charts == ["study_gap", "objective", "wall_s", None]
     assert len(view.value) < 5000  # the limit of MLflow
+
+
+def test_a_study_that_ranks_by_the_last_level_is_sorted_by_its_gap(store: Store) -> None:
+    plan = replace(PLAN, study=replace(STUDY, rank="gap_last_level"))
+    parent, children = StudyRuns(plan, store).runs(store.records())
+    levels = {"gap": 1.0, "gap_0": 1.0, "gap_1": 0.25}
+    several = [replace(each, metrics={**each.metrics, **levels}) for each in children]
+    state = state_of(view_of(plan, parent, several).value)
+    assert state["orderByKey"] == "metrics.`gap_1`"
+    assert state["selectedColumns"][:2] == ["metrics.`gap_1`", "metrics.`study_gap`"]
+    charts = [card.get("metricKey") for card in state["compareRunCharts"]]
+    assert charts == ["gap_1", "study_gap", "gap", "objective", "wall_s", None]
+    # Where no run has levels, the runs stay sorted by the study gap.
+    assert state_of(view_of(plan, parent, children).value)["orderByKey"] == "metrics.`study_gap`"
 
 
 def test_a_sync_leaves_the_view_of_what_it_sent(store: Store) -> None:

@@ -253,6 +253,8 @@ def by_reason(run: StudyRun, failed: Sequence[Record]) -> dict[str, dict[str, An
 
 def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
     """The table of solvers; ``rank`` is the ranking formula, empty for the gap."""
+    from optbench.study.formula_names import LAST_LEVEL
+
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "solver": lambda row: (
             escape(row["solver"]) + (CLAIRVOYANT if row.get("clairvoyant") else "")
@@ -267,6 +269,8 @@ def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
     }
     if not rank:
         del columns[rank]
+    if rank == LAST_LEVEL:  # the widest gap of any level says nothing beside it
+        del columns["study gap"]
     return table_of(solvers, columns, left=("solver",))
 
 

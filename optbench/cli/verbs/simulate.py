@@ -51,6 +51,8 @@ EXAMPLES = (
 COUNTS = ("arrivals", "completed", "in_progress", "queue_end")
 # Keys of ``--json`` for every family; they are null where a family has no such value.
 ELSEWHERE = ("reference", "regret")
+# Metrics that stand beside them, too, where a shape has them.
+OF_METRICS = ("energy_j", "slo_violation", "load")
 # Keys that stand after all others.
 LAST = ("termination", "clairvoyant")
 # Beside the name of a policy that uses work before it arrives.
@@ -163,7 +165,8 @@ def document(done: Simulation | ProcessSimulation) -> dict[str, Any]:
     return {
         **values,
         "bounds": [asdict(bound) for bound in done.bounds],
-        **dict.fromkeys(ELSEWHERE),
+        **{name: getattr(done, name, None) for name in ELSEWHERE},
+        **{name: done.metrics[name] for name in OF_METRICS if name in done.metrics.keys() - values},
         **{name: getattr(done, name) for name in LAST},
     }
 
@@ -220,14 +223,18 @@ def show_objective(done: Simulation | ProcessSimulation) -> None:
 def show_played(done: ProcessSimulation, instance: AnyInstance) -> None:
     """Show what a policy has reached in the process of another shape than schedules."""
     by = f"{escape(done.policy)}, seed {done.seed}[/]{CLAIRVOYANT * done.clairvoyant}"
+    prepared = f", prepared for {length(done.prepare_s)} before" * (done.prepare_s >= FELT_S)
     show(
         f"\n[bold]{escape(done.instance)}[/]  [{DIM}]{escape(done.shape)}, {by}",
-        f"{ENDS[done.end]} after {done.actions:,} actions; simulated in {duration(done.wall_s)}",
+        f"{ENDS[done.end]} after {done.actions:,} actions; simulated in "
+        f"{duration(done.wall_s)}{prepared}",
     )
     show_objective(done)
     known = shape_of(instance).metrics
     units = {name: known[name].unit if name in known else "" for name in done.metrics}
     rows = [(name, figure(value), units[name]) for name, value in done.metrics.items()]
+    if done.regret is not None:
+        rows.append((f"regret against {done.reference}", percent(done.regret), ""))
     rows += [(f"decision {name}", f"{x:.2g}", "ms") for name, x in (done.decision_ms or {}).items()]
     if rows:
         show("", table(("", "value", "unit"), rows, right=("value",)))

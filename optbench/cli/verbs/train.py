@@ -32,13 +32,13 @@ EXAMPLES = (
     ),
 )
 PATIENCE = (
-    "optbench: stopping; the network so far is kept, the same command continues (press "
-    "Ctrl-C again to exit at once)\n"
+    "optbench: stopping; what a training of minutes has reached is kept, and the same command "
+    "continues (press Ctrl-C again to exit at once)\n"
 )
 
 
 def configure(parser: Parser) -> None:
-    parser.positional("solver", "a solver that can be trained (chsac_af, learned_prices)")
+    parser.positional("solver", "a solver that can be trained (chsac_af, gogh, learned_prices)")
     turns = "the problem to train on; given several times, environments take them in turn"
     parser.repeated("--on PROBLEM", turns, required=True)
     parser.option("-o --output CHECKPOINT", "the file to write", Path, required=True)
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         emit_json(told)
     else:
-        show_training(name, told)
+        show_training(name, told, done.resumes)
     return exits.INTERRUPTED if done.interrupted else exits.DONE
 
 
@@ -143,9 +143,10 @@ def write_curves(path: Path, done: TrainingResult) -> None:
         writer.writerows(done.history)
 
 
-def show_training(name: str, told: dict[str, Any]) -> None:
+def show_training(name: str, told: dict[str, Any], resumes: bool) -> None:
     """Show a training in tables."""
-    end = "stopped; the same command continues" if told["interrupted"] else "trained"
+    again = "stopped; the same command continues" if resumes else "stopped, nothing is written"
+    end = again if told["interrupted"] else "trained"
     show(f"\n[bold]{escape(name)}[/]  [{DIM}]{end}: {escape(told['checkpoint'])}[/]")
     figures = (
         "decisions",

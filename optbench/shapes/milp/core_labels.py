@@ -25,9 +25,11 @@ def relabelled(instance: ShapedInstance, bounds: Iterable[Bound]) -> list[Bound]
 
 
 def labelled_by_core(instance: ShapedInstance, bound: Bound) -> Bound:
-    """Return a bound with the label that the core's own proof on the formulation justifies: what
-    the code of a user's shape calls proven counts as a solver's word.
+    """Return a bound with the label that the core's own proof justifies: what the code of a user's
+    shape calls proven counts as a solver's word, unless his formulation proves it.
     """
+    if is_of_core(type(instance.shape).__module__):
+        return instance.shape.labelled(instance, bound)
     if "formulate" not in instance.shape.capabilities:
         return Bound(bound.value, bound.source, "solver", bound.level)
     return MILPS.labelled(MILPS.instance(instance.formulation.program), bound)

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from optbench.errors import (
@@ -29,6 +29,7 @@ from optbench.errors import (
     nearest,
 )
 from optbench.model.checks import Violation
+from optbench.model.timegrid import exceeds
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
@@ -75,7 +76,8 @@ class DataShape(Shape):
 
     data: ClassVar[type]
     solution: ClassVar[type]
-    minimize: ClassVar[str | None] = None
+    # A metric; or several to minimise in lexicographic order, the most important one first.
+    minimize: ClassVar[str | tuple[str, ...] | None] = None
     maximize: ClassVar[str | None] = None
 
     def __init_subclass__(cls, **others: Any) -> None:
@@ -95,6 +97,15 @@ class DataShape(Shape):
     def process(self, data: Any, seed: int) -> Process:
         """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
         raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
+
+    def public(self, data: Any) -> Any:
+        """Return what every policy knows from the start, if anything; see ``prepare`` of a
+        policy.
+        """
+        return None
+
+    def public_of(self, instance: ShapedInstance) -> Any:
+        return self.public(instance.data)
 
     def process_of(self, instance: ShapedInstance, seed: int) -> Process:
         return self.process(instance.data, seed)
@@ -145,17 +156,44 @@ class DataShape(Shape):
         return ShapedInstance(self, name, exact)
 
     @property
-    def metric(self) -> str:
-        """The metric that is minimised or maximised; it is computed, not measured."""
+    def level_metrics(self) -> tuple[str, ...]:
+        """The metric of each level of the objective; they are computed, not measured."""
         wanted = [name for name in (self.minimize, self.maximize) if name is not None]
-        if len(wanted) != 1:
+        if len(wanted) != 1 or not wanted[0]:
             words = "set one of `minimize` and `maximize` to the name of a metric"
             raise self.mistake(words)
-        declared = self.metrics.get(wanted[0])
-        if declared is not None and declared.measured:
-            words = f"metric {wanted[0]!r} is measured; an objective must be computed by verify"
+        names = (wanted[0],) if isinstance(wanted[0], str) else tuple(wanted[0])
+        for name in names:
+            declared = self.metrics.get(name)
+            if declared is not None and declared.measured:
+                words = f"metric {name!r} is measured; an objective must be computed by verify"
+                raise self.mistake(words)
+        return names
+
+    @property
+    def metric(self) -> str:
+        """The metric of an objective with one level."""
+        names = self.level_metrics
+        if len(names) > 1:
+            words = f"`minimize` names {len(names)} metrics; a shape with a model has one"
             raise self.mistake(words)
-        return wanted[0]
+        return names[0]
+
+    def num_levels(self, instance: ShapedInstance) -> int:
+        return len(self.level_metrics) if instance.level is None else 1
+
+    def at_level(
+        self, instance: ShapedInstance, level: int, reached: Sequence[float]
+    ) -> ShapedInstance:
+        if self.num_levels(instance) == 1:
+            return instance
+        return replace(instance, level=level, held=tuple(map(float, reached[:level])))
+
+    def alone(self, instance: ShapedInstance, level: int) -> ShapedInstance:
+        return self.at_level(instance, level, ())
+
+    def may_be_levels(self, instance: ShapedInstance) -> list[ShapedInstance]:
+        return [self.alone(instance, k) for k in range(self.num_levels(instance))]
 
     def describe(self, instance: ShapedInstance) -> str:
         """Return the lengths of the data's fields."""
@@ -168,7 +206,8 @@ class DataShape(Shape):
         return ", ".join(sizes) or self.name
 
     def label(self, instance: ShapedInstance, level: int = 0) -> str:
-        return self.metric if self.minimize is not None else f"max {self.metric}"
+        name = self.level_metrics[level if instance.level is None else instance.level]
+        return name if self.minimize is not None else f"max {name}"
 
     def sense(self, instance: ShapedInstance) -> Sense:
         return "min" if self.minimize is not None else "max"
@@ -186,9 +225,22 @@ class DataShape(Shape):
             for name, value in metrics.items()
             if not math.isfinite(value)
         ]
-        violations = (*found.violations, *wrong)
-        objectives = () if violations else (metrics[self.metric],)
+        violations = (*found.violations, *wrong, *self._over_held(instance, metrics))
+        aims = self.level_metrics
+        if instance.level is not None:
+            aims = (aims[instance.level],)
+        objectives = () if violations else tuple(metrics[name] for name in aims)
         return Verdict(not violations, violations, objectives, metrics)
+
+    def _over_held(
+        self, instance: ShapedInstance, metrics: Mapping[str, float]
+    ) -> Iterator[Violation]:
+        """Yield a violation for each level before the instance's that exceeds its held value."""
+        for name, most in zip(self.level_metrics, instance.held, strict=False):
+            value = metrics.get(name, math.nan)
+            if exceeds(value, most):
+                words = f"{name} is {value!r}; it is held at {most!r}"
+                yield Violation(f"held:{name}", words, value - most)
 
     def _metrics_of(self, found: Any) -> dict[str, float]:
         """Return the metrics of what ``verify`` returned."""
@@ -202,10 +254,11 @@ class DataShape(Shape):
             except (TypeError, ValueError):
                 words = f"verify computes {name} = {value!r:.60}; it must be a number"
                 raise self.mistake(words, "verify") from None
-        if self.metric not in metrics and not found.violations:
-            words = f"verify computes no metric {self.metric!r}, the objective"
-            near = f"; {nearest(self.metric, metrics)}" if metrics else ""
-            raise self.mistake(words + near, "verify")
+        for wanted in self.level_metrics if not found.violations else ():
+            if wanted not in metrics:
+                words = f"verify computes no metric {wanted!r}, the objective"
+                near = f"; {nearest(wanted, metrics)}" if metrics else ""
+                raise self.mistake(words + near, "verify")
         for name in metrics:
             if name in self.metrics and self.metrics[name].measured:
                 words = f"verify computes {name!r}, which is measured; measure() returns it"

@@ -59,6 +59,9 @@ class Shape(ABC):
     # A process that is not done after so many actions is stopped with an error.
     most_actions: ClassVar[int] = 1_000_000
 
+    # The policy with which ``simulate`` compares all others; None where there is none.
+    reference: ClassVar[str | None] = None
+
     # What a decision is, for messages to whoever gives something else.
     decision_words: ClassVar[str] = "a decision of the instance's shape"
 
@@ -123,6 +126,16 @@ class Shape(ABC):
         "process".
         """
         raise UnsupportedError(f"{with_article(self.name)} has no process; use `optbench solve`")
+
+    def public_of(self, instance: Any) -> Any:
+        """Return what every policy knows of an instance before its first observation, for what it
+        prepares before the clock starts; None where that is nothing.
+        """
+        return None
+
+    def regret(self, instance: Any, decision: Any, reference: Any) -> float | None:
+        """Return the relative excess of a decision over that of the reference policy."""
+        return None
 
     def check_decoded(self, instance: Any, point: Any, verdict: Verdict) -> None:
         """Compare a point of the formulation with the verdict on the decision it stands for."""

@@ -20,6 +20,8 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 SHOWN_DIGITS = 16
 # A shape with more metrics, or with longer words, is not described but refused.
 MOST_METRICS, LONGEST = 200, 2000
+# So is an objective of more levels.
+MOST_LEVELS = 20
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class CellShape:
     name: str
     sense: Sense = "min"
     definition: str = ""
+    levels: int = 1
 
     def file_name(self, instance_hash: str) -> str:
         """Return the name under which the store keeps an instance: one per definition."""
@@ -54,10 +57,11 @@ class ShapeFacts:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     definition: str = ""
+    levels: int = 1
 
     @property
     def of_cell(self) -> CellShape:
-        return CellShape(self.name, self.sense, self.definition)
+        return CellShape(self.name, self.sense, self.definition, self.levels)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,6 +81,7 @@ class ShapeFacts:
             (shape.name, *sorted(shape.capabilities)),
             {name: metric for name, metric in shape.metrics.items() if not metric.measured},
             files,
+            levels=shape.num_levels(instance),
         )
 
     @classmethod
@@ -89,10 +94,14 @@ class ShapeFacts:
             raise FileFormatError(f"the shape's metrics are no object of at most {MOST_METRICS}")
         if data.get("sense") not in ("min", "max"):
             raise FileFormatError(f"the shape's sense is {data.get('sense')!r:.40}, not min or max")
+        levels = data.get("levels", 1)
+        if type(levels) is not int or not 1 <= levels <= MOST_LEVELS:
+            raise FileFormatError(f"the shape has {levels!r:.40} levels, not 1 to {MOST_LEVELS}")
         words = ("name", "decision", "objective", "size", "home", "definition")
         return cls(
             **{key: _text(data, key) for key in words},
             sense=cast(Sense, data["sense"]),
+            levels=levels,
             answers_to=_texts(data, "answers_to"),
             files=_texts(data, "files"),
             metrics={
@@ -133,6 +142,9 @@ class DescribedShape(Shape):
 
     def sense(self, instance: Any) -> Sense:
         return self.facts.sense
+
+    def num_levels(self, instance: Any) -> int:
+        return self.facts.levels
 
     def _elsewhere(self) -> UnsupportedError:
         return UnsupportedError(f"code of shape {self.name!r} runs in a process of its own only")

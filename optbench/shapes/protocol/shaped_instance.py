@@ -22,17 +22,25 @@ def document_hash(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShapedInstance(RenderedInstance, kind="shaped_instance"):
-    """``data`` belongs to the shape and is not changed; ``problem`` is the spec that made it."""
+    """``data`` belongs to the shape and is not changed; ``problem`` is the spec that made it.
+
+    ``level`` is None for the whole objective; for one level of it, ``held`` has the values that the
+    levels before it may not exceed, or none where they are free."""
 
     shape: Shape
     name: str
     data: Any
     problem: str | None = field(default=None)
+    level: int | None = field(default=None)
+    held: tuple[float, ...] = field(default=())
 
     @cached_property
     def hash(self) -> str:
-        """The hash of the canonical form without the name."""
-        return document_hash(self.shape.write(self))
+        """The hash of the canonical form without the name, and of the level."""
+        document = self.shape.write(self)
+        if self.level is not None:
+            document = {**document, "level": self.level, "held": list(self.held)}
+        return document_hash(document)
 
     @property
     def formulation(self) -> Any:

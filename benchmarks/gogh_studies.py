@@ -1,0 +1,212 @@
+"""The pages of the studies of gogh, from what was run of them in a workspace; writes
+docs/results/gogh_paper.md, gogh_robust.md and gogh_scale.md.
+
+    optbench run gogh_paper -n 1   (in an empty workspace; so gogh_light, gogh_robust, gogh_scale)
+    python benchmarks/gogh_studies.py WORKSPACE [--commit HASH]
+
+A policy's figures are means over the seeds that it and `oracle` have, whose number stands beside
+them; a study of which some cells are missing says so at the top of its page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
+
+Cells = dict[tuple[str, str, int], Mapping[str, float]]
+# What each page says of its studies, and by what its rows are grouped.
+PAGES = {
+    "gogh_paper": ("gogh: the paper's claims", ("gogh_paper", "gogh_light")),
+    "gogh_robust": ("gogh in other settings", ("gogh_robust",)),
+    "gogh_scale": ("gogh on more GPUs and more job types", ("gogh_scale",)),
+}
+REFERENCE, GOGH = "oracle", "gogh"
+# Violations of service that differ by more are not equal.
+EQUAL_VIOLATION = 0.02
+# Seconds of an epoch at the default of the problem.
+EPOCH_S = 360.0
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """The cells of a study by target, solver and seed, and what its report and ledger say."""
+
+    name: str
+    cells: Cells
+    targets: tuple[str, ...]
+    labels: tuple[str, ...]
+    report: Mapping[str, Any]
+    claims: Sequence[Mapping[str, Any]]
+
+
+def study_run(name: str, workspace: Path) -> StudyRun:
+    """Read the store of a workspace, and its report and claims."""
+    from optbench.evaluate.rows import table
+    from optbench.store.run_store import Store
+    from optbench.store.snapshots import load_plan
+
+    store = Store(workspace / ".optbench")
+    plan = load_plan(name, store)
+    rows = table(plan, store.records()).rows
+    cells: Cells = {}
+    for row in rows:
+        if row.record is None or row.objective is None:
+            continue
+        gap = {"gap_last_level": row.counted_last_gap, "wall_s": row.record.wall_s or 0.0}
+        place = (row.cell.target, row.cell.label, row.cell.instance_seed)
+        cells[place] = {**row.record.metrics, **gap}
+    return StudyRun(
+        name,
+        cells,
+        tuple(dict.fromkeys(row.cell.target for row in rows)),
+        tuple(dict.fromkeys(row.cell.label for row in rows)),
+        command("report", name, workspace),
+        command("claims", name, workspace)["claims"],
+    )
+
+
+def command(verb: str, study: str, workspace: Path) -> Any:
+    """What a command says as JSON."""
+    words = [sys.executable, "-m", "optbench.cli.main", verb, study, "--json"]
+    place = {**os.environ, "OPTBENCH_WORKSPACE": str(workspace)}
+    done = subprocess.run(
+        words, cwd=workspace, env=place, capture_output=True, text=True, check=False
+    )
+    if done.returncode not in (0, 5, 6):  # cells or claims that failed are a result
+        raise RuntimeError(f"{' '.join(words)}: {done.stdout}{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def seeds_of(run: StudyRun, target: str, label: str) -> list[int]:
+    """The seeds for which a policy and the reference have a cell."""
+    seeds = {seed for where, _, seed in run.cells if where == target}
+    both = (label, REFERENCE)
+    return sorted(s for s in seeds if all((target, each, s) in run.cells for each in both))
+
+
+def interval(values: Sequence[float], digits: int = 1) -> str:
+    """The mean with its 95 % interval, in per cent."""
+    from optbench.evaluate.stats import estimate
+
+    if len(values) < 2:
+        return f"{100 * values[0]:.{digits}f}" if values else ""
+    found = estimate([100.0 * value for value in values])
+    return f"{found.value:.{digits}f} ({found.low:.{digits}f} to {found.high:.{digits}f})"
+
+
+def target_table(run: StudyRun, target: str) -> Iterator[str]:
+    """One row per policy of a target."""
+    yield f"### `{target}`"
+    yield ""
+    if not seeds_of(run, target, REFERENCE):
+        yield "Not run."
+        yield ""
+        return
+    yield (
+        "| policy | seeds | energy above perfect information, % | "
+        "job time below the requirement, % | gap of energy at its own shortfall, % | "
+        "allocation efficiency | s per epoch, on the wall |"
+    )
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    for label in run.labels:
+        seeds = seeds_of(run, target, label)
+        if not seeds:
+            continue
+        mine = [run.cells[target, label, seed] for seed in seeds]
+        best = [run.cells[target, REFERENCE, seed] for seed in seeds]
+        above = [a["energy_j"] / b["energy_j"] - 1 for a, b in zip(mine, best, strict=True)]
+        per_epoch = [each["wall_s"] * EPOCH_S / each["drained_s"] for each in mine]
+        efficiency = sum(each["allocation_efficiency"] for each in mine) / len(mine)
+        shown = (
+            label,
+            str(len(seeds)),
+            interval(above),
+            interval([each["slo_violation"] for each in mine]),
+            interval([each["gap_last_level"] for each in mine]),
+            f"{efficiency:.2f}",
+            f"{sum(per_epoch) / len(per_epoch):.2f}",
+        )
+        yield "| " + " | ".join(shown) + " |"
+    yield ""
+
+
+def told_first(run: StudyRun) -> Iterator[str]:
+    """How gogh compares with each other policy on the cells that both have."""
+    for label in run.labels:
+        both = [
+            (cell, run.cells[target, label, seed])
+            for (target, each, seed), cell in run.cells.items()
+            if each == GOGH and (target, label, seed) in run.cells
+        ]
+        if label == GOGH or not both:
+            continue
+        energy = interval([a["busy_energy_j"] / b["busy_energy_j"] - 1 for a, b in both])
+        below = interval([a["slo_violation"] - b["slo_violation"] for a, b in both])
+        far = abs(sum(a["slo_violation"] - b["slo_violation"] for a, b in both)) / len(both)
+        words = " **No comparison at equal violation.**" if far > EQUAL_VIOLATION else ""
+        yield (
+            f"- gogh against {label}: energy beyond sleep {energy} %, violation {below} points of "
+            f"job time, on {len(both)} instances.{words}"
+        )
+    yield ""
+
+
+def claim_table(run: StudyRun) -> Iterator[str]:
+    yield f"### Ledger of `{run.name}`"
+    yield ""
+    yield "| claim | paper | ours | 95 % interval | verdict |"
+    yield "| --- | --- | --- | --- | --- |"
+    for each in run.claims:
+        ours = "" if each["ours"] is None else f"{each['ours']:.3f}"
+        ends = each.get("interval")
+        around = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else ""
+        shown = (each["text"], f"{each['paper']:.3f}", ours, around, each["verdict"])
+        yield "| " + " | ".join(shown) + " |"
+    yield ""
+
+
+def page(name: str, workspace: Path, commit: str) -> str:
+    """The text of a page."""
+    title, studies = PAGES[name]
+    commands = "; ".join(f"optbench run {study} -n 1" for study in studies)
+    lines = page_head(title, commands)
+    lines += [f"Studies run at commit {commit}; the page by `benchmarks/gogh_studies.py`.", ""]
+    for study in studies:
+        if not (workspace / ".optbench" / "studies" / study).is_dir():
+            lines += [f"## {study}", "", "Not run.", ""]
+            continue
+        run = study_run(study, workspace)
+        done, planned = run.report["done"], run.report["cells"]
+        note = "" if done == planned else f" ({done} of {planned} cells were run)"
+        lines += [f"## {study}{note}", "", run.report["question"], ""]
+        lines += [*told_first(run), *claim_table(run)]
+        for target in run.targets:
+            lines += target_table(run, target)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("--commit", default="?")
+    parser.add_argument("--pages", default=",".join(PAGES))
+    args = parser.parse_args()
+    for name in args.pages.split(","):
+        text = page(name, args.workspace.resolve(), args.commit)
+        (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Which jobs share which GPUs in one epoch: the allocation ILP over patterns of alike jobs."""

@@ -22,6 +22,7 @@ from numpy.random import Generator
 
 from optbench.errors import PluginError
 from optbench.plugins.author_errors import defined_at, label, method_at, refuse_result, shown
+from optbench.plugins.math_threads import math_threads
 from optbench.plugins.protocol import Run, Solver
 from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.process import ActionError
@@ -126,9 +127,13 @@ class Playing:
         self.prepared_s = time.perf_counter() - began
 
     def play(self, has_time: Callable[[], bool]) -> bool:
-        """Play to the end; False where the time is over before."""
+        """Play to the end, on one thread; False where the time is over before."""
         if self.prepared_s is None:
             self.prepare()
+        with math_threads(1):
+            return self._play(has_time)
+
+    def _play(self, has_time: Callable[[], bool]) -> bool:
         self.phase = (self.author, "actor")
         act = self._actor()
         self.phase = (self.shape, "process")

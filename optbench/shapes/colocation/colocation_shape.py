@@ -10,13 +10,11 @@ the common horizon, the end of ``horizon_epochs``, whoever decides:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import fsum
 from typing import Any, ClassVar
 
 import numpy as np
 
-from optbench.errors import OptbenchError
 from optbench.model.result import Bound
 from optbench.model.timegrid import widened
 from optbench.rendering import resolve
@@ -102,14 +100,7 @@ class ColocationShape(DataShape):
         return found
 
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
-        plain = Bound(bound.value, bound.source, "solver", bound.level)
-        if bound.proof == "solver" or bound.certificate is None:
-            return plain
-        try:
-            proven = self.prove(instance, bound.certificate)
-        except OptbenchError:
-            return plain
-        return replace(proven, level=bound.level) if proven.value >= bound.value else plain
+        return self.labelled_by_proof(instance, bound)
 
     def pictures(self, instance: ShapedInstance, decision: Allocation) -> Mapping[str, str]:
         from optbench.shapes.colocation.allocation_pictures import pictures_of

@@ -147,21 +147,7 @@ class MilpShape(Shape):
         }
 
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
-        plain = Bound(bound.value, bound.source, "solver", bound.level)
-        if bound.proof == "solver" or bound.certificate is None:
-            return plain
-        try:
-            proven = self.prove(instance, bound.certificate)
-        except OptbenchError:
-            return plain
-        holds = proven.value >= bound.value
-        if instance.data.sense == "max":
-            holds = proven.value <= bound.value
-        return (
-            Bound(proven.value, SOURCE, "exact-lp", bound.level, bound.certificate)
-            if holds
-            else plain
-        )
+        return self.labelled_by_proof(instance, bound)
 
     def write(self, instance: ShapedInstance) -> dict[str, Any]:
         return write_program(instance.data, instance.name)

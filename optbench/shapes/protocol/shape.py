@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
-from optbench.errors import UnsupportedError, with_article
+from optbench.errors import OptbenchError, UnsupportedError, with_article
 from optbench.model.measures import OPTIMAL_GAP, gap
 from optbench.model.result import Bound, Infeasibility
 from optbench.model.verify import Verdict
@@ -186,6 +186,20 @@ class Shape(ABC):
     def labelled(self, instance: Any, bound: Bound) -> Bound:
         """Return a bound with the label that its certificate justifies."""
         return Bound(bound.value, bound.source, "solver", bound.level)
+
+    def labelled_by_proof(self, instance: Any, bound: Bound) -> Bound:
+        """Return what the certificate of a bound proves, if that is at least as strong; else the
+        bound with the label of a solver's.
+        """
+        plain = Bound(bound.value, bound.source, "solver", bound.level)
+        if bound.proof == "solver" or bound.certificate is None:
+            return plain
+        try:
+            proven = self.prove(instance, bound.certificate)
+        except OptbenchError:  # the certificate proves nothing of this instance
+            return plain
+        weaker = self.is_better(instance, proven.value, bound.value)
+        return plain if weaker else replace(proven, level=bound.level)
 
     def prove(self, instance: Any, certificate: str) -> Bound:
         """Return what a certificate proves."""

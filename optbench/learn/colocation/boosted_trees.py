@@ -109,8 +109,8 @@ class BoostedTrees:
         alone = _trained(alone_part(rows), None, seed)
         place = {int(t): k for k, t in enumerate(alone.part.members)}
         chosen = [place[int(t)] for t in rows.known]
-        told = (alone.part.table - alone.residuals.held)[:, chosen]
-        return cls(rows, alone, _trained(ratio_part(rows), np.nan_to_num(told), seed))
+        of_alone = (alone.part.table - alone.residuals.held)[:, chosen]
+        return cls(rows, alone, _trained(ratio_part(rows), np.nan_to_num(of_alone), seed))
 
     def alone(self, seen: SeenRows) -> tuple[Floats, Floats]:
         nothing = np.zeros((len(seen.types), 0))

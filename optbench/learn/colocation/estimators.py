@@ -46,7 +46,7 @@ def matrix_completion(facts: PublicFacts) -> LookUp:
 
 
 def related_completion(facts: PublicFacts) -> LookUp:
-    """Matrix completion told by measured types of the same family: what ``networks`` have without
+    """Matrix completion that also uses measured types of the family: what ``networks`` have without
     the networks.
     """
     return LookUp(facts, MatrixCompletion.plain(KnownRows.of(facts)), relatives=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.learn.colocation.measured_relatives import RelativeShift, ToldByRelatives
+from optbench.learn.colocation.measured_relatives import RelativeShift, WithRelatives
 from optbench.learn.colocation.new_generation import GenerationShift
 from optbench.learn.colocation.pair_fit import pair_fit_probability
 from optbench.learn.colocation.row_tables import (
@@ -109,20 +109,20 @@ class LookUp:
             now = np.bincount(family, version)[family[self._types]].astype(np.int64)
         stale = np.flatnonzero(now != self._guessed_at)
         if len(stale):
-            found = guess_rows(self._told(), self._seen, self._types[stale])
+            found = guess_rows(self._with_relatives(), self._seen, self._types[stale])
             for name in ("log_alone", "log_alone_sd", "ratio", "ratio_sd"):
                 getattr(self._guess, name)[stale] = getattr(found, name)
             self._guessed_at[stale] = now[stale]
 
-    def _told(self) -> RowModel:
-        """The model, with what measured types say of their relatives."""
+    def _with_relatives(self) -> RowModel:
+        """The model, corrected by measurements of other types of the same families."""
         known = np.zeros(len(self._seen.version), dtype=np.bool_)
         known[self._model.rows.known] = True
         measured = np.flatnonzero((self._seen.version > 0) & ~known)
         if not self._relatives or not len(measured):
             return self._model
         shift = RelativeShift.of(self._model, self._seen, measured, guess_rows)
-        return ToldByRelatives(self._model, shift)
+        return WithRelatives(self._model, shift)
 
 
 class Frozen:

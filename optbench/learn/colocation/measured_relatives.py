@@ -77,7 +77,7 @@ def _shared(weight: Floats, moved: Floats, learnt: Floats) -> tuple[Floats, Floa
 
 
 @dataclass(frozen=True)
-class ToldByRelatives:
+class WithRelatives:
     """A model whose rows begin where relatives have shifted them."""
 
     model: RowModel

@@ -139,8 +139,8 @@ class TrainedNetworks:
     def file_name(self) -> str:
         """The name of their file: a hash of all that they depend on, the training's code too."""
         parts = [FORMAT, self.known.hash, self.kinds, asdict(self.settings), self.seed]
-        told = json.dumps([*parts, code_hash()])
-        return f"{hashlib.sha256(told.encode()).hexdigest()[:32]}.safetensors"
+        parts_text = json.dumps([*parts, code_hash()])
+        return f"{hashlib.sha256(parts_text.encode()).hexdigest()[:32]}.safetensors"
 
 
 @lru_cache(maxsize=1)

@@ -1,6 +1,6 @@
 """Both networks for both parts of a row: trained on public facts, asked for new jobs.
 
-Throughputs alone and ratios have networks of their own; the refinement of ratios is also told what
+Throughputs alone and ratios have networks of their own; the refinement of ratios is also given what
 first sight got wrong of the throughputs alone. Everything is trained on the public facts of one
 instance, in a known order of random numbers: the same facts, settings and seed give the same
 weights.
@@ -135,7 +135,7 @@ def train_second(
             None,
             on_step,
         )
-        told = _alone_residuals(first)
+        of_alone = _alone_residuals(first)
         ratio = train_refinement(
             first.ratio,
             first.ratio_residuals,
@@ -143,7 +143,7 @@ def train_second(
             kind,
             settings,
             seed,
-            told,
+            of_alone,
             on_step,
         )
     return NetworkRows(first.rows, alone, ratio)

@@ -52,7 +52,7 @@ class Refinement:
     residuals: tuple[LowRank, LowRank]
     calibration: Calibration
     most_tokens: int
-    # Numbers of throughputs alone that the networks are told.
+    # Numbers of throughputs alone that the networks are given.
     context: int
 
     def refine(

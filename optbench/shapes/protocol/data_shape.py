@@ -170,6 +170,12 @@ class DataShape(Shape):
                 raise self.mistake(words)
         return names
 
+    def aims(self, data: Any) -> tuple[str, ...]:
+        """Return the metric of each level for this data; a shape whose data choose what is
+        minimised overrides it.
+        """
+        return self.level_metrics
+
     @property
     def metric(self) -> str:
         """The metric of an objective with one level."""
@@ -180,7 +186,7 @@ class DataShape(Shape):
         return names[0]
 
     def num_levels(self, instance: ShapedInstance) -> int:
-        return len(self.level_metrics) if instance.level is None else 1
+        return len(self.aims(instance.data)) if instance.level is None else 1
 
     def at_level(
         self, instance: ShapedInstance, level: int, reached: Sequence[float]
@@ -206,7 +212,7 @@ class DataShape(Shape):
         return ", ".join(sizes) or self.name
 
     def label(self, instance: ShapedInstance, level: int = 0) -> str:
-        name = self.level_metrics[level if instance.level is None else instance.level]
+        name = self.aims(instance.data)[level if instance.level is None else instance.level]
         return name if self.minimize is not None else f"max {name}"
 
     def sense(self, instance: ShapedInstance) -> Sense:
@@ -218,7 +224,8 @@ class DataShape(Shape):
             raise ModelError(f"shape {self.name!r}: the decision is a {given}, not a {wanted}")
         with self.authored("verify"):
             found = self.verify(instance.data, decision)
-        metrics = self._metrics_of(found)
+        aims = self.aims(instance.data)
+        metrics = self._metrics_of(found, aims)
         self._check_names(found)
         wrong = [
             Violation("finite", f"{name} is {value}")
@@ -226,7 +233,6 @@ class DataShape(Shape):
             if not math.isfinite(value)
         ]
         violations = (*found.violations, *wrong, *self._over_held(instance, metrics))
-        aims = self.level_metrics
         if instance.level is not None:
             aims = (aims[instance.level],)
         objectives = () if violations else tuple(metrics[name] for name in aims)
@@ -236,13 +242,13 @@ class DataShape(Shape):
         self, instance: ShapedInstance, metrics: Mapping[str, float]
     ) -> Iterator[Violation]:
         """Yield a violation for each level before the instance's that exceeds its held value."""
-        for name, most in zip(self.level_metrics, instance.held, strict=False):
+        for name, most in zip(self.aims(instance.data), instance.held, strict=False):
             value = metrics.get(name, math.nan)
             if exceeds(value, most):
                 words = f"{name} is {value!r}; it is held at {most!r}"
                 yield Violation(f"held:{name}", words, value - most)
 
-    def _metrics_of(self, found: Any) -> dict[str, float]:
+    def _metrics_of(self, found: Any, aims: Sequence[str]) -> dict[str, float]:
         """Return the metrics of what ``verify`` returned."""
         if not isinstance(found, Findings):
             words = f"verify returned {type(found).__name__}; it must return Findings"
@@ -254,7 +260,7 @@ class DataShape(Shape):
             except (TypeError, ValueError):
                 words = f"verify computes {name} = {value!r:.60}; it must be a number"
                 raise self.mistake(words, "verify") from None
-        for wanted in self.level_metrics if not found.violations else ():
+        for wanted in aims if not found.violations else ():
             if wanted not in metrics:
                 words = f"verify computes no metric {wanted!r}, the objective"
                 near = f"; {nearest(wanted, metrics)}" if metrics else ""

@@ -1,0 +1,156 @@
+"""The shape of GNN training: which device computes which nodes, with which kernels.
+
+    cut_edges      = number of edges between two parts
+    imbalance      = largest part / (nodes / parts) − 1
+    work_imbalance = max_d (share of the work on d / share of the speed of d) − 1
+
+where the work of a part is that of its nodes and arcs, and speeds are the mean over the recorded
+windows. ``step_s`` and ``energy_j`` are those of ``step_costs``. What is minimised is data: the
+cut, the step, or the energy below a limit of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optbench.shapes.gnn_training.cut_graph import CutGraph
+from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
+from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
+from optbench.shapes.gnn_training.training_data import GnnTraining
+from optbench.shapes.gnn_training.training_plan import TrainingPlan
+from optbench.shapes.protocol.data_shape import DataShape, Findings
+from optbench.shapes.protocol.shape import Metric
+from optbench.shapes.protocol.shaped_instance import ShapedInstance
+
+METRICS = {
+    "cut_edges": Metric("", "edges between two parts"),
+    "imbalance": Metric("", "largest part over its fair share of the nodes, less one"),
+    "work_imbalance": Metric("", "largest share of work over the share of speed, less one"),
+    "step_s": Metric("s", "a training step, by the cost model"),
+    "energy_j": Metric("J", "energy of a training step, by the cost model"),
+    "busiest_s": Metric("s", "computing of the busiest device in a step"),
+    "talk_s": Metric("s", "exchange of rows by the device that exchanges most, in a step"),
+    "exchanged_mb": Metric("MB", "rows that devices send each other in a step"),
+    "memory_gb": Metric("GB", "memory of the device that needs most"),
+}
+CONSTRAINTS = {
+    "form": "every node has a part, every part a device and a clock, and fusions exist",
+    "max_part": "no part has more nodes than max_part",
+    "memory": "what a device keeps fits into its memory",
+    "fusion_overlap": "no operator is replaced by two fusions",
+    "fusion_cycle": "fused operators do not wait for each other in a circle",
+    "step_limit": "a step takes no longer than step_limit_s",
+}
+LEVELS = {"cut": ("cut_edges",), "step": ("step_s",), "energy": ("energy_j",)}
+
+
+class GnnTrainingShape(DataShape):
+    """A graph in parts, on unequal devices."""
+
+    name = "gnn_training"
+    decision = "plan"
+    data, solution = GnnTraining, TrainingPlan
+    metrics: ClassVar[Mapping[str, Metric]] = METRICS
+    constraints: ClassVar[Mapping[str, str]] = CONSTRAINTS
+    minimize = "cut_edges"
+
+    def aims(self, data: GnnTraining) -> tuple[str, ...]:
+        return LEVELS[data.minimize]
+
+    def describe(self, instance: ShapedInstance) -> str:
+        data: GnnTraining = instance.data
+        size = f"{data.graph.num_nodes:,} nodes, {data.graph.num_edges:,} edges"
+        return f"{size}, {data.num_parts} parts, {data.num_devices} devices"
+
+    def verify(self, data: GnnTraining, decision: TrainingPlan) -> Findings:
+        found = Findings()
+        if not _well_formed(data, decision, found):
+            return found
+        costs = step_costs(data, decision)
+        found.metrics = metrics_of(data, decision, costs)
+        largest = int(CutGraph(data.graph, decision.part, data.num_parts).nodes.max())
+        words = f"a part has {largest} nodes; at most {data.max_part} are allowed"
+        found.require(largest <= data.max_part, "max_part", words, largest - data.max_part)
+        for device, needed in zip(data.devices, costs.memory_bytes.tolist(), strict=True):
+            if device.memory_gb is not None:
+                words = f"{device.name} keeps {needed / 1e9:.6g} GB of {device.memory_gb:g}"
+                over = needed / 1e9 - device.memory_gb
+                found.require(over <= 0, "memory", words, over)
+        limit = data.step_limit_s
+        if limit is not None:
+            words = f"a step takes {costs.step_s:.6g} s; at most {limit:g} s are allowed"
+            found.require(costs.step_s <= limit, "step_limit", words, costs.step_s - limit)
+        return found
+
+
+def metrics_of(data: GnnTraining, plan: TrainingPlan, costs: StepCosts) -> dict[str, float]:
+    """Return every metric of a plan whose indices are valid."""
+    cut = CutGraph(data.graph, plan.part, data.num_parts)
+    fair = data.graph.num_nodes / data.num_parts
+    return {
+        "cut_edges": float(cut.cut_edges),
+        "imbalance": float(cut.nodes.max()) / fair - 1.0,
+        "work_imbalance": _work_imbalance(data, plan, cut),
+        "step_s": costs.step_s,
+        "energy_j": costs.energy_j,
+        "busiest_s": costs.busiest_s,
+        "talk_s": float(costs.talk_s.max()),
+        "exchanged_mb": costs.exchanged_bytes / 1e6,
+        "memory_gb": float(costs.memory_bytes.max()) / 1e9,
+    }
+
+
+def _work_imbalance(data: GnnTraining, plan: TrainingPlan, cut: CutGraph) -> float:
+    """The largest computing time over what it would be with all work in proportion to speed."""
+    device = plan.device_of(data)
+    costs = costs_of_plan(data.operators, data.fusions, plan.fusions.tolist())
+    mean = data.windows.mean(axis=0)
+    total = (float(cut.sizes.sum()), float(cut.arcs.sum()))
+    whole = [part_seconds(costs, *total, each, each.clocks[-1]) for each in data.devices]
+    speed = mean / np.array(whole) if min(whole) > 0 else mean
+    seconds = np.zeros(data.num_devices)
+    for p in range(data.num_parts):
+        on = data.devices[device[p]]
+        given = (float(cut.sizes[p]), float(cut.arcs[p]))
+        seconds[device[p]] += part_seconds(costs, *given, on, on.clocks[-1]) / mean[device[p]]
+    return float(seconds.max() * speed.sum()) - 1.0
+
+
+def _well_formed(data: GnnTraining, plan: TrainingPlan, found: Findings) -> bool:
+    """Check lengths and indices, and the fusions."""
+    k = data.num_parts
+    lengths = {"part": data.graph.num_nodes, "device": k, "clock": k}
+    for name, wanted in lengths.items():
+        length = len(getattr(plan, name))
+        words = f"{name} has {length} entries; it must have {wanted}"
+        fits = length == wanted or (length == 0 and name != "part")
+        found.require(fits, "form", words)
+    if not found.violations:
+        _check_range(found, "part", plan.part, np.full(len(plan.part), k))
+        _check_range(found, "fusions", plan.fusions, np.full(len(plan.fusions), len(data.fusions)))
+        _check_range(found, "device", plan.device_of(data), np.full(k, data.num_devices))
+    if not found.violations:
+        clocks = np.array([len(each.clocks) for each in data.devices])
+        _check_range(found, "clock", plan.clock_of(data), clocks[plan.device_of(data)])
+    if found.violations:
+        return False
+    chosen = [data.fusions[i].replaces for i in plan.fusions.tolist()]
+    members = [i for each in chosen for i in each]
+    twice = sorted({i for i in members if members.count(i) > 1})
+    words = f"operators {twice} are replaced by two fusions"
+    found.require(not twice, "fusion_overlap", words, len(twice))
+    if not twice:
+        circle = has_cycle(data.operators, chosen)
+        found.require(not circle, "fusion_cycle", "chosen fusions wait for each other")
+    return not found.violations
+
+
+def _check_range(found: Findings, name: str, values: Any, ends: Any) -> None:
+    """Note the first value that is not from 0 to below its end."""
+    wrong = (values < 0) | (values >= ends)
+    for i in np.flatnonzero(wrong)[:1].tolist():
+        words = f"{name}[{i}] is {values[i]}; it must be from 0 to {ends[i] - 1}"
+        found.require(False, "form", words, float(wrong.sum()))

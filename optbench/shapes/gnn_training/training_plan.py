@@ -1,0 +1,43 @@
+"""The decision of a GNN training instance: part of every node, device and clock of every part,
+fusions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
+
+
+def _none() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Indices: ``part`` of each node, ``device`` and ``clock`` (of its device) of each part,
+    ``fusions`` that are chosen.
+
+    What a solver leaves empty is the identity: part p on device p modulo the number of devices, at
+    its top clock, and no fusion.
+    """
+
+    part: Ints
+    device: Ints = field(default_factory=_none)
+    clock: Ints = field(default_factory=_none)
+    fusions: Ints = field(default_factory=_none)
+
+    def device_of(self, data: GnnTraining) -> Ints:
+        """The device of every part."""
+        if len(self.device):
+            return self.device
+        return np.arange(data.num_parts, dtype=np.int64) % data.num_devices
+
+    def clock_of(self, data: GnnTraining) -> Ints:
+        """The clock of every part, as an index of its device's clocks."""
+        if len(self.clock):
+            return self.clock
+        top = np.array([len(each.clocks) - 1 for each in data.devices], dtype=np.int64)
+        return top[self.device_of(data)]

@@ -31,10 +31,17 @@ def to_plain(value: Any) -> Any:
         return value
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         return to_plain(value.item())
+    if isinstance(value, np.ndarray) and _is_plain_array(value):
+        return value.tolist()
     if hasattr(value, "tolist"):
         return to_plain(value.tolist())
     kinds = "numbers, texts, lists, tuples, dicts with texts as keys, and dataclasses of these"
     raise FileFormatError(f"a {type(value).__name__} cannot be written to JSON; use {kinds}")
+
+
+def _is_plain_array(value: Any) -> bool:
+    """Whether the elements of an array are numbers that can be written as they are."""
+    return value.dtype.kind in "bi" or (value.dtype == np.float64 and np.isfinite(value).all())
 
 
 def from_plain(kind: Any, value: Any, where: str = "") -> Any:

@@ -1,0 +1,84 @@
+"""Devices that train: modelled ones of given relative speeds, or the shipped profiles of GPUs.
+
+A modelled device of speed 1 is one core of a server: ``CORE``. A device of relative speed s < 1 is
+that core at work for the share s of the time, which divides both of its rates and its power above
+idle. Profiles give rates (``peak_tflops``, of which training reaches ``REACHED``), memory, clocks
+and the law of power for training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from optbench.errors import ParameterError
+from optbench.power.profiles import Profile, profile, profile_names
+from optbench.shapes.gnn_training.training_data import Links, TrainingDevice
+
+CORE = TrainingDevice("core", 20.0, 8.0, 4.0, 6.0, 4.0, 4.0, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0))
+# The share of the peak rate that dense products in float32 reach, and seconds of a kernel launch.
+REACHED, LAUNCH_S = 0.1, 5e-6
+EQUAL = "equal"
+
+
+def training_devices(text: str, num_parts: int) -> tuple[TrainingDevice, ...]:
+    """Return the devices of ``equal`` (one for each part), ``2:1`` or ``A100+L4``."""
+    if text == EQUAL:
+        return _cores([1.0] * num_parts)
+    words = [each.strip() for each in text.split("+")]
+    if len(words) > 1 or words[0] in profile_names():
+        return tuple(_of_profile(profile(name)) for name in words)
+    try:
+        speeds = [float(each) for each in text.split(":")]
+    except ValueError:
+        return (_of_profile(profile(text)),)
+    if not all(0 < each < np.inf for each in speeds):
+        raise ParameterError(
+            f"devices is {text!r}; it must be relative speeds such as 2:1, profiles such as "
+            "A100+L4, or equal"
+        )
+    return _cores(speeds)
+
+
+def _cores(speeds: list[float]) -> tuple[TrainingDevice, ...]:
+    """Cores at work for a share of the time; the fastest one works all the time."""
+    shares = [each / max(speeds) for each in speeds]
+    return tuple(
+        replace(
+            CORE,
+            name=f"core{number}",
+            gflops=CORE.gflops * share,
+            gb_per_s=CORE.gb_per_s * share,
+            alpha_w=CORE.alpha_w * share,
+            beta_w=CORE.beta_w * share,
+        )
+        for number, share in enumerate(shares)
+    )
+
+
+def _of_profile(given: Profile) -> TrainingDevice:
+    if given.peak_tflops is None or given.bandwidth_gb_s is None:
+        raise ParameterError(
+            f"devices: profile {given.name!r} has no peak_tflops or bandwidth_gb_s; add both to "
+            "its file"
+        )
+    law = given.law("training")
+    return TrainingDevice(
+        given.name,
+        given.peak_tflops * 1000 * REACHED,
+        given.bandwidth_gb_s,
+        given.idle_w,
+        law.alpha_p,
+        law.beta_p,
+        law.gamma_p,
+        given.clocks,
+        given.memory_gb,
+        LAUNCH_S,
+    )
+
+
+def uniform_links(count: int, gb_per_s: float, latency_s: float, overlap: float) -> Links:
+    """Return alike links between all devices."""
+    square = (count, count)
+    return Links(np.full(square, gb_per_s), np.full(square, latency_s), overlap)

@@ -109,6 +109,7 @@ PARTS = "optbench.sim.kernel"
 PROPAGATE = "optbench.bounds.combinatorial.propagate"
 LP_SEARCH = "optbench.plugins.solvers._lp_search"
 PRIMAL = "optbench.sim.primal"
+PARTITION = "optbench.plugins.solvers.mis_spectral"
 GRAPH = NamedColumns(f"{PRIMAL}.chance", "TaskGraph", (ROW,) * 5)
 DEMANDS = NamedColumns(f"{PRIMAL}.serial_schedules", "Demands", (ROW, ROWS, ROW, ROW))
 SHOP_SEARCH = (
@@ -273,6 +274,32 @@ KERNELS = {
             ),
         ),
         ("optbench.sim.primal",),
+    ),
+    "partitioning": Kernel(
+        "graph partitioning",
+        (
+            _entry(f"{PARTITION}.independent_sets", "clusters", *[ROW] * 6, "int64"),
+            _entry(f"{PARTITION}.level_graph", "contracted", *[ROW] * 5, "int64"),
+            _entry(f"{PARTITION}.level_graph", "cut_weight", *[ROW] * 4),
+            _entry(f"{PARTITION}.local_search", "refine", *[ROW] * 6, *["int64"] * 4),
+            _entry(
+                f"{PARTITION}.spectral_start",
+                "capped_means",
+                "float64[:,::1]",
+                *[ROW] * 2,
+                *["int64"] * 2,
+            ),
+        ),
+        (PARTITION,),
+    ),
+    "streaming": Kernel(
+        "streaming of graphs",
+        (
+            _entry(
+                "optbench.plugins.solvers.ldg", "streamed", *[ROW] * 3, *["int64"] * 2
+            ),
+        ),
+        ("optbench.plugins.solvers.ldg",),
     ),
     "deductions": Kernel(
         "destructive bounds",

@@ -1,0 +1,50 @@
+"""Runs of METIS on the graph of a training instance; METIS balances numbers of nodes."""
+
+from __future__ import annotations
+
+from math import floor
+
+import numpy as np
+
+from optbench.shapes.gnn_training.adjacency import adjacency_of
+from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
+
+# METIS takes the largest imbalance in thousandths, and wants at least one.
+LEAST_UFACTOR = 1
+
+
+class MetisRuns:
+    """The graph in the form that METIS takes, made once for many runs."""
+
+    def __init__(self, data: GnnTraining) -> None:
+        import pymetis
+
+        self.data = data
+        ptr, neighbour = adjacency_of(data.graph)
+        kind = pymetis.zero_copy_dtype() if callable(pymetis.zero_copy_dtype) else np.int64
+        self.adjacency = pymetis.CSRAdjacency(ptr.astype(kind), neighbour.astype(kind))
+
+    @property
+    def ufactor(self) -> int:
+        """The imbalance that ``max_part`` allows, in METIS's unit."""
+        fair = self.data.graph.num_nodes / self.data.num_parts
+        return max(LEAST_UFACTOR, floor(1000 * (self.data.max_part / fair - 1)))
+
+    def part(
+        self, recursive: bool | None = None, seed: int | None = None, ufactor: int | None = None
+    ) -> Ints:
+        """Return the part of every node; METIS's own defaults where nothing is given."""
+        import pymetis
+
+        nodes, parts = self.data.graph.num_nodes, self.data.num_parts
+        if parts == 1 or self.data.graph.num_edges == 0 or nodes < 2 * parts:
+            return np.arange(nodes, dtype=np.int64) % parts  # METIS may crash on these
+        given = {"seed": seed, "ufactor": ufactor}
+        options = pymetis.Options(**{k: v for k, v in given.items() if v is not None})
+        found = pymetis.part_graph(parts, self.adjacency, recursive=recursive, options=options)
+        return np.array(found[1], dtype=np.int64)
+
+    def fits(self, part: Ints) -> bool:
+        """Whether no part is larger than ``max_part``."""
+        largest = np.bincount(part, minlength=self.data.num_parts).max()
+        return bool(largest <= self.data.max_part)

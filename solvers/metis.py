@@ -1,0 +1,41 @@
+"""METIS as it comes: its default method and settings, once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.training_plan import TrainingPlan
+
+from ._metis_runs import MetisRuns
+
+
+@dataclass
+class Metis(Solver):
+    """METIS's default: recursive bisection up to 8 parts, k-way above; discarded above max_part.
+
+    Where the default's largest part exceeds the limit, METIS runs once more with its allowed
+    imbalance (``ufactor``) set to it. Parts are equal, whatever the devices.
+    """
+
+    shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
+
+    def warm_up(self, instance: Any) -> None:
+        import pymetis  # noqa: F401
+
+    def solve(self, instance: Any, run: Run) -> Any:
+        runs = MetisRuns(instance.data)
+        part = runs.part()
+        if not runs.fits(part):
+            part = runs.part(ufactor=runs.ufactor)
+        if runs.fits(part):
+            run.report(TrainingPlan(part))
+        else:
+            run.report_message(
+                f"METIS makes a part of more than {instance.data.max_part} nodes; use metis_best, "
+                "which tries many seeds, or mis_spectral"
+            )
+        if run.stop_requested.is_set():
+            run.report_termination("interrupted")
+        return run.best

@@ -1,0 +1,148 @@
+"""Partitions by coarsening around maximal independent sets and spectral clustering.
+
+The graph without its small components (``components``) is cut by many multilevel cycles
+(``multilevel``), whose partitions are recombined (``population``). Small components are packed into
+the room that is left. A part holds at most ``max_part`` nodes; where a step or its energy is
+minimised, parts are also balanced by the speed and memory of their devices (``part_loads``).
+A work limit is a number of cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.adjacency import adjacency_of
+from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
+from optbench.shapes.gnn_training.training_plan import TrainingPlan
+
+from .components import components_of, packed
+from .level_graph import LevelGraph
+from .local_search import refine
+from .multilevel import Multilevel
+from .part_loads import PartLoads, part_loads
+from .population import Population
+
+# Entries of the table of pulls, one per node and part.
+MOST_PULLS = 400_000_000
+
+
+@dataclass
+class MisSpectral(Solver):
+    """Multilevel spectral clustering, refined and recombined, for GNN training in parts.
+
+    A round of local search ends after ``patience`` moves without an improvement; ``starts`` cycles
+    run before the first partition is reported.
+    """
+
+    patience: int = 60
+    starts: int = 2
+
+    shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
+    needs: ClassVar[frozenset[str]] = frozenset({"partitioning"})
+
+    def __post_init__(self) -> None:
+        for name in ("patience", "starts"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def refuse(self, instance: Any) -> str | None:
+        data: GnnTraining = instance.data
+        entries = data.graph.num_nodes * data.num_parts
+        if entries > MOST_PULLS:
+            return (
+                f"{data.graph.num_nodes:,} nodes in {data.num_parts} parts need a table of "
+                f"{entries:,} entries, more than {MOST_PULLS:,}; use fewer parts, or metis"
+            )
+        return None
+
+    def warm_up(self, instance: Any) -> None:
+        import scipy.linalg
+        import scipy.sparse.csgraph
+        import scipy.sparse.linalg  # noqa: F401
+
+    def solve(self, instance: Any, run: Run) -> Any:
+        data: GnnTraining = instance.data
+        if run.warm_start is not None:
+            run.report(run.warm_start)
+        for loads in part_loads(data):
+            for part in PartitionSearch(data, loads, run, self).partitions():
+                run.report(TrainingPlan(part))
+        if run.stop_requested.is_set():
+            run.report_termination("interrupted")
+        return run.best
+
+
+@dataclass
+class PartitionSearch:
+    """The search for one way of balancing parts, within its share of the run's budget."""
+
+    data: GnnTraining
+    loads: PartLoads
+    run: Run
+    settings: MisSpectral
+
+    def __post_init__(self) -> None:
+        ptr, adj = adjacency_of(self.data.graph)
+        ones = np.ones(len(adj), dtype=np.int64)
+        self.whole = LevelGraph(ptr, adj, ones, self.loads.size)
+        self.rng, self.cycles = self.run.rng, 0
+        self.limit = self.loads.limit
+        total = int(self.whole.size.sum())
+        self.components = components_of(self.whole, total / self.data.num_parts)
+        self.is_done = False
+        self.began_s = self.run.elapsed_s()
+
+    def progress(self) -> float:
+        """The share of the budget that is spent: of the cycles where they are limited, else of
+        the time.
+        """
+        work, time_s = self.run.work_limit, self.run.time_limit_s
+        if work is not None:
+            return self.cycles / max(1.0, work * self.loads.share)
+        if time_s is None:
+            return 1.0 if self.run.time_left() <= 0 else 0.0
+        return (self.run.elapsed_s() - self.began_s) / (time_s * self.loads.share)
+
+    def expired(self) -> bool:
+        """Whether a cycle has to be given up: time is over and there is an answer."""
+        return self.is_done and self.run.time_left() <= 0
+
+    def partitions(self) -> Iterator[Ints]:
+        """Yield partitions of the whole graph, each with a lower cut than the one before."""
+        main = self.components.main
+        if len(main) == 0:
+            yield self._whole_partition(main)
+            return
+        graph = self.whole if len(main) == self.whole.num_nodes else self.whole.induced(main)
+        search = Multilevel(graph, self.limit, self.expired)
+        population = Population(search, self.rng, self.settings.patience)
+        best = None
+        for member in population.improvements(self.progress):
+            self.cycles += 1
+            over = self.run.time_left() <= 0 or self.progress() >= 1
+            ready = self.cycles >= self.settings.starts or over
+            if ready and (best is None or member.score < best):
+                best = member.score
+                yield self._whole_partition(member.part)
+                self.is_done = True
+            if over or (best is not None and best.excess == best.cut == 0):
+                return
+
+    def _whole_partition(self, main_part: Ints) -> Ints:
+        """Place the small components; where they do not fit, refine the whole graph."""
+        main, limit, whole = self.components.main, self.limit, self.whole
+        part = np.full(whole.num_nodes, -1, dtype=np.int64)
+        part[main] = main_part
+        load = np.bincount(main_part, whole.size[main], len(limit)).astype(np.int64)
+        if len(main) < whole.num_nodes:
+            part = packed(self.components, part, load, limit, self.rng)
+        load = np.bincount(part, whole.size, len(limit)).astype(np.int64)
+        if (load > limit).any():
+            slack = 2 * int(whole.size.max())
+            refine(*whole, part, limit, slack, 10 * self.settings.patience, 20, self.run.seed)
+        return part

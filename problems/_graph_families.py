@@ -112,7 +112,10 @@ def molecules(nodes: int, degree: float, rng: np.random.Generator) -> DataGraph:
     ahead = np.minimum(atom + size - 1, nodes - 1)
     closed = (rng.random(nodes - 1) < RING_SHARE / size) & (molecule[ahead] == molecule[atom])
     label = rng.permutation(nodes)
-    one, other = np.concatenate([atom[bound], atom[closed]]), np.concatenate([before[bound], ahead[closed]])
+    one, other = (
+        np.concatenate([atom[bound], atom[closed]]),
+        np.concatenate([before[bound], ahead[closed]]),
+    )
     return simple_graph(nodes, label[one], label[other])
 
 

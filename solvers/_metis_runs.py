@@ -7,6 +7,7 @@ from math import floor
 import numpy as np
 
 from optbench.shapes.gnn_training.adjacency import adjacency_of
+from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 
 # METIS takes the largest imbalance in thousandths, and wants at least one.
@@ -21,7 +22,7 @@ class MetisRuns:
 
         self.data = data
         ptr, neighbour = adjacency_of(data.graph)
-        kind = pymetis.zero_copy_dtype() if callable(pymetis.zero_copy_dtype) else np.int64
+        kind = pymetis.zero_copy_dtype()
         self.adjacency = pymetis.CSRAdjacency(ptr.astype(kind), neighbour.astype(kind))
 
     @property
@@ -32,17 +33,18 @@ class MetisRuns:
 
     def part(
         self, recursive: bool | None = None, seed: int | None = None, ufactor: int | None = None
-    ) -> Ints:
-        """Return the part of every node; METIS's own defaults where nothing is given."""
+    ) -> tuple[int, Ints]:
+        """Return the cut and the part of every node; METIS's defaults where nothing is given."""
         import pymetis
 
         nodes, parts = self.data.graph.num_nodes, self.data.num_parts
         if parts == 1 or self.data.graph.num_edges == 0 or nodes < 2 * parts:
-            return np.arange(nodes, dtype=np.int64) % parts  # METIS may crash on these
+            part = np.arange(nodes, dtype=np.int64) % parts  # METIS may crash on these
+            return CutGraph(self.data.graph, part, parts).cut_edges, part
         given = {"seed": seed, "ufactor": ufactor}
         options = pymetis.Options(**{k: v for k, v in given.items() if v is not None})
         found = pymetis.part_graph(parts, self.adjacency, recursive=recursive, options=options)
-        return np.array(found[1], dtype=np.int64)
+        return int(found[0]), np.array(found[1], dtype=np.int64)
 
     def fits(self, part: Ints) -> bool:
         """Whether no part is larger than ``max_part``."""

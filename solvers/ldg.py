@@ -24,7 +24,7 @@ from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 @dataclass
 class Ldg(Solver):
-    """Streaming: each node joins the part with most of its neighbours, weighted by the room left."""
+    """Streaming: each node joins the part with most of its neighbours, weighted by its room."""
 
     order: Literal["random", "given"] = "random"
 

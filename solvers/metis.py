@@ -26,9 +26,9 @@ class Metis(Solver):
 
     def solve(self, instance: Any, run: Run) -> Any:
         runs = MetisRuns(instance.data)
-        part = runs.part()
+        _, part = runs.part()
         if not runs.fits(part):
-            part = runs.part(ufactor=runs.ufactor)
+            _, part = runs.part(ufactor=runs.ufactor)
         if runs.fits(part):
             run.report(TrainingPlan(part))
         else:

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any, ClassVar
 
 from optbench.plugins.protocol import Run, Solver
-from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 from ._metis_runs import MetisRuns
@@ -37,12 +36,11 @@ class MetisBest(Solver):
         for number in count():
             recursive, ufactor = ways[number % len(ways)]
             seed = None if number == 0 else run.seed * 100_003 + number
-            part = runs.part(recursive, seed, ufactor)
-            if runs.fits(part):
-                cut = CutGraph(data.graph, part, data.num_parts).cut_edges
-                if data.minimize != "cut" or least is None or cut < least:
-                    least = cut
-                    run.report(TrainingPlan(part))
+            cut, part = runs.part(recursive, seed, ufactor)
+            is_better = data.minimize != "cut" or least is None or cut < least
+            if is_better and runs.fits(part):
+                least = cut
+                run.report(TrainingPlan(part))
             if number + 1 >= most or run.time_left() <= 0 or least == 0:
                 break
         if run.stop_requested.is_set():

@@ -9,14 +9,10 @@ study's cells are forked.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache as remembered
 from pathlib import Path
-from typing import Any
 
 from optbench.compiling.compile_meter import (
     announce,
@@ -25,6 +21,7 @@ from optbench.compiling.compile_meter import (
     metered,
     no_announcement,
 )
+from optbench.compiling.compiled_entries import Argument, CompiledEntry, Kernel, NamedColumns
 from optbench.compiling.second_process import share_of_this_process
 from optbench.errors import UnknownNameError
 
@@ -36,65 +33,6 @@ _LOCK = threading.Lock()
 # matrix.
 ROW, ROWS, FLAGS = "int64[::1]", "int64[:,::1]", "boolean[::1]"
 FLOATS, SINGLES = "float64[::1]", "float32[::1]"
-
-
-@dataclass(frozen=True)
-class NamedColumns:
-    """The type of an argument that is a NamedTuple of arrays: its class and the arrays' types."""
-
-    module: str
-    name: str
-    columns: tuple[str, ...]
-
-
-Argument = str | NamedColumns
-
-
-@dataclass(frozen=True)
-class CompiledEntry:
-    """One function, its module and its argument types; it is imported when it is needed."""
-
-    module: str
-    name: str
-    arguments: tuple[Argument, ...]
-
-    @property
-    def function(self) -> Any:
-        return getattr(importlib.import_module(self.module), self.name)
-
-    @property
-    def signature(self) -> tuple[Any, ...]:
-        return _types(self.arguments)
-
-    def is_compiled(self) -> bool:
-        """Whether it is loaded or cached."""
-        from optbench.compiling.compiled import is_compiled
-
-        return is_compiled(self.function, self.signature)
-
-    def load(self) -> None:
-        self.function.compile(self.signature)
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """Functions that are compiled together; ``users`` are the modules that call them, by which the
-    kernels of an undeclared plug-in are found.
-    """
-
-    what: str
-    entries: tuple[CompiledEntry, ...]
-    users: tuple[str, ...]
-
-    def is_compiled(self) -> bool:
-        """Whether all of its functions are loaded or cached."""
-        return all(entry.is_compiled() for entry in self.entries)
-
-    def compile_missing(self) -> None:
-        """Compile the functions that are neither loaded nor cached."""
-        for entry in self.entries:
-            if not entry.is_compiled():
-                entry.load()
 
 
 def _entry(module: str, name: str, *arguments: Argument) -> CompiledEntry:
@@ -294,11 +232,7 @@ KERNELS = {
     ),
     "streaming": Kernel(
         "streaming of graphs",
-        (
-            _entry(
-                "optbench.plugins.solvers.ldg", "streamed", *[ROW] * 3, *["int64"] * 2
-            ),
-        ),
+        (_entry("optbench.plugins.solvers.ldg", "streamed", *[ROW] * 3, *["int64"] * 2),),
         ("optbench.plugins.solvers.ldg",),
     ),
     "deductions": Kernel(
@@ -394,20 +328,3 @@ def _one_at_a_time() -> Iterator[None]:
                     break
                 time.sleep(LOOK_S)
         yield
-
-
-@remembered
-def _types(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
-    """Return numba's types for names as in its documentation."""
-    from numba.core import sigutils, types
-
-    normalized: Any = sigutils.normalize_signature
-    named: Any = types.BaseTuple
-    found = []
-    for each in arguments:
-        if isinstance(each, NamedColumns):
-            kind = getattr(importlib.import_module(each.module), each.name)
-            found.append(named.from_types(_types(each.columns), kind))
-        else:
-            found.append(normalized(f"({each},)")[0][0])
-    return tuple(found)

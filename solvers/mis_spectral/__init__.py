@@ -29,24 +29,26 @@ from .population import Population
 
 # Entries of the table of pulls, one per node and part.
 MOST_PULLS = 400_000_000
+# The budget where neither work nor time is limited.
+USUAL_CYCLES = 1000
 
 
 @dataclass
 class MisSpectral(Solver):
     """Multilevel spectral clustering, refined and recombined, for GNN training in parts.
 
-    A round of local search ends after ``patience`` moves without an improvement; ``starts`` cycles
-    run before the first partition is reported.
+    A round of local search ends after ``patience`` moves without an improvement; ``first_cycles``
+    run before the first partition is reported, where there is time.
     """
 
     patience: int = 60
-    starts: int = 2
+    first_cycles: int = 3
 
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
     needs: ClassVar[frozenset[str]] = frozenset({"partitioning"})
 
     def __post_init__(self) -> None:
-        for name in ("patience", "starts"):
+        for name in ("patience", "first_cycles"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
@@ -74,6 +76,10 @@ class MisSpectral(Solver):
                 run.report(TrainingPlan(part))
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
+        elif run.time_left() <= 0:
+            run.report_termination("time_limit")
+        elif run.objective:  # a cut of 0 needs no more cycles
+            run.report_termination("work_limit")
         return run.best
 
 
@@ -102,10 +108,9 @@ class PartitionSearch:
         the time.
         """
         work, time_s = self.run.work_limit, self.run.time_limit_s
-        if work is not None:
-            return self.cycles / max(1.0, work * self.loads.share)
-        if time_s is None:
-            return 1.0 if self.run.time_left() <= 0 else 0.0
+        if work is not None or time_s is None:
+            most = USUAL_CYCLES if work is None else work
+            return self.cycles / max(1.0, most * self.loads.share)
         return (self.run.elapsed_s() - self.began_s) / (time_s * self.loads.share)
 
     def expired(self) -> bool:
@@ -125,7 +130,7 @@ class PartitionSearch:
         for member in population.improvements(self.progress):
             self.cycles += 1
             over = self.run.time_left() <= 0 or self.progress() >= 1
-            ready = self.cycles >= self.settings.starts or over
+            ready = self.cycles >= self.settings.first_cycles or over
             if ready and (best is None or member.score < best):
                 best = member.score
                 yield self._whole_partition(member.part)

@@ -1,7 +1,7 @@
 """A graph at one level of coarsening: weighted nodes and edges as compressed rows.
 
-Node v has the neighbours adj[ptr[v] : ptr[v + 1]] by edges of ``weight``; both directions of an edge
-are stored. ``size`` is what a node adds to the load of its part.
+Node v has the neighbours adj[ptr[v] : ptr[v + 1]] by edges of ``weight``; both directions of an
+edge are stored. ``size`` is what a node adds to the load of its part.
 """
 
 from __future__ import annotations

@@ -122,18 +122,11 @@ def best_target(moves: Moves, v: int) -> int:
 
 @inner()
 def queue_boundary(moves: Moves, queues: MoveQueues) -> None:
-    """Queue the nodes that have a target and lie on the boundary, or in an overloaded part."""
+    """Queue the nodes that have a target: those on the boundary, and in overloaded parts."""
     for v in range(len(moves.part)):
-        p = moves.part[v]
-        inside = True
-        for e in range(moves.ptr[v], moves.ptr[v + 1]):
-            if moves.part[moves.adj[e]] != p:
-                inside = False
-                break
-        if inside and moves.load[p] <= moves.limit[p]:
-            continue
         target = best_target(moves, v)
         if target >= 0:
+            p = moves.part[v]
             gain = moves.pull[v, target] - moves.pull[v, p]
             queue_node(queues, p, v, gain * UNIT + chance_below_unit(moves))
 

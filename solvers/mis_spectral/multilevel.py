@@ -26,30 +26,30 @@ from .spectral_start import spectral_partitions
 SOFT = 0.03
 # Coarsening ends where a level keeps more than this share of its nodes.
 MOST_KEPT = 0.95
-ROUNDS, FIRST_ROUNDS = 4, 10
+ROUNDS = 4
 
 
 @dataclass(frozen=True)
 class CycleSettings:
-    """``coarsest`` nodes per part; roots are drawn in the order of random / degree^``hubs``."""
+    """``coarsest`` nodes at the end; roots are drawn in the order of random / degree^``hubs``."""
 
-    coarsest: int = 20
+    coarsest: int = 60
     hubs: float = 0.0
-    tries: int = 4
+    tries: int = 2
     patience: int = 60
 
 
 @dataclass(frozen=True)
-class Score:
+class CutScore:
     """The excess over the limits, then the cut; the less, the better."""
 
     excess: int
     cut: int
 
-    def __lt__(self, other: Score) -> bool:
+    def __lt__(self, other: CutScore) -> bool:
         return (self.excess, self.cut) < (other.excess, other.cut)
 
-    def __le__(self, other: Score) -> bool:
+    def __le__(self, other: CutScore) -> bool:
         return not other < self
 
 
@@ -61,11 +61,11 @@ class Multilevel:
     limit: Ints
     expired: Callable[[], bool]
 
-    def score(self, part: Ints) -> Score:
+    def score(self, part: Ints) -> CutScore:
         graph = self.graph
         load = np.bincount(part, graph.size, len(self.limit)).astype(np.int64)
         over = int(np.maximum(load - self.limit, 0).sum())
-        return Score(over, int(cut_weight(graph.ptr, graph.adj, graph.weight, part)))
+        return CutScore(over, int(cut_weight(graph.ptr, graph.adj, graph.weight, part)))
 
     def cycle(
         self, settings: CycleSettings, rng: np.random.Generator, parents: Sequence[Ints] = ()
@@ -73,7 +73,7 @@ class Multilevel:
         """Return a partition; None where the time is over before."""
         label = self._label(parents)
         graph, levels = self.graph, list[tuple[LevelGraph, Ints]]()
-        end = settings.coarsest * len(self.limit)
+        end = max(settings.coarsest, 2 * len(self.limit))
         most = max(2, int(graph.size.sum()) // end, int(graph.size.max()))
         start = parents[0] if parents else None
         while graph.num_nodes > end:
@@ -104,15 +104,13 @@ class Multilevel:
             label = label * len(self.limit) + each
         return label
 
-    def _first(
-        self, graph: LevelGraph, settings: CycleSettings, rng: np.random.Generator
-    ) -> Ints:
+    def _first(self, graph: LevelGraph, settings: CycleSettings, rng: np.random.Generator) -> Ints:
         """The best of a few spectral partitions of the coarsest graph."""
         soft = self._soft_limit(graph)
         found = list[tuple[int, int, Ints]]()
         for part in spectral_partitions(graph, soft, rng, settings.tries):
             slack, seed = int(graph.size.max()), int(rng.integers(1 << 40))
-            refine(*graph, part, soft, slack, 400, FIRST_ROUNDS, seed)
+            refine(*graph, part, soft, slack, settings.patience, ROUNDS, seed)
             load = np.bincount(part, graph.size, len(soft)).astype(np.int64)
             over = int(np.maximum(load - soft, 0).sum())
             cut = cut_weight(graph.ptr, graph.adj, graph.weight, part)
@@ -130,13 +128,10 @@ class Multilevel:
     ) -> None:
         """Refine one level; on that of single nodes a second time with more slack."""
         largest, typical = int(graph.size.max()), int(self.limit.min())
-        slack = min(largest, max(2, typical // 10))
-        seed = int(rng.integers(1 << 40))
-        soft, patience = self._soft_limit(graph), settings.patience
-        refine(*graph, part, soft, slack, patience, ROUNDS, seed)
+        seed, soft, slack = int(rng.integers(1 << 40)), self._soft_limit(graph), largest
         if graph is self.graph:
             slack = max(2 * largest, typical // 100)
-            refine(*graph, part, self.limit, slack, patience, ROUNDS, seed + 1)
+        refine(*graph, part, soft, slack, settings.patience, ROUNDS, seed)
 
 
 def _order(graph: LevelGraph, hubs: float, rng: np.random.Generator) -> Ints:

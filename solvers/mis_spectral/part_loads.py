@@ -42,16 +42,16 @@ def part_loads(data: GnnTraining) -> Iterator[PartLoads]:
         yield PartLoads(ones, np.full(data.num_parts, data.max_part, dtype=np.int64))
         return
     share = part_shares(data)
-    for number, tolerance in enumerate(TOLERANCES):
-        rest = 1.0 / (len(TOLERANCES) - number)
+    each = 1.0 / len(TOLERANCES)
+    for tolerance in TOLERANCES:
         if data.max_part < data.graph.num_nodes:
             wanted = np.ceil(share * (1 + tolerance) * data.graph.num_nodes)
             limit = np.minimum(wanted, data.max_part).astype(np.int64)
-            yield PartLoads(ones, _with_room(limit, data.graph.num_nodes, data.max_part), rest)
+            yield PartLoads(ones, _with_room(limit, data.graph.num_nodes, data.max_part), each)
         else:
             size = node_loads(data)
             wanted = np.ceil(share * (1 + tolerance) * size.sum()).astype(np.int64)
-            yield PartLoads(size, wanted, rest)
+            yield PartLoads(size, wanted, each)
 
 
 def part_shares(data: GnnTraining) -> Floats:

@@ -1,8 +1,10 @@
 """A population of partitions: many cheap starts, then recombination.
 
-During the first ``STARTING`` of the budget every cycle starts anew. After that most cycles start
-from two partitions of the population, fewer from one, and few start anew. A new partition takes the
-place of the one most like it (by the edges cut) among those that are no better.
+The first two cycles start anew and the third recombines their partitions: the best of these is the
+first answer. Until ``STARTING`` of the budget is spent all further cycles start anew, with few
+nodes on the coarsest graph. After that most cycles start from two partitions of the population,
+fewer from one, and few anew. A new partition takes the place of the one most like it (by the edges
+cut) among those that are no better.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ import numpy as np
 
 from optbench.shapes.gnn_training.training_data import Ints
 
-from .multilevel import CycleSettings, Multilevel, Score
+from .multilevel import CycleSettings, Multilevel, CutScore
 
 STARTING = 0.25
 MOST_MEMBERS = 12
-# Nodes per part of the coarsest graph and powers of degrees, in the order of the first starts.
+# The first cycles, which start anew, and their nodes on the coarsest graph: in all, and per part.
+FIRST_STARTS, FIRST_COARSEST, FIRST_PER_PART = 2, 60, 10
+# Those of later cycles and the powers of degrees by which roots are drawn, in turn.
 COARSEST, HUBS = (20, 40, 20, 60, 100), (0.0, 0.5, 1.0)
 # Cumulative shares of cycles from two partitions and from one.
 FROM_TWO, FROM_ONE = 0.75, 0.93
@@ -30,7 +34,7 @@ class Member:
     """A partition, its score, and which stored directions of edges it cuts."""
 
     part: Ints
-    score: Score
+    score: CutScore
     cut: Any
 
 
@@ -43,6 +47,7 @@ class Population:
     patience: int = 60
     members: list[Member] = field(default_factory=list)
     starts: int = 0
+    cycles: int = 0
 
     @property
     def best(self) -> Member:
@@ -51,34 +56,42 @@ class Population:
     def improvements(self, progress: Callable[[], float]) -> Iterator[Member]:
         """Yield each best partition; ``progress`` is the share of the budget that is spent.
 
-        After a cycle without improvement the best one is yielded again."""
+        After a cycle without improvement the best one is yielded again.
+        """
         while True:
-            starting = progress() < STARTING or not self.members
-            found = self._start() if starting else self._step()
+            found = self._cycle(progress())
             if found is not None:
                 self._take(found)
+            self.cycles += 1
             if self.members:
                 yield self.best
+
+    def _cycle(self, progress: float) -> Ints | None:
+        """Run the next cycle."""
+        if self.cycles == FIRST_STARTS and len(self.members) > 1:
+            return self._from_members(2)
+        if self.cycles < FIRST_STARTS or progress < STARTING:
+            return self._start()
+        kind = self.rng.random()
+        if kind < FROM_TWO and len(self.members) > 1:
+            return self._from_members(2)
+        return self._from_members(1) if kind < FROM_ONE else self._start()
 
     def _start(self) -> Ints | None:
         """Make a partition anew, with the settings whose turn it is."""
         number = self.starts
         self.starts += 1
-        settings = CycleSettings(
-            COARSEST[number % len(COARSEST)], HUBS[number % len(HUBS)], patience=self.patience
-        )
+        nodes = COARSEST[number % len(COARSEST)]
+        if number < FIRST_STARTS:
+            nodes = FIRST_COARSEST + FIRST_PER_PART * len(self.search.limit)
+        settings = CycleSettings(nodes, HUBS[number % len(HUBS)], patience=self.patience)
         return self.search.cycle(settings, self.rng)
 
-    def _step(self) -> Ints | None:
-        kind, count = self.rng.random(), len(self.members)
-        hubs = (0.0, 0.5)[int(self.rng.integers(2))]
+    def _from_members(self, count: int) -> Ints | None:
+        """Make a partition from random members; edges that none of them cuts stay together."""
+        hubs = HUBS[int(self.rng.integers(2))]
         settings = CycleSettings(COARSEST[0], hubs, patience=self.patience)
-        if kind < FROM_TWO and count > 1:
-            chosen = sorted(self.rng.choice(count, 2, replace=False).tolist())
-        elif kind < FROM_ONE:
-            chosen = [int(self.rng.integers(count))]
-        else:
-            return self._start()
+        chosen = sorted(self.rng.choice(len(self.members), count, replace=False).tolist())
         return self.search.cycle(settings, self.rng, [self.members[i].part for i in chosen])
 
     def _take(self, part: Ints) -> None:

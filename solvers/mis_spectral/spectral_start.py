@@ -31,6 +31,8 @@ def embedding(graph: LevelGraph, parts: int) -> tuple[Ints, Floats, Floats]:
         minlength=graph.num_nodes,
     )
     nodes = np.flatnonzero(degree > 0)
+    if len(nodes) == 0:
+        return nodes, np.zeros((0, 0)), np.zeros(0)
     connected = graph if len(nodes) == graph.num_nodes else graph.induced(nodes)
     root = degree[nodes] ** -0.5
     return nodes, _eigenvectors(connected, root, min(len(nodes), parts + 2)), root
@@ -64,20 +66,27 @@ def spectral_partitions(
     nodes, vectors, root = embedding(graph, parts)
     out = []
     for number in range(tries):
-        if number % 2:
-            points = vectors[:, :parts]
-            points = points / np.maximum(1e-9, np.linalg.norm(points, axis=1))[:, None]
-        else:
-            width = int(rng.integers(max(1, parts - 1), parts + 3))
-            points = vectors[:, :width] * root[:, None]
-        points = np.ascontiguousarray(points / np.maximum(1e-12, points.std(axis=0)))
         part = np.full(graph.num_nodes, -1, dtype=np.int64)
-        seed = int(rng.integers(1 << 40))
         if len(nodes):
+            points = _points(vectors, root, parts, number, rng)
+            seed = int(rng.integers(1 << 40))
             part[nodes] = capped_means(points, graph.size[nodes], limit, ITERATIONS, seed)
         fill(part, graph.size, limit)
         out.append(part)
     return out
+
+
+def _points(
+    vectors: Floats, root: Floats, parts: int, number: int, rng: np.random.Generator
+) -> Floats:
+    """The places of the nodes for one try, all coordinates of deviation 1."""
+    if number % 2:
+        points = vectors[:, :parts]
+        points = points / np.maximum(1e-9, np.linalg.norm(points, axis=1))[:, None]
+    else:
+        width = int(rng.integers(max(1, parts - 1), parts + 3))
+        points = vectors[:, :width] * root[:, None]
+    return np.ascontiguousarray(points / np.maximum(1e-12, points.std(axis=0)))
 
 
 def fill(part: Ints, size: Ints, limit: Ints) -> None:

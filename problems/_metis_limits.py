@@ -15,6 +15,6 @@ def default_largest_part(graph: DataGraph, num_parts: int) -> int:
         return fair
     import pymetis
 
-    ptr, neighbour = adjacency_of(graph)
-    part = pymetis.part_graph(num_parts, xadj=ptr, adjncy=neighbour)[1]
+    adjacency = pymetis.CSRAdjacency(*adjacency_of(graph))
+    part = pymetis.part_graph(num_parts, adjacency)[1]
     return max(fair, int(np.bincount(part, minlength=num_parts).max()))

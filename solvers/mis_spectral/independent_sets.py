@@ -5,9 +5,10 @@ Every other node joins the neighbouring root r with the greatest
 
     (weight of the edge)² / (size of the node × size of r's cluster)
 
-as long as the cluster stays within ``most``. Nodes that find no room pair up with others that have
-found none at the same root, and nodes without neighbours pair up with each other: else stars and
-graphs of many components would not shrink. Nodes of different ``label`` are never together.
+as long as the cluster stays within ``most``. A root that nobody has joined joins its strongest
+neighbour's cluster, where that has room. Nodes that find no room pair up with others that found
+none at the same root, and nodes without neighbours pair up with each other: else stars and graphs
+of many components would not shrink. Nodes of different ``label`` are never together.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from optbench.compiling.compiled import inner, njit
 from optbench.shapes.gnn_training.training_data import Ints
 
-FREE, ROOT, BESIDE_ROOT, LEFT = 0, 1, 2, 3
+FREE, ROOT, BESIDE_ROOT = 0, 1, 2
 
 
 class Clustering(NamedTuple):
@@ -78,7 +79,7 @@ def join_best_root(
         if score > best:
             best, chosen = score, r
     if chosen < 0:
-        made.state[v], made.root[v] = LEFT, v
+        made.root[v] = v
     else:
         made.root[v] = chosen
         made.cluster_size[chosen] += size[v]
@@ -88,40 +89,60 @@ def join_best_root(
 def pair_up(
     ptr: Ints, adj: Ints, weight: Ints, size: Ints, order: Ints, most: int, made: Clustering
 ) -> None:
-    """Let nodes that are left join one that was left before at the same strongest neighbour."""
+    """Join nodes that are alone to a neighbour's cluster, else to another one alone beside it."""
     nodes = len(size)
     waiting = np.full(nodes + 1, -1, np.int64)
     for v in order:
-        alone = ptr[v] == ptr[v + 1]
-        if made.state[v] != LEFT and not alone:
+        is_alone = made.root[v] == v and made.cluster_size[v] == size[v]
+        if not is_alone:
             continue
         hub = nodes
-        if not alone:
-            strongest = ptr[v]
-            for e in range(ptr[v], ptr[v + 1]):
-                if weight[e] > weight[strongest]:
-                    strongest = e
-            hub = made.root[adj[strongest]]
+        if ptr[v] < ptr[v + 1]:
+            hub = last_root(made.root, adj[strongest_edge(ptr, weight, v)])
+            if joined(made, v, hub, size[v], most):
+                continue
         mate = waiting[hub]
-        fits = mate >= 0 and made.label[mate] == made.label[v]
-        if fits and made.cluster_size[mate] + size[v] <= most:
-            made.root[v] = mate
-            made.cluster_size[mate] += size[v]
-            if 2 * made.cluster_size[mate] > most:
-                waiting[hub] = -1
-        else:
+        if mate < 0 or not joined(made, v, mate, size[v], most):
             waiting[hub] = v
+        elif 2 * made.cluster_size[mate] > most:
+            waiting[hub] = -1
+
+
+@inner()
+def joined(made: Clustering, v: int, root: int, size: int, most: int) -> bool:
+    """Let a node that is alone join a cluster with room and its label; whether it has."""
+    if root == v or made.label[root] != made.label[v] or made.cluster_size[root] + size > most:
+        return False
+    made.root[v] = root
+    made.cluster_size[root] += size
+    return True
+
+
+@inner()
+def strongest_edge(ptr: Ints, weight: Ints, v: int) -> int:
+    """The first of the edges with most weight of a node that has edges."""
+    best = ptr[v]
+    for e in range(ptr[v], ptr[v + 1]):
+        if weight[e] > weight[best]:
+            best = e
+    return int(best)
+
+
+@inner()
+def last_root(root: Ints, v: int) -> int:
+    """The root of a node's cluster, whose root is itself."""
+    while root[v] != v:
+        v = root[v]
+    return v
 
 
 @inner()
 def numbered(root: Ints) -> tuple[Ints, int]:
-    """Number the clusters by their first node; a root's root is itself, or again a root."""
+    """Number the clusters by their first node."""
     nodes, count = len(root), 0
     number, out = np.full(nodes, -1, np.int64), np.empty(nodes, np.int64)
     for v in range(nodes):
-        r = root[v]
-        while root[r] != r:
-            r = root[r]
+        r = last_root(root, v)
         if number[r] < 0:
             number[r] = count
             count += 1

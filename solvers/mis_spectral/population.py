@@ -17,7 +17,7 @@ import numpy as np
 
 from optbench.shapes.gnn_training.training_data import Ints
 
-from .multilevel import CycleSettings, Multilevel, CutScore
+from .multilevel import CutScore, CycleSettings, Multilevel
 
 STARTING = 0.25
 MOST_MEMBERS = 12

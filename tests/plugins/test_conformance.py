@@ -29,11 +29,16 @@ QUICK = {"lp_guided": "lp_guided:resolve_every=1,steps=20"}
 CHANGES = dict.fromkeys(("lp_guided", "random_rules"), ("all of it", "absent"))
 
 # Small problems of other shapes, for solvers that take these alone.
+TRAINING = (
+    "gnn_training:graph=community,nodes=60,parts=3,imbalance=0.1",
+    "gnn_training:graph=grid",
+)
 PROBLEMS = {
+    **dict.fromkeys(("ldg", "metis", "metis_best", "mis_spectral", "random_parts"), TRAINING),
     "column_generation": (
         "epoch_allocation:jobs=8,gpus=5",
         "epoch_allocation:jobs=12,gpus=5,requirement=tight,migration_w=20",
-    )
+    ),
 }
 
 

@@ -219,6 +219,9 @@ KERNELS = {
             _entry(f"{PARTITION}.independent_sets", "clusters", *[ROW] * 6, "int64"),
             _entry(f"{PARTITION}.level_graph", "contracted", *[ROW] * 5, "int64"),
             _entry(f"{PARTITION}.level_graph", "cut_weight", *[ROW] * 4),
+            _entry(f"{PARTITION}.level_graph", "rows_of_edges", *[ROW] * 2, "int64"),
+            _entry(f"{PARTITION}.level_graph", "induced_rows", *[ROW] * 5),
+            _entry(f"{PARTITION}.components", "component_numbers", *[ROW] * 2),
             _entry(f"{PARTITION}.local_search", "refine", *[ROW] * 6, *["int64"] * 4),
             _entry(
                 f"{PARTITION}.spectral_start",

@@ -16,7 +16,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
-from optbench.shapes.gnn_training.adjacency import adjacency_of
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -64,7 +63,6 @@ class MisSpectral(Solver):
 
     def warm_up(self, instance: Any) -> None:
         import scipy.linalg
-        import scipy.sparse.csgraph
         import scipy.sparse.linalg  # noqa: F401
 
     def solve(self, instance: Any, run: Run) -> Any:
@@ -93,9 +91,8 @@ class PartitionSearch:
     settings: MisSpectral
 
     def __post_init__(self) -> None:
-        ptr, adj = adjacency_of(self.data.graph)
-        ones = np.ones(len(adj), dtype=np.int64)
-        self.whole = LevelGraph(ptr, adj, ones, self.loads.size)
+        graph = self.data.graph
+        self.whole = LevelGraph.of_edges(graph.tail, graph.head, self.loads.size)
         self.rng, self.cycles = self.run.rng, 0
         self.limit = self.loads.limit
         total = int(self.whole.size.sum())

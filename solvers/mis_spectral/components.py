@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.compiling.compiled import njit
 from optbench.shapes.gnn_training.training_data import Ints
 
 from .level_graph import LevelGraph
@@ -39,17 +40,34 @@ class Components:
 
 def components_of(graph: LevelGraph, fair: float) -> Components:
     """Find the components, and which of them are small beside the fair size of a part."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
-    shape = (graph.num_nodes, graph.num_nodes)
-    matrix = csr_matrix((np.ones(len(graph.adj), dtype=np.int8), graph.adj, graph.ptr), shape=shape)
-    count, of_node = connected_components(matrix, directed=False)
-    of_node = of_node.astype(np.int64)
+    of_node, count = component_numbers(graph.ptr, graph.adj)
     size = np.bincount(of_node, graph.size, count).astype(np.int64)
     nodes = np.bincount(of_node, minlength=count)
     small = (size <= SMALL * fair) | (nodes == 1)
     return Components(of_node, size, np.flatnonzero(~small[of_node]))
+
+
+@njit()
+def component_numbers(ptr: Ints, adj: Ints) -> tuple[Ints, int]:
+    """Return the component of each node, and how many there are."""
+    nodes, count = len(ptr) - 1, 0
+    found, stack = np.full(nodes, -1, np.int64), np.empty(nodes, np.int64)
+    for first in range(nodes):
+        if found[first] >= 0:
+            continue
+        found[first], stack[0] = count, first
+        top = 1
+        while top:
+            top -= 1
+            v = stack[top]
+            for e in range(ptr[v], ptr[v + 1]):
+                u = adj[e]
+                if found[u] < 0:
+                    found[u] = count
+                    stack[top] = u
+                    top += 1
+        count += 1
+    return found, count
 
 
 def packed(

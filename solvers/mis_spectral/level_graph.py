@@ -15,7 +15,7 @@ from optbench.shapes.gnn_training.training_data import Ints
 
 
 class LevelGraph(NamedTuple):
-    """Compressed rows; ``LevelGraph.of`` checks nothing."""
+    """Compressed rows of a graph."""
 
     ptr: Ints
     adj: Ints
@@ -26,15 +26,15 @@ class LevelGraph(NamedTuple):
     def num_nodes(self) -> int:
         return len(self.size)
 
+    @staticmethod
+    def of_edges(tail: Ints, head: Ints, size: Ints) -> LevelGraph:
+        """The graph of these edges, each of weight 1."""
+        ptr, adj = rows_of_edges(tail, head, len(size))
+        return LevelGraph(ptr, adj, np.ones(len(adj), dtype=np.int64), size)
+
     def induced(self, nodes: Ints) -> LevelGraph:
         """The graph of some nodes, ascending, and the edges between them."""
-        place = np.full(self.num_nodes, -1, dtype=np.int64)
-        place[nodes] = np.arange(len(nodes))
-        row = np.repeat(place, np.diff(self.ptr))
-        kept = (row >= 0) & (place[self.adj] >= 0)
-        ptr = np.zeros(len(nodes) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(row[kept], minlength=len(nodes)), out=ptr[1:])
-        return LevelGraph(ptr, place[self.adj[kept]], self.weight[kept], self.size[nodes])
+        return LevelGraph(*induced_rows(*self, nodes))
 
     def cut_arcs(self, part: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Whether each stored direction of an edge joins two parts."""
@@ -92,3 +92,42 @@ def cut_weight(ptr: Ints, adj: Ints, weight: Ints, part: Ints) -> int:
             if part[adj[e]] != part[v]:
                 total += weight[e]
     return total // 2
+
+
+@njit()
+def rows_of_edges(tail: Ints, head: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return the neighbours of each node as compressed rows."""
+    ptr = np.zeros(nodes + 1, np.int64)
+    for e in range(len(tail)):
+        ptr[tail[e] + 1] += 1
+        ptr[head[e] + 1] += 1
+    for v in range(nodes):
+        ptr[v + 1] += ptr[v]
+    place, adj = ptr.copy(), np.empty(2 * len(tail), np.int64)
+    for e in range(len(tail)):
+        one, other = tail[e], head[e]
+        adj[place[one]], adj[place[other]] = other, one
+        place[one] += 1
+        place[other] += 1
+    return ptr, adj
+
+
+@njit()
+def induced_rows(
+    ptr: Ints, adj: Ints, weight: Ints, size: Ints, nodes: Ints
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return the graph of some nodes and the edges between them."""
+    place = np.full(len(size), -1, np.int64)
+    for i in range(len(nodes)):
+        place[nodes[i]] = i
+    new_ptr = np.zeros(len(nodes) + 1, np.int64)
+    new_adj, new_weight = np.empty(len(adj), np.int64), np.empty(len(adj), np.int64)
+    end = 0
+    for i in range(len(nodes)):
+        v = nodes[i]
+        for e in range(ptr[v], ptr[v + 1]):
+            if place[adj[e]] >= 0:
+                new_adj[end], new_weight[end] = place[adj[e]], weight[e]
+                end += 1
+        new_ptr[i + 1] = end
+    return new_ptr, new_adj[:end].copy(), new_weight[:end].copy(), size[nodes]

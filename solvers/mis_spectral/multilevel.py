@@ -24,8 +24,11 @@ from .spectral_start import spectral_partitions
 
 # The share by which parts may exceed their limits on coarse levels.
 SOFT = 0.03
-# Coarsening ends where a level keeps more than this share of its nodes.
-MOST_KEPT = 0.95
+# The largest cluster, in nodes of average size of the coarsest graph.
+CLUSTER = 2.0
+# Coarsening ends where a level keeps more than this share of its nodes, and of a graph at most
+# four times the coarsest one where it keeps more than the second share.
+MOST_KEPT, FEW_KEPT = 0.98, 0.8
 ROUNDS = 4
 
 
@@ -74,12 +77,13 @@ class Multilevel:
         label = self._label(parents)
         graph, levels = self.graph, list[tuple[LevelGraph, Ints]]()
         end = max(settings.coarsest, 2 * len(self.limit))
-        most = max(2, int(graph.size.sum()) // end, int(graph.size.max()))
+        most = max(2, int(CLUSTER * graph.size.sum() / end), int(graph.size.max()))
         start = parents[0] if parents else None
         while graph.num_nodes > end:
             order = _order(graph, settings.hubs, rng)
             cluster, count = clusters(*graph, order, label, most)
-            if count > MOST_KEPT * graph.num_nodes:
+            most_kept = MOST_KEPT if graph.num_nodes > 4 * end else FEW_KEPT
+            if count > most_kept * graph.num_nodes:
                 break
             levels.append((graph, cluster))
             graph = LevelGraph(*contracted(*graph, cluster, count))

@@ -142,7 +142,7 @@ def run_one(
         data.graph.num_nodes,
         data.graph.num_edges,
         data.max_part,
-        result.objective,
+        result.objective if isinstance(result.objective, float) else None,
         result.metrics.get("imbalance") if result.verified else None,
         points,
     )

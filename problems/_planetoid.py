@@ -47,7 +47,7 @@ class RestrictedUnpickler(pickle.Unpickler):
 
 @lru_cache(maxsize=1)
 def _allowed() -> dict[tuple[str, str], Any]:
-    from numpy._core.multiarray import _reconstruct  # type: ignore[attr-defined]
+    from numpy._core.multiarray import _reconstruct
     from scipy.sparse import csr_matrix
 
     arrays = {"_reconstruct": _reconstruct, "ndarray": np.ndarray, "dtype": np.dtype}

@@ -135,8 +135,8 @@ def queue_boundary(moves: Moves, queues: MoveQueues) -> None:
 def next_part(moves: Moves, queues: MoveQueues) -> int:
     """The part whose first node is to move next; -1 if nothing is queued."""
     chosen, best = -1, -URGENT - URGENT
-    for p in range(len(queues.count)):
-        if queues.count[p] == 0:
+    for p in range(len(queues.length)):
+        if queues.length[p] == 0:
             continue
         key = queues.key[queues.heap[p, 0]]
         if moves.load[p] > moves.limit[p]:

@@ -9,10 +9,10 @@ from optbench.shapes.gnn_training.training_data import Ints
 
 
 class MoveQueues(NamedTuple):
-    """``heap[p, :count[p]]`` are the nodes queued in part p; ``place`` is -1 for all others."""
+    """``heap[p, :length[p]]`` are the nodes queued in part p; ``place`` is -1 for all others."""
 
     heap: Ints
-    count: Ints
+    length: Ints
     place: Ints
     key: Ints
 
@@ -37,7 +37,7 @@ def rise(queues: MoveQueues, p: int, i: int) -> None:
 def sink(queues: MoveQueues, p: int, i: int) -> None:
     """Restore the order after the key at place i has shrunk."""
     heap, key, place = queues.heap, queues.key, queues.place
-    v, count = heap[p, i], queues.count[p]
+    v, count = heap[p, i], queues.length[p]
     while True:
         below = 2 * i + 1
         if below >= count:
@@ -58,9 +58,9 @@ def queue_node(queues: MoveQueues, p: int, v: int, key: int) -> None:
     """Put a node of part p into its queue, or give it another key there."""
     i = queues.place[v]
     if i < 0:
-        i = queues.count[p]
+        i = queues.length[p]
         queues.heap[p, i] = v
-        queues.count[p] = i + 1
+        queues.length[p] = i + 1
         queues.key[v] = key
         rise(queues, p, i)
         return
@@ -79,8 +79,8 @@ def leave_queue(queues: MoveQueues, p: int, v: int) -> None:
     if i < 0:
         return
     queues.place[v] = -1
-    last = queues.count[p] - 1
-    queues.count[p] = last
+    last = queues.length[p] - 1
+    queues.length[p] = last
     if i < last:
         moved = queues.heap[p, last]
         queues.heap[p, i] = moved
@@ -92,7 +92,7 @@ def leave_queue(queues: MoveQueues, p: int, v: int) -> None:
 @inner()
 def clear_queues(queues: MoveQueues) -> None:
     """Empty all queues."""
-    for p in range(len(queues.count)):
-        for i in range(queues.count[p]):
+    for p in range(len(queues.length)):
+        for i in range(queues.length[p]):
             queues.place[queues.heap[p, i]] = -1
-        queues.count[p] = 0
+        queues.length[p] = 0

@@ -30,11 +30,11 @@ def embedding(graph: LevelGraph, parts: int) -> tuple[Ints, Floats, Floats]:
         weights=graph.weight,
         minlength=graph.num_nodes,
     )
-    nodes = np.flatnonzero(degree > 0)
+    nodes: Ints = np.flatnonzero(degree > 0)
     if len(nodes) == 0:
         return nodes, np.zeros((0, 0)), np.zeros(0)
     connected = graph if len(nodes) == graph.num_nodes else graph.induced(nodes)
-    root = degree[nodes] ** -0.5
+    root: Floats = 1.0 / np.sqrt(degree[nodes])
     return nodes, _eigenvectors(connected, root, min(len(nodes), parts + 2)), root
 
 

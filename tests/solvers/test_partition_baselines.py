@@ -27,7 +27,7 @@ ODD = {
 }
 
 
-def solved(instance: Any, solver: str, **options: Any) -> ob.Result:
+def solved(instance: Any, solver: str, **options: Any) -> Any:
     settings = {"work_limit": 6, "time_limit_s": 20.0, "bound": False} | options
     return ob.solve(instance, solver, **settings)
 

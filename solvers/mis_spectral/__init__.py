@@ -28,6 +28,8 @@ from .population import Population
 
 # Entries of the table of pulls, one per node and part.
 MOST_PULLS = 400_000_000
+# Cycles before the first report, and nodes beyond which there are more.
+LEAST_CYCLES, MANY_NODES = 3, 4_000
 # The budget where neither work nor time is limited.
 USUAL_CYCLES = 1000
 
@@ -36,20 +38,28 @@ USUAL_CYCLES = 1000
 class MisSpectral(Solver):
     """Multilevel spectral clustering, refined and recombined, for GNN training in parts.
 
-    A round of local search ends after ``patience`` moves without an improvement; ``first_cycles``
-    run before the first partition is reported, where there is time.
+    A round of local search ends after ``patience`` moves without an improvement. Before the first
+    partition is reported ``first_cycles`` run, where there is time: by default 3, and one more for
+    each doubling of the nodes beyond ``MANY_NODES``.
     """
 
     patience: int = 60
-    first_cycles: int = 3
+    first_cycles: int | None = None
 
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
     needs: ClassVar[frozenset[str]] = frozenset({"partitioning"})
 
     def __post_init__(self) -> None:
         for name in ("patience", "first_cycles"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1")
+
+    def opening(self, nodes: int) -> int:
+        """The cycles before the first report."""
+        if self.first_cycles is not None:
+            return self.first_cycles
+        return LEAST_CYCLES + max(0, int(np.log2(nodes / MANY_NODES)))
 
     def refuse(self, instance: Any) -> str | None:
         data: GnnTraining = instance.data
@@ -122,12 +132,13 @@ class PartitionSearch:
             return
         graph = self.whole if len(main) == self.whole.num_nodes else self.whole.induced(main)
         search = Multilevel(graph, self.limit, self.expired)
-        population = Population(search, self.rng, self.settings.patience)
+        opening = self.settings.opening(len(main))
+        population = Population(search, self.rng, opening, self.settings.patience)
         best = None
         for member in population.improvements(self.progress):
             self.cycles += 1
             over = self.run.time_left() <= 0 or self.progress() >= 1
-            ready = self.cycles >= self.settings.first_cycles or over
+            ready = self.cycles >= opening or over
             if ready and (best is None or member.score < best):
                 best = member.score
                 yield self._whole_partition(member.part)

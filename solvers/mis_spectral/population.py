@@ -1,10 +1,11 @@
 """A population of partitions: many cheap starts, then recombination.
 
-The first two cycles start anew and the third recombines their partitions: the best of these is the
-first answer. Until ``STARTING`` of the budget is spent all further cycles start anew, with few
-nodes on the coarsest graph. After that most cycles start from two partitions of the population,
-fewer from one, and few anew. A new partition takes the place of the one most like it (by the edges
-cut) among those that are no better.
+The first ``opening`` cycles lead to the first answer: two start anew, the third recombines their
+partitions, and of every three further ones the first starts anew and the others recombine. Until
+``STARTING`` of the budget is spent all others start anew, with few nodes on the coarsest graph.
+After that most cycles start from two partitions of the population, fewer from one, and few anew. A
+new partition takes the place of the one most like it (by the edges cut) among those that are no
+better.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from optbench.shapes.gnn_training.training_data import Ints
 
 from .multilevel import CutScore, CycleSettings, Multilevel
 
-STARTING = 0.25
+STARTING = 0.1
 MOST_MEMBERS = 12
 # The first cycles, which start anew, and their nodes on the coarsest graph: in all, and per part.
 FIRST_STARTS, FIRST_COARSEST, FIRST_PER_PART = 2, 60, 10
@@ -44,6 +45,7 @@ class Population:
 
     search: Multilevel
     rng: np.random.Generator
+    opening: int = 3
     patience: int = 60
     members: list[Member] = field(default_factory=list)
     starts: int = 0
@@ -68,8 +70,8 @@ class Population:
 
     def _cycle(self, progress: float) -> Ints | None:
         """Run the next cycle."""
-        if self.cycles == FIRST_STARTS and len(self.members) > 1:
-            return self._from_members(2)
+        if FIRST_STARTS <= self.cycles < self.opening and len(self.members) > 1:
+            return self._from_members(2) if self.cycles % 3 else self._start()
         if self.cycles < FIRST_STARTS or progress < STARTING:
             return self._start()
         kind = self.rng.random()

@@ -66,6 +66,14 @@ def ordered_rows(kind: Any, a: Any, b: Any, c: Any) -> CutRows:
     return CutRows(kind, nodes, np.zeros(len(kind)))
 
 
+def rows_of_keys(keys: Ints, num_nodes: int) -> CutRows:
+    """Return the rows of these keys, with multiplier 0."""
+    rest, kind = np.divmod(keys, 3)
+    rest, c = np.divmod(rest, num_nodes + 1)
+    a, b = np.divmod(rest, num_nodes)
+    return CutRows(kind, np.stack([a, b, c - 1], axis=1), np.zeros(len(keys)))
+
+
 def no_rows() -> CutRows:
     return CutRows(np.zeros(0, np.int64), np.zeros((0, 3), np.int64), np.zeros(0))
 

@@ -69,6 +69,7 @@ def _multiplier_fields(problem: CutProblem, given: CutMultipliers) -> dict[str, 
         "prices": packed(given.price[order]),
         "total": given.total,
         "node": packed(given.node),
+        "trees": [_round_fields(each) for each in given.trees],
         "diagonal": packed(given.diagonal),
     }
 
@@ -84,7 +85,7 @@ def read_certificate(text: str, problem: CutProblem) -> tuple[str, CutProof]:
             roots, sizes = (unpacked(fields[name], MOST_TREES) for name in ("roots", "sizes"))
             return method, TreePacking(roots.tolist(), sizes.tolist())
         if method == SPREADING:
-            return method, _rounds(fields, problem)
+            return method, _rounds(fields["rounds"], problem)
         if method == SDP:
             return method, _multipliers(fields, problem)
         raise ValueError(f"its method is {method!r:.40}")
@@ -92,10 +93,10 @@ def read_certificate(text: str, problem: CutProblem) -> tuple[str, CutProof]:
         raise OptbenchError(f"the certificate cannot be read ({error})") from None
 
 
-def _rounds(fields: Mapping[str, Any], problem: CutProblem) -> list[LengthRound]:
-    if len(fields["rounds"]) > MOST_ROUNDS:
-        raise ValueError(f"{len(fields['rounds'])} rounds; there are at most {MOST_ROUNDS}")
-    return [_round(each, problem) for each in fields["rounds"]]
+def _rounds(given: list[Any], problem: CutProblem) -> list[LengthRound]:
+    if len(given) > MOST_ROUNDS:
+        raise ValueError(f"{len(given)} rounds; there are at most {MOST_ROUNDS}")
+    return [_round(each, problem) for each in given]
 
 
 def _round(fields: Mapping[str, Any], problem: CutProblem) -> LengthRound:
@@ -116,7 +117,8 @@ def _multipliers(fields: Mapping[str, Any], problem: CutProblem) -> CutMultiplie
     if type(total) is not int:
         raise ValueError(f"total is {total!r:.20}")
     node, diagonal = _exactly(fields["node"], n), _exactly(fields["diagonal"], n)
-    return CutMultipliers(rows.kind, rows.nodes, prices, total, node, diagonal)
+    trees = _rounds(fields["trees"], problem)
+    return CutMultipliers(rows.kind, rows.nodes, prices, total, node, trees, diagonal)
 
 
 def _exactly(text: str, count: int) -> Ints:

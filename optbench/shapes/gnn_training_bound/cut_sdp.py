@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from copy import copy
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -44,6 +45,8 @@ from optbench.shapes.gnn_training_bound.cut_sdp_proof import (
     value_of,
     whole_matrix,
 )
+from optbench.shapes.gnn_training_bound.cut_tree_rows import no_trees, with_violated_trees
+from optbench.shapes.gnn_training_bound.spreading_lp import priced_loads
 
 MOST_WIDTH = 32
 # Sweeps without rows, after each new set of rows, and with frozen prices before a proof.
@@ -53,17 +56,29 @@ LEAST_EXCESS, PER_PAIR, MOST_NEW = 0.01, 2, 30_000
 # Prices below this are dropped before a proof, and rows whose price stays 0 for so many rounds.
 LEAST_PRICE, IDLE_ROUNDS = 2.0**-14, 3
 MOST_ROUNDS = 400
+# Roots of new trees, and by which share of their side their rows must be violated.
+NEW_TREES, LEAST_LACK = 40, 0.02
+# Prices of rows are multiples of this, so that certificates are short.
+COARSE = 1 << 12
 # A proof takes as long as so many rounds; it is tried after each few of them on small graphs.
 PROOF_ROUNDS, PROVE_AFTER, OFTEN_PROVED_NODES = 5, 3, 300
 
 
 @dataclass
 class SdpSteps:
-    """Lengths of steps of the prices of rows, of the total and of nodes."""
+    """Lengths of steps of the prices of rows, of trees, of the total and of nodes.
 
-    row: float = 2e-3
+    Those of rows and trees shrink from round to round, down to a share."""
+
+    row: float = 5e-3
+    tree: float = 2e-2
     total: float = 6.0
     node: float = 1e-5
+    shrinking: float = 0.94
+    least_share: float = 0.2
+
+    def share(self, num_rounds: int) -> float:
+        return max(self.shrinking**num_rounds, self.least_share)
 
 
 @dataclass
@@ -85,8 +100,10 @@ class CutSdp:
         self.node_side = n - (n - self.problem.max_part) / self.scale
         self.total_price = 1.0 / n
         self.node_price = np.zeros(n)
-        self.rows = no_rows()
-        self.idle = np.zeros(0, dtype=np.int64)
+        self.rows, self.trees = no_rows(), no_trees()
+        self.idle, self.idle_tree = np.zeros((2, 0), dtype=np.int64)
+        self.num_rounds = 0
+        self.random = np.random.default_rng(self.seed)
         self._take_rows(self.rows)
 
     def _take_rows(self, rows: CutRows) -> None:
@@ -110,18 +127,20 @@ class CutSdp:
 
     def step(self, frozen: bool = False) -> None:
         """Move the prices unless they are frozen, then every vector."""
-        ahead = self.rows.multiplier
+        ahead, ahead_tree = self.rows.multiplier, self.trees.price
         if not frozen:
-            ahead = self._move_prices()
+            ahead, ahead_tree = self._move_prices()
         pairs = self.pairs
         pair_weights(pairs.row, pairs.signs, ahead, pairs.edge, self.weight)
+        if self.trees.count:
+            self.weight[pairs.edge] += self.trees.loads(ahead_tree, len(pairs.edge))
         sweep(
             *(pairs.first, pairs.other, pairs.at, self.weight),
             *(self.total_price, self.node_price, self.vectors, self.lengths),
         )
 
-    def _move_prices(self) -> Floats:
-        """Move the prices; return those of rows one step ahead."""
+    def _move_prices(self) -> tuple[Floats, Floats]:
+        """Move the prices; return those of rows and of trees one step ahead."""
         n, pairs = self.problem.num_nodes, self.pairs
         whole = self.vectors.sum(axis=0, dtype=np.float64)
         over = (whole @ whole - self.square_sum) / n**2
@@ -131,13 +150,22 @@ class CutSdp:
             self.node_price = np.maximum(0.0, self.node_price + self.steps.node * beyond)
         inner_products(pairs.low, pairs.high, self.vectors, self.products)
         row_excess(pairs.row, pairs.signs, self.side, self.products, self.excess)
-        step = self.steps.row * self.excess
+        share = self.steps.share(self.num_rounds)
+        step = self.steps.row * share * self.excess
         self.rows.multiplier = np.maximum(0.0, self.rows.multiplier + step)
-        return np.maximum(0.0, self.rows.multiplier + 2 * step)
+        trees = self.trees
+        tree_step = np.zeros(0)
+        if trees.count:
+            lacks = trees.lacks(self.scale * (1 - self.products[pairs.edge]))
+            tree_step = self.steps.tree * share / trees.squares * lacks
+            trees.price = np.maximum(0.0, trees.price + tree_step)
+        ahead_tree = np.maximum(0.0, trees.price + 2 * tree_step)
+        return np.maximum(0.0, self.rows.multiplier + 2 * step), ahead_tree
 
     def separate(self) -> int:
         """Add violated rows and drop idle ones; return how many were added."""
         self._drop_idle()
+        self.num_rounds += 1
         products = self.vectors @ self.vectors.T
         before = self.rows.count
         rows = self.rows
@@ -145,12 +173,26 @@ class CutSdp:
             rows = rows.with_rows(found, self.problem.num_nodes)
         self.idle = np.concatenate([self.idle, np.zeros(rows.count - before, dtype=np.int64)])
         self._take_rows(rows)
-        return rows.count - before
+        return rows.count - before + self._add_trees()
+
+    def _add_trees(self) -> int:
+        """Add violated rows of trees; return how many."""
+        _ = self.value
+        apart = np.clip(self.scale * (1 - self.products[self.pairs.edge].astype(float)), 0, 1)
+        roots = self.random.permutation(self.problem.num_nodes)[:NEW_TREES]
+        before = self.trees.count
+        self.trees = with_violated_trees(self.trees, self.problem, apart, roots, LEAST_LACK)
+        added = self.trees.count - before
+        self.idle_tree = np.concatenate([self.idle_tree, np.zeros(added, dtype=np.int64)])
+        return added
 
     def _drop_idle(self) -> None:
         self.idle = np.where(self.rows.multiplier > 0, 0, self.idle + 1)
         stays = self.idle < IDLE_ROUNDS
         self.rows, self.idle = self.rows.taken(stays), self.idle[stays]
+        self.idle_tree = np.where(self.trees.price > 0, 0, self.idle_tree + 1)
+        stays = np.flatnonzero(self.idle_tree < IDLE_ROUNDS)
+        self.trees, self.idle_tree = self.trees.taken(stays), self.idle_tree[stays]
 
     def _triangles(self, products: Floats) -> CutRows:
         problem = self.problem
@@ -184,6 +226,7 @@ class CutSdp:
         frozen = copy(self)
         frozen.vectors = self.vectors.copy()
         frozen._take_rows(CutRows(given.kind, given.nodes, given.price / ONE))
+        frozen.trees = replace(self.trees)
         frozen.total_price, frozen.node_price = given.total / ONE, given.node / ONE
         for _ in range(sweeps):
             frozen.step(frozen=True)
@@ -195,16 +238,18 @@ class CutSdp:
         return CutMultipliers(
             rows.kind,
             rows.nodes,
-            np.rint(rows.multiplier * ONE).astype(np.int64),
+            np.rint(rows.multiplier * (ONE / COARSE)).astype(np.int64) * COARSE,
             round(self.total_price * ONE),
             np.rint(self.node_price * ONE).astype(np.int64),
+            self.trees.length_rounds(),
             np.zeros(self.problem.num_nodes, dtype=np.int64),
         )
 
 
 def with_diagonal(problem: CutProblem, given: CutMultipliers, diagonal: Floats) -> CutMultipliers:
     """Return multipliers with the least shift of this diagonal, to a tenth, that is proved."""
-    matrix = whole_matrix(problem, given)
+    _, load = priced_loads(problem, given.trees)
+    matrix = whole_matrix(problem, given, load)
     own = np.rint(diagonal * ONE)
     margin = 1.01 * semidefinite_margin(problem.num_nodes, 2 * float(own.sum())) + 2.0
     fails, shift = 0.0, max(1e-6 * float(own.mean()), 4.0)
@@ -217,6 +262,10 @@ def with_diagonal(problem: CutProblem, given: CutMultipliers, diagonal: Floats) 
         else:
             fails = middle
     return replace(given, diagonal=(own + np.ceil(shift)).astype(np.int64))
+
+
+def _value(problem: CutProblem, given: CutMultipliers) -> Fraction:
+    return value_of(problem, given, *priced_loads(problem, given.trees))
 
 
 def sdp_multipliers(
@@ -242,7 +291,7 @@ def sdp_multipliers(
         round_s = time.perf_counter() - round_began
         proof_s = round_s * (1 + PROOF_ROUNDS)
         if i % PROVE_AFTER == 0 and problem.num_nodes <= OFTEN_PROVED_NODES:
-            best = max(best, sdp.multipliers(), key=lambda each: value_of(problem, each))
-            if known is not None and value_of(problem, best) > known - 1:
+            best = max(best, sdp.multipliers(), key=lambda each: _value(problem, each))
+            if known is not None and _value(problem, best) > known - 1:
                 return best
-    return max(best, sdp.multipliers(), key=lambda each: value_of(problem, each))
+    return max(best, sdp.multipliers(), key=lambda each: _value(problem, each))

@@ -4,12 +4,14 @@ With d_ij = 1 where i and j are in different parts, for each partition into at m
 most M nodes the rows of ``cut_rows`` hold, and
 
     NODE   Σ_j d_ij ≥ n − M              TOTAL   Σ_{i<j} d_ij ≥ P
+    TREE   Σ_e min(l_te, b_t) d_e ≥ b_t  (``tree_packing``)
 
-with P the fewest pairs apart. Multipliers λ (rows), μ (nodes) and α (total), none below 0, give
+with P the fewest pairs apart. Multipliers λ (rows), μ (nodes), α (total) and π (trees), none below
+0, give
 
-    cut ≥ α P + Σ μ_i (n − M) − 2 Σ λ_odd − Σ λ_apart + Σ_{i<j} c_ij d_ij
+    cut ≥ α P + Σ μ_i (n − M) + Σ π_t b_t − 2 Σ λ_odd − Σ λ_apart + Σ_{i<j} c_ij d_ij
 
-    c_ij = [ij is an edge] − α − μ_i − μ_j − Σ (what row r has at ij) λ_r
+    c_ij = [ij is an edge] − α − μ_i − μ_j − Σ_t π_t min(l_tij, b_t) − Σ_r λ_r (r's entry at ij)
 
 Let Z have −c_ij beside its diagonal and y_i on it. If Z is positive semidefinite then, with the
 indicators 1_p of the parts, by convexity
@@ -38,25 +40,30 @@ from optbench.shapes.gnn_training.training_data import Floats, Ints
 from optbench.shapes.gnn_training_bound.cut_problem import CutProblem
 from optbench.shapes.gnn_training_bound.cut_rows import APART, ODD, TRIANGLE
 from optbench.shapes.gnn_training_bound.cut_sdp_kernels import whole_weights
+from optbench.shapes.gnn_training_bound.spreading_lp import (
+    PRICE_ONE,
+    LengthRound,
+    priced_loads,
+)
 
-# A multiplier v stands for v 2^-PRICE_BITS.
-PRICE_BITS = 24
-ONE = 1 << PRICE_BITS
+# A multiplier of 1.
+ONE = PRICE_ONE
 # Entries of Z must be floats exactly.
-LARGEST_ENTRY, LARGEST_PRICE, MOST_ROWS = 1 << 52, 1 << 40, 1 << 22
+LARGEST_ENTRY, LARGEST_PRICE, MOST_ROWS = 1 << 52, 1 << 48, 1 << 22
 MARGIN = 16
 UNIT_ROUNDING = 2.0**-53
 
 
 @dataclass(frozen=True)
 class CutMultipliers:
-    """Whole multipliers: of rows, of the total, of nodes; and the diagonal of Z."""
+    """Whole multipliers: of rows, of the total, of nodes, of trees; and the diagonal of Z."""
 
     kind: Ints
     nodes: Ints
     price: Ints
     total: int
     node: Ints
+    trees: list[LengthRound]
     diagonal: Ints
 
 
@@ -87,16 +94,18 @@ def check_multipliers(problem: CutProblem, given: CutMultipliers) -> None:
 def proven_cut(problem: CutProblem, given: CutMultipliers) -> Fraction:
     """Return the value that multipliers prove."""
     check_multipliers(problem, given)
-    matrix = whole_matrix(problem, given)
+    total, load = priced_loads(problem, given.trees)
+    matrix = whole_matrix(problem, given, load)
     if not is_surely_semidefinite(matrix):
         raise OptbenchError("the matrix of the certificate is not proved positive semidefinite")
-    return value_of(problem, given)
+    return value_of(problem, given, total, load)
 
 
-def whole_matrix(problem: CutProblem, given: CutMultipliers) -> Floats:
+def whole_matrix(problem: CutProblem, given: CutMultipliers, load: Ints) -> Floats:
     """Return Z as floats that are exact; only its lower half and its diagonal are filled."""
     ends = problem.tail, problem.head
     above = whole_weights(problem.num_nodes, *ends, ONE, given.kind, given.nodes, given.price)
+    above[ends] += load
     above += given.total + given.node[:, None] + given.node[None, :]
     if max(int(above.max()), -int(above.min())) > LARGEST_ENTRY:
         raise OptbenchError("the matrix of the certificate has entries that are no exact floats")
@@ -135,15 +144,19 @@ def semidefinite_margin(num_nodes: int, trace: float) -> float:
     return MARGIN * gamma / (1 - 2 * gamma) * trace + 1e-300
 
 
-def value_of(problem: CutProblem, given: CutMultipliers) -> Fraction:
-    """Return the value of multipliers whose Z is positive semidefinite."""
+def value_of(problem: CutProblem, given: CutMultipliers, sides: int, load: Ints) -> Fraction:
+    """Return the value of multipliers whose Z is positive semidefinite; ``sides`` and ``load`` are
+    those of the trees.
+    """
     n, k = problem.num_nodes, problem.num_parts
     nodes = sum(given.node.tolist())
     by_kind = {kind: sum(given.price[given.kind == kind].tolist()) for kind in range(3)}
     constant = given.total * problem.pairs_apart + nodes * (n - problem.max_part)
+    constant += sides
     constant -= 2 * by_kind[ODD] + by_kind[APART]
     costs = problem.num_edges * ONE - given.total * (n * (n - 1) // 2) - nodes * (n - 1)
     costs += 3 * by_kind[ODD] + by_kind[APART] - by_kind[TRIANGLE]
+    costs -= sum(load.tolist())
     diagonal = sum(given.diagonal.tolist())
     twice_k = 2 * k * constant - (k - 1) * (diagonal - 2 * costs)
     return Fraction(twice_k, 2 * k * ONE)

@@ -27,7 +27,8 @@ from optbench.shapes.gnn_training_bound.tree_kernels import (
 )
 
 # A length of 1 in whole numbers, and a multiplier of 1.
-LENGTH_ONE, PRICE_ONE = 1 << 16, 1 << 30
+LENGTH_ONE, PRICE_ONE = 1 << 16, 1 << 32
+LARGEST_PRICE, LARGEST_LOAD = 1 << 40, 1 << 60
 # Violated rows of a round, and the roots that are tried for them.
 ROUND_ROWS, ROUND_ROOTS = 40, 120
 # Rows are added if violated by this share of their side.
@@ -78,20 +79,28 @@ def tree_row(
     return TreeRow(root, size, side, *tree_loads(order, parent, to_parent, size, side))
 
 
-def proven_rounds(problem: CutProblem, rounds: list[LengthRound]) -> Fraction:
-    """Return the value that multipliers prove; the trees are made again."""
+def priced_loads(problem: CutProblem, rounds: list[LengthRound]) -> tuple[int, Ints]:
+    """Return Σ y_t b_t and the load of each edge, in whole numbers; the trees are made again."""
     total, load = 0, np.zeros(problem.num_edges, dtype=np.int64)
     for each in rounds:
         for root, size, price in zip(each.roots, each.sizes, each.prices, strict=True):
-            if not 0 <= root < problem.num_nodes or not 0 <= price <= PRICE_ONE:
+            if not 0 <= root < problem.num_nodes or not 0 <= price <= LARGEST_PRICE:
                 raise OptbenchError(f"the certificate has a tree at node {root}, price {price}")
             row = tree_row(problem, each.lengths, root, size)
             if row is None:
                 raise OptbenchError(f"the certificate has a tree of {size} nodes at node {root}")
             total += price * row.side
-            load[row.edges] += price * row.loads
-            if load.max(initial=0) > 1 << 60:
+            if price * row.side > LARGEST_LOAD:
                 raise OptbenchError("the multipliers of the certificate are too large")
+            load[row.edges] += price * row.loads
+            if load.max(initial=0) > LARGEST_LOAD:
+                raise OptbenchError("the multipliers of the certificate are too large")
+    return total, load
+
+
+def proven_rounds(problem: CutProblem, rounds: list[LengthRound]) -> Fraction:
+    """Return the value that multipliers prove."""
+    total, load = priced_loads(problem, rounds)
     beyond = np.maximum(load - PRICE_ONE, 0)
     return Fraction(total - sum(beyond.tolist()), PRICE_ONE)
 
@@ -164,7 +173,7 @@ class SpreadingLp:
             if price > 0:
                 out[i].roots.append(row.root)
                 out[i].sizes.append(row.size)
-                out[i].prices.append(min(int(price), PRICE_ONE))
+                out[i].prices.append(int(price))
         return [each for each in out.values() if each.roots]
 
 

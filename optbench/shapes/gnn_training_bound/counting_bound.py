@@ -1,12 +1,12 @@
 """What counting alone proves of the cut: no search, and exact at once.
 
-    parts       a connected component with s > M nodes lies in at least ⌈s / M⌉ parts, which
-                ⌈s / M⌉ − 1 of its edges connect at least
-    degrees     a node of degree d has at most M − 1 neighbours in its own part: the ends of cut
-                edges are at least Σ max(0, d − M + 1)
-    pairs       parts of s nodes have at most s (s − 1) / 2 edges inside: no more are uncut than
-                pairs of nodes fit into full parts and one with the rest
-    packing     where components of more than half the room do not fit without a cut, one edge
+parts       a connected component with s > M nodes lies in at least ⌈s / M⌉ parts, which
+            ⌈s / M⌉ − 1 of its edges connect at least
+degrees     a node of degree d has at most M − 1 neighbours in its own part: the ends of cut
+            edges are at least Σ max(0, d − M + 1)
+pairs       parts of s nodes have at most s (s − 1) / 2 edges inside: no more are uncut than
+            pairs of nodes fit into full parts and one with the rest
+packing     where components of more than half the room do not fit without a cut, one edge
 """
 
 from __future__ import annotations

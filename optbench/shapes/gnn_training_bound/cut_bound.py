@@ -90,15 +90,11 @@ def _searches(problem: CutProblem, time_limit_s: float, method: str) -> list[Sea
     if small or method == "spreading":
         out.append(lambda known: spreading_rounds(problem, time_limit_s * lp_share))
     if fits:
-        out.append(
-            lambda known: sdp_multipliers(problem, deadline - time.perf_counter(), known)
-        )
+        out.append(lambda known: sdp_multipliers(problem, deadline - time.perf_counter(), known))
     return out
 
 
-def _proved(
-    data: GnnTraining, whole: CutProblem, problem: CutProblem, proof: CutProof
-) -> Bound:
+def _proved(data: GnnTraining, whole: CutProblem, problem: CutProblem, proof: CutProof) -> Bound:
     return _bound(whole, problem, proof, write_certificate(problem, proof))
 
 

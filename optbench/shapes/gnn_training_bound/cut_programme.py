@@ -201,9 +201,7 @@ def cut_program(
     triplets: Any = list(zip(*rows.entries)) or ([], [], [])
     sides = rows.lower, rows.upper
     zero, whole = np.zeros(len(cost)), np.ones(len(cost), bool)
-    return milp(
-        name, "min", columns, cost, zero, upper, whole, rows.names, *sides, triplets
-    )
+    return milp(name, "min", columns, cost, zero, upper, whole, rows.names, *sides, triplets)
 
 
 def _column_names(problem: CutProblem) -> list[str]:

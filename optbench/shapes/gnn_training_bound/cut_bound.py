@@ -61,15 +61,17 @@ def cut_bounds(
     return sorted(found, key=lambda each: -each.value)
 
 
-def fixed_work_bound(data: GnnTraining) -> int:
-    """Return a certified bound on the cut of a small graph that takes the same work every time."""
+def fixed_work_bound(data: GnnTraining, known: int | None = None) -> int:
+    """Return a certified bound on the cut of a small graph that takes the same work every time; the
+    search ends where it proves the cut of a decision.
+    """
     whole = cut_problem(data)
     problem = without_small_components(whole)
     proofs: list[CutProof] = [None]
     if data.num_parts > 1 and problem.num_nodes > problem.max_part:
         proofs.append(packed_trees(problem, math.inf, most=FIXED_TREES))
         if problem.num_nodes <= MOST_FIXED_NODES:
-            proofs.append(sdp_multipliers(problem, math.inf, most_rounds=FIXED_ROUNDS))
+            proofs.append(sdp_multipliers(problem, math.inf, known, FIXED_ROUNDS))
     return max(math.ceil(_value(whole, problem, proof)[0]) for proof in proofs)
 
 

@@ -33,6 +33,7 @@ from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.gnn_training_bound.cut_bound import fixed_work_bound
 from optbench.shapes.gnn_training_bound.cut_problem import CutProblem, cut_problem
+from optbench.shapes.gnn_training_bound.first_partition import first_partition
 from optbench.shapes.gnn_training_bound.spreading_lp import TreeRow, spreading_rows
 from optbench.shapes.milp.exact_point import Point, broken
 from optbench.shapes.milp.program import Milp, milp
@@ -65,11 +66,14 @@ class ProgrammeRows:
 
 @dataclass(frozen=True)
 class CutFormulation:
-    """Points are x (by node, then part) and then d; of two parts, x_v1 alone."""
+    """Points are x (by node, then part) and then d; of two parts, x_v1 alone.
+
+    ``start`` is the plan from which exact solvers start."""
 
     data: GnnTraining
     program: Milp
     order: Ints
+    start: TrainingPlan
 
     @property
     def width(self) -> int:
@@ -140,8 +144,10 @@ def cut_formulation(instance: ShapedInstance) -> CutFormulation:
     problem = cut_problem(data)
     order = np.argsort(-problem.degrees, kind="stable")
     trees = spreading_rows(problem, TREE_ROUNDS)
-    bound = fixed_work_bound(data)
-    return CutFormulation(data, cut_program(instance.name, problem, order, trees, bound), order)
+    start = TrainingPlan(first_partition(problem))
+    bound = fixed_work_bound(data, CutGraph(data.graph, start.part, data.num_parts).cut_edges)
+    program = cut_program(instance.name, problem, order, trees, bound)
+    return CutFormulation(data, program, order, start)
 
 
 def _refuse(name: str, data: GnnTraining) -> None:
@@ -212,7 +218,7 @@ def _column_names(problem: CutProblem) -> list[str]:
 
 def _add_two_parts(rows: ProgrammeRows, problem: CutProblem) -> None:
     n, most = problem.num_nodes, problem.max_part
-    rows.add("room", float(n - most), float(most), {v: 1.0 for v in range(n)})
+    rows.add("room", float(n - most), float(most), dict.fromkeys(range(n), 1.0))
     for e, (u, v) in enumerate(zip(problem.tail.tolist(), problem.head.tolist())):
         rows.add(f"cut_{e}", 0.0, np.inf, {n + e: 1.0, u: -1.0, v: 1.0})
         rows.add(f"cut_{e}_back", 0.0, np.inf, {n + e: 1.0, u: 1.0, v: -1.0})

@@ -104,12 +104,25 @@ def _least_steps(data: GnnTraining) -> Floats:
     launch = np.array([cost.launches * each.launch_s for each in data.devices])
     alone = _largest_part_s(data, cost) + launch
     best: Floats = (alone / data.windows).min(axis=1)
-    for share in SHARES:
+    for share in _shares(cost, sizes):
         unit = np.array([unit_seconds(cost, sizes, share, d, d.clocks[-1]) for d in data.devices])
         if (unit > 0).all():
             work = 1 + data.num_parts * (launch / unit).min()
             best = np.maximum(best, work / (data.windows / unit).sum(axis=1))
     return best
+
+
+def _shares(cost: LeastCost, sizes: tuple[float, float]) -> list[float]:
+    """Shares to try; where flops alone count, or bytes alone, that of nodes in them is best."""
+    nodes, arcs = sizes
+    out = list(SHARES)
+    for of_node, of_arc in (
+        (cost.flop_per_node * nodes, cost.flop_per_arc * arcs),
+        (cost.bytes_per_node * nodes, cost.bytes_per_arc * arcs),
+    ):
+        if of_node + of_arc > 0:
+            out.append(of_node / (of_node + of_arc))
+    return out
 
 
 def _sizes(data: GnnTraining) -> tuple[float, float]:
@@ -132,7 +145,7 @@ def least_energy_j(data: GnnTraining) -> float:
     steps = _least_steps(data)
     base = sum(min(d.idle_w, *(d.power_w(c) for c in d.clocks)) for d in data.devices)
     beyond = np.zeros(len(steps))
-    for share in SHARES:
+    for share in _shares(cost, sizes):
         beyond = np.maximum(beyond, _least_beyond_idle(data, cost, sizes, share))
     return float((base * steps + beyond).mean())
 

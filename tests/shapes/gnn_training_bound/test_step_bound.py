@@ -37,7 +37,7 @@ def test_all_work_over_all_speeds_by_hand() -> None:
 def test_a_fusion_counts_at_its_share() -> None:
     """1 Gflop per node and 0.1 per arc apart; fused 1.5 per node for both, 0.75 for each."""
     cost = least_cost(training())
-    assert cost.flop_per_node == 0.75 + 0.0
+    assert cost.flop_per_node == 0.75e9
     assert cost.flop_per_arc == cost.bytes_per_arc == 0.0
     # Two launches apart, one fused: half a launch for each operator.
     assert cost.launches == 1.0

@@ -109,8 +109,8 @@ class CutFormulation:
         value = self.program.objective_at(point)
         if Fraction(verdict.objectives[0]) > value:
             raise DisagreementError(
-                f"{instance.name}: the formulation has {float(value)} cut edges for a plan of which "
-                f"verify counts {verdict.objectives[0]}"
+                f"{instance.name}: the formulation has {float(value)} cut edges for a plan of "
+                f"which verify counts {verdict.objectives[0]}"
             )
 
     def check_accepted(
@@ -127,8 +127,8 @@ class CutFormulation:
         value = self.program.objective_at(point)
         if Fraction(verdict.objectives[0]) != value:
             raise DisagreementError(
-                f"{instance.name}: verify counts {verdict.objectives[0]} cut edges, the formulation "
-                f"{float(value)}"
+                f"{instance.name}: verify counts {verdict.objectives[0]} cut edges, the "
+                f"formulation {float(value)}"
             )
 
 

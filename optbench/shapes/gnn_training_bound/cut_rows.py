@@ -37,7 +37,8 @@ class CutRows:
     def keys(self, num_nodes: int) -> Ints:
         """A number of each row that no other row has."""
         a, b, c = self.nodes.T
-        return ((a * num_nodes + b) * (num_nodes + 1) + c + 1) * 3 + self.kind
+        keys: Ints = ((a * num_nodes + b) * (num_nodes + 1) + c + 1) * 3 + self.kind
+        return keys
 
     def taken(self, which: Any) -> CutRows:
         return CutRows(self.kind[which], self.nodes[which], self.multiplier[which])

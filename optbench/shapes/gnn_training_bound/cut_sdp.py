@@ -3,8 +3,8 @@
 A partition into k parts is n unit vectors in a simplex, d_ij = (1 − 1/k)(1 − v_i·v_j). Relaxed to
 any unit vectors, with the rows of ``cut_rows`` that are violated most, the method alternates a
 sweep that sets each vector to its best place for the present prices (the mixing method) and a step
-of the prices towards the rows that are violated, looking one step ahead. The prices are then frozen,
-the sweeps go on until they settle, and the lengths of the gradients are the diagonal y of
+of the prices towards the rows that are violated, looking one step ahead. The prices are then
+frozen, the sweeps go on until they settle, and the lengths of the gradients are the diagonal y of
 ``cut_sdp_proof``; the smallest shift that makes Z positive semidefinite is found by trial.
 """
 
@@ -14,6 +14,7 @@ import time
 from copy import copy
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -156,7 +157,7 @@ class CutSdp:
         trees = self.trees
         tree_step = np.zeros(0)
         if trees.count:
-            lacks = trees.lacks(self.scale * (1 - self.products[pairs.edge]))
+            lacks = trees.lacks(self.scale * (1 - self.products[pairs.edge].astype(np.float64)))
             tree_step = self.steps.tree * share / trees.squares * lacks
             trees.price = np.maximum(0.0, trees.price + tree_step)
         ahead_tree = np.maximum(0.0, trees.price + 2 * tree_step)
@@ -166,7 +167,7 @@ class CutSdp:
         """Add violated rows and drop idle ones; return how many were added."""
         self._drop_idle()
         self.num_rounds += 1
-        products = self.vectors @ self.vectors.T
+        products: Any = self.vectors @ self.vectors.T
         before = self.rows.count
         rows = self.rows
         for found in (self._triangles(products), self._pairs(products)):
@@ -191,8 +192,8 @@ class CutSdp:
         stays = self.idle < IDLE_ROUNDS
         self.rows, self.idle = self.rows.taken(stays), self.idle[stays]
         self.idle_tree = np.where(self.trees.price > 0, 0, self.idle_tree + 1)
-        stays = np.flatnonzero(self.idle_tree < IDLE_ROUNDS)
-        self.trees, self.idle_tree = self.trees.taken(stays), self.idle_tree[stays]
+        left = np.flatnonzero(self.idle_tree < IDLE_ROUNDS)
+        self.trees, self.idle_tree = self.trees.taken(left), self.idle_tree[left]
 
     def _triangles(self, products: Floats) -> CutRows:
         problem = self.problem

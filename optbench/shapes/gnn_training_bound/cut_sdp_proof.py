@@ -109,7 +109,7 @@ def whole_matrix(problem: CutProblem, given: CutMultipliers, load: Ints) -> Floa
     above += given.total + given.node[:, None] + given.node[None, :]
     if max(int(above.max()), -int(above.min())) > LARGEST_ENTRY:
         raise OptbenchError("the matrix of the certificate has entries that are no exact floats")
-    out = np.tril(above.T.astype(np.float64), -1)
+    out: Floats = np.tril(above.T.astype(np.float64), -1)
     np.fill_diagonal(out, given.diagonal.astype(np.float64))
     return out
 

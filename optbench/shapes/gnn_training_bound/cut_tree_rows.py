@@ -52,7 +52,7 @@ class PricedTrees:
     def loads(self, price: Floats, num_edges: int) -> Floats:
         """Σ price × coefficient of each edge."""
         each = np.repeat(price, np.diff(self.start)) * self.coefficient
-        out: Floats = np.bincount(self.edge, each, minlength=num_edges)
+        out: Floats = np.bincount(self.edge, each, minlength=num_edges).astype(np.float64)
         return out
 
     def taken(self, stays: Ints) -> PricedTrees:

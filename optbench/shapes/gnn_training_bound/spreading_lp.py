@@ -154,7 +154,8 @@ class SpreadingLp:
             return None
         solution = self.highs.getSolution()
         self.values = np.clip(np.array(solution.col_value), 0, 1)
-        return np.maximum(np.array(solution.row_dual), 0)
+        prices: Floats = np.maximum(np.array(solution.row_dual), 0)
+        return prices
 
     def drop_idle(self, prices: Floats) -> None:
         """Delete rows that have not mattered for a while."""

@@ -7,8 +7,8 @@ device d at clock c takes at least
     t_dc(n, a) = max( (flop_n n + flop_a a) / (c F_d), (byte_n n + byte_a a) / B_d ) + launches_d
 
 Let u = w n / N + (1 − w) a / A be a measure of work for some share w: the parts have 1 of it, and a
-unit takes device d at least q_dc = min { t_dc(n, a) − launches_d : u = 1 }, at an end of the segment
-or where flops and bytes take equally long. In a window with speeds s_d, with k parts,
+unit takes device d at least q_dc = min { t_dc(n, a) − launches_d : u = 1 }, at an end of the
+segment or where flops and bytes take equally long. In a window with speeds s_d, with k parts,
 
     step   ≥ (1 + k min_d launches_d / q_d) / Σ_d (s_d / q_d)         all work over all speeds
     step   ≥ min_d t_d(nodes of ⌈n / k⌉ smallest, their arcs) / s_d    the largest part

@@ -126,7 +126,7 @@ def grown_lengths(load: Array, bits: int, out: Array) -> None:
 @njit(cache=True)
 def add_tree(load: Array, edges: Array, loads: Array) -> int:
     """Add a tree as often as its most loaded edge allows; return how often."""
-    times = TREE_LOAD // max(loads.max(), 1)
+    times: int = TREE_LOAD // max(loads.max(), 1)
     for t in range(len(edges)):
         load[edges[t]] += times * loads[t]
     return times

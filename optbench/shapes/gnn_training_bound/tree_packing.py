@@ -6,16 +6,16 @@ With l_e the number of nodes of S beyond edge e of the tree, and x_e = 1 for cut
 
     Σ_e min(l_e, |S| − M) x_e ≥ |S| − M          (one edge with l_e ≥ |S| − M is enough)
 
-Multipliers y_t of such rows t give, with the load of e, L_e = Σ_t y_t min(l_te, b_t), b_t = |S_t| − M,
+Multipliers y_t of such rows t give, with b_t = |S_t| − M and the load L_e = Σ_t y_t min(l_te, b_t),
 
     cut ≥ Σ_t y_t b_t − Σ_e max(0, L_e − 1)      because x_e ≤ 1.
 
-A packing is trees in whole numbers without a scale: for each L > 0, y_t / L are multipliers too, and
-the best L is the load of some edge.
+A packing is trees in whole numbers without a scale: for each L > 0, y_t / L are multipliers too,
+and the best L is the load of some edge.
 
 ``packed_trees`` lets the length of an edge grow with its load, tree after tree, in whole numbers:
-roots and sizes are all that a certificate has to say. ``spreading_lp`` finds rows by the solution of
-an LP; its certificate has the lengths for which each tree was made.
+roots and sizes are all that a certificate has to say. ``spreading_lp`` finds rows by the solution
+of an LP; its certificate has the lengths for which each tree was made.
 """
 
 from __future__ import annotations

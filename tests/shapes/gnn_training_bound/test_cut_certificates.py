@@ -91,7 +91,7 @@ def test_false_multipliers_are_refused(changes: dict[str, Any], words: str) -> N
     zero = np.zeros(8, dtype=np.int64)
     one_row = np.array([TRIANGLE]), np.array([[0, 1, 2]]), np.array([ONE])
     plain = CutMultipliers(*one_row, 0, zero, [], zero + 9 * ONE)
-    arrays = {k: v if k == "total" else np.array(v, np.int64) for k, v in changes.items()}
+    arrays: Any = {k: v if k == "total" else np.array(v, np.int64) for k, v in changes.items()}
     proven_cut(cut_problem(TRIO), plain)
     with pytest.raises(OptbenchError, match=words):
         proven_cut(cut_problem(TRIO), replace(plain, **arrays))

@@ -106,6 +106,9 @@ class GnnTrainingShape(DataShape):
     def check_decoded(self, instance: ShapedInstance, point: Any, verdict: Verdict) -> None:
         instance.formulation.check_decoded(instance, point, verdict)
 
+    def kernels(self, instance: ShapedInstance, method: str = "auto") -> frozenset[str]:
+        return frozenset({"cut_bounds"} if instance.data.minimize == "cut" else ())
+
     def bounds(
         self, instance: ShapedInstance, method: str, time_limit_s: float, best: Any
     ) -> list[Bound]:

@@ -54,6 +54,8 @@ MOST_WIDTH = 32
 FIRST_SWEEPS, ROUND_SWEEPS, LAST_SWEEPS = 600, 100, 400
 # Rows are added if violated by this much, so many per edge and in all.
 LEAST_EXCESS, PER_PAIR, MOST_NEW = 0.01, 2, 30_000
+# Triangles without an edge are looked for where fewer new rows than this share were found.
+WIDE_BELOW = 0.02
 # Prices below this are dropped before a proof, and rows whose price stays 0 for so many rounds.
 LEAST_PRICE, IDLE_ROUNDS = 2.0**-14, 3
 MOST_ROUNDS = 400
@@ -104,6 +106,7 @@ class CutSdp:
         self.rows, self.trees = no_rows(), no_trees()
         self.idle, self.idle_tree = np.zeros((2, 0), dtype=np.int64)
         self.num_rounds = 0
+        self.wide = False
         self.random = np.random.default_rng(self.seed)
         self._take_rows(self.rows)
 
@@ -173,8 +176,10 @@ class CutSdp:
         for found in (self._triangles(products), self._pairs(products)):
             rows = rows.with_rows(found, self.problem.num_nodes)
         self.idle = np.concatenate([self.idle, np.zeros(rows.count - before, dtype=np.int64)])
+        added = rows.count - before
+        self.wide = added < WIDE_BELOW * rows.count
         self._take_rows(rows)
-        return rows.count - before + self._add_trees()
+        return added + self._add_trees()
 
     def _add_trees(self) -> int:
         """Add violated rows of trees; return how many."""
@@ -198,9 +203,11 @@ class CutSdp:
     def _triangles(self, products: Floats) -> CutRows:
         problem = self.problem
         two = problem.num_parts == 2
-        found, excess = violated_triangles(
-            problem.tail, problem.head, products, two, PER_PAIR, LEAST_EXCESS
-        )
+        # Triangles with an edge come first; once few are left, those with any pair of a row.
+        ends = problem.tail, problem.head
+        if self.wide:
+            ends = self.pairs.low, self.pairs.high
+        found, excess = violated_triangles(*ends, products, two, PER_PAIR, LEAST_EXCESS)
         found = found[np.argsort(-excess, kind="stable")[:MOST_NEW]]
         i, j, k, form = found.T
         kind = np.where(form == 3, ODD, TRIANGLE)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from optbench.compiling.kernel_table import KERNELS
 from optbench.errors import OptbenchError
 from optbench.shapes.gnn_training_bound.cut_bound import METHODS, cut_bounds, prove_cut
 from optbench.shapes.gnn_training_bound.cut_certificate import read_certificate, write_certificate
@@ -187,3 +188,14 @@ def test_every_kind_of_row_occurs() -> None:
     assert set(PAIR_SDP.kind.tolist()) <= {TRIANGLE, ODD}
     assert APART in TRIO_SDP.kind
     assert "auto" in METHODS
+
+
+def test_compiled_code_has_one_signature_that_the_table_names() -> None:
+    """Otherwise it would be compiled while a clock runs."""
+    for data in (PAIR, TRIO):
+        instance = cut_instance(data)
+        assert instance.shape.kernels(instance) == {"cut_bounds"}
+        cut_bounds(data, 1.0)
+        assert instance.formulation.start is not None
+    for entry in KERNELS["cut_bounds"].entries:
+        assert entry.function.signatures == [entry.signature], entry.name

@@ -64,7 +64,9 @@ NEW_TREES, LEAST_LACK = 40, 0.02
 # Prices of rows are multiples of this, so that certificates are short.
 COARSE = 1 << 12
 # A proof takes as long as so many rounds; it is tried after each few of them on small graphs.
-PROOF_ROUNDS, PROVE_AFTER, OFTEN_PROVED_NODES = 5, 3, 300
+PROOF_ROUNDS, PROVE_AFTER, OFTEN_PROVED_NODES = 10, 3, 300
+# Before the last proof the prices come to rest, in steps of these shares of the first ones.
+SETTLING_SHARES, SETTLING_SWEEPS = (0.1, 0.03), 300
 
 
 @dataclass
@@ -106,7 +108,7 @@ class CutSdp:
         self.rows, self.trees = no_rows(), no_trees()
         self.idle, self.idle_tree = np.zeros((2, 0), dtype=np.int64)
         self.num_rounds = 0
-        self.wide = False
+        self.wide, self.settling = False, 0.0
         self.random = np.random.default_rng(self.seed)
         self._take_rows(self.rows)
 
@@ -154,7 +156,7 @@ class CutSdp:
             self.node_price = np.maximum(0.0, self.node_price + self.steps.node * beyond)
         inner_products(pairs.low, pairs.high, self.vectors, self.products)
         row_excess(pairs.row, pairs.signs, self.side, self.products, self.excess)
-        share = self.steps.share(self.num_rounds)
+        share = self.settling or self.steps.share(self.num_rounds)
         step = self.steps.row * share * self.excess
         self.rows.multiplier = np.maximum(0.0, self.rows.multiplier + step)
         trees = self.trees
@@ -227,6 +229,13 @@ class CutSdp:
         found = found[np.argsort(-excess, kind="stable")[:MOST_NEW]]
         a, b = found.T
         return ordered_rows(np.full(len(a), APART), a, b, np.full(len(a), -1))
+
+    def settle(self) -> None:
+        """Let the prices come to rest in shorter and shorter steps, without new rows."""
+        for self.settling in SETTLING_SHARES:
+            for _ in range(SETTLING_SWEEPS):
+                self.step()
+        self.settling = 0.0
 
     def multipliers(self, sweeps: int = LAST_SWEEPS) -> CutMultipliers:
         """Return whole multipliers for the present prices whose Z is positive semidefinite."""
@@ -302,4 +311,5 @@ def sdp_multipliers(
             best = max(best, sdp.multipliers(), key=lambda each: _value(problem, each))
             if known is not None and _value(problem, best) > known - 1:
                 return best
+    sdp.settle()
     return max(best, sdp.multipliers(), key=lambda each: _value(problem, each))

@@ -116,6 +116,7 @@ DEMANDS = NamedColumns(f"{PRIMAL}.serial_schedules", "Demands", (ROW, ROWS, ROW,
 SHOP_SEARCH = (
     *(ROWS, ROW, ROW, ROWS, ROWS, "int32[:,::1]", "int32[:,::1]", ROW, "int64", "int64"),
 )
+PROJECT_SEARCH = (ROW, ROW, ROWS, ROWS, *[ROW] * 6, "int64", "int64")
 DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
 
 KERNELS = {
@@ -259,21 +260,7 @@ KERNELS = {
     ),
     "project_search": Kernel(
         "genetic search for projects",
-        (
-            _entry(
-                f"{PRIMAL}.genetic",
-                "evolve",
-                GRAPH,
-                DEMANDS,
-                ROW,
-                ROW,
-                ROWS,
-                ROWS,
-                *[ROW] * 6,
-                "int64",
-                "int64",
-            ),
-        ),
+        (_entry(f"{PRIMAL}.genetic", "evolve", GRAPH, DEMANDS, *PROJECT_SEARCH),),
         ("optbench.sim.primal",),
     ),
     "deductions": Kernel(

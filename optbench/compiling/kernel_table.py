@@ -48,11 +48,14 @@ PROPAGATE = "optbench.bounds.combinatorial.propagate"
 LP_SEARCH = "optbench.plugins.solvers._lp_search"
 PRIMAL = "optbench.sim.primal"
 PARTITION = "optbench.plugins.solvers.mis_spectral"
+CUT = "optbench.shapes.gnn_training_bound"
+SDP, VECTORS, SIGNS = f"{CUT}.cut_sdp_kernels", "float32[:,::1]", "float64[:,::1]"
 GRAPH = NamedColumns(f"{PRIMAL}.chance", "TaskGraph", (ROW,) * 5)
 DEMANDS = NamedColumns(f"{PRIMAL}.serial_schedules", "Demands", (ROW, ROWS, ROW, ROW))
 SHOP_SEARCH = (
     *(ROWS, ROW, ROW, ROWS, ROWS, "int32[:,::1]", "int32[:,::1]", ROW, "int64", "int64"),
 )
+PROJECT_SEARCH = (ROW, ROW, ROWS, ROWS, *[ROW] * 6, "int64", "int64")
 DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
 
 KERNELS = {
@@ -196,21 +199,7 @@ KERNELS = {
     ),
     "project_search": Kernel(
         "genetic search for projects",
-        (
-            _entry(
-                f"{PRIMAL}.genetic",
-                "evolve",
-                GRAPH,
-                DEMANDS,
-                ROW,
-                ROW,
-                ROWS,
-                ROWS,
-                *[ROW] * 6,
-                "int64",
-                "int64",
-            ),
-        ),
+        (_entry(f"{PRIMAL}.genetic", "evolve", GRAPH, DEMANDS, *PROJECT_SEARCH),),
         ("optbench.sim.primal",),
     ),
     "partitioning": Kernel(
@@ -247,6 +236,26 @@ KERNELS = {
             _entry(PROPAGATE, "shave", ROW, ROW, FLAGS, "int64", "boolean", ROW, *DEDUCTION_TABLES),
         ),
         ("optbench.bounds.combinatorial.destructive",),
+    ),
+    "cut_bounds": Kernel(
+        "bounds on the cut",
+        (
+            _entry(f"{CUT}.cut_problem", "_components", ROW, ROW),
+            _entry(f"{CUT}.tree_kernels", "shortest_paths", *[ROW] * 4, "int64", "int64"),
+            _entry(f"{CUT}.tree_kernels", "best_size", ROW, ROW, "int64"),
+            _entry(f"{CUT}.tree_kernels", "tree_loads", *[ROW] * 3, "int64", "int64"),
+            _entry(f"{CUT}.tree_kernels", "grown_lengths", ROW, "int64", ROW),
+            _entry(f"{CUT}.tree_kernels", "add_tree", *[ROW] * 3),
+            _entry(SDP, "inner_products", ROW, ROW, VECTORS, SINGLES),
+            _entry(SDP, "row_excess", ROWS, SIGNS, FLOATS, SINGLES, FLOATS),
+            _entry(SDP, "pair_weights", ROWS, SIGNS, FLOATS, ROW, SINGLES),
+            _entry(SDP, "sweep", *[ROW] * 3, SINGLES, "float64", FLOATS, VECTORS, FLOATS),
+            _entry(SDP, "violated_triangles", ROW, ROW, VECTORS, "boolean", "int64", "float64"),
+            _entry(SDP, "violated_pairs", VECTORS, "float64"),
+            _entry(SDP, "whole_weights", "int64", ROW, ROW, "int64", ROW, ROWS, ROW),
+            _entry(f"{CUT}.first_partition", "tabu_search", ROWS, ROW, "int64", "int64", ROW),
+        ),
+        (f"{CUT}.cut_bound",),
     ),
 }
 

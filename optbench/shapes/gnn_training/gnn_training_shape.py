@@ -16,15 +16,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from optbench.model.result import Bound
+from optbench.model.verify import Verdict
+from optbench.rendering import resolve
 from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
 from optbench.shapes.gnn_training.training_data import GnnTraining
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
-from optbench.shapes.protocol.shape import Metric
+from optbench.shapes.protocol.shape import Accepted, Metric
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
+# The room of bounds stands above this one.
+BOUNDS = "optbench.shapes.gnn_training_bound.training_bounds:training_bounds"
+PROVE = "optbench.shapes.gnn_training_bound.training_bounds:prove_training"
+FORMULATE = "optbench.shapes.gnn_training_bound.cut_programme:cut_formulation"
 METRICS = {
     "cut_edges": Metric("", "edges between two parts"),
     "imbalance": Metric("", "largest part over its fair share of the nodes, less one"),
@@ -56,6 +63,7 @@ class GnnTrainingShape(DataShape):
     metrics: ClassVar[Mapping[str, Metric]] = METRICS
     constraints: ClassVar[Mapping[str, str]] = CONSTRAINTS
     minimize = "cut_edges"
+    capabilities = frozenset({"formulate"})
 
     def aims(self, data: GnnTraining) -> tuple[str, ...]:
         return LEVELS[data.minimize]
@@ -84,6 +92,35 @@ class GnnTrainingShape(DataShape):
             words = f"a step takes {costs.step_s:.6g} s; at most {limit:g} s are allowed"
             found.require(costs.step_s <= limit, "step_limit", words, costs.step_s - limit)
         return found
+
+    def accept(self, instance: ShapedInstance, decision: TrainingPlan) -> Accepted:
+        """Verify a decision, and compare it with the formulation where one was made."""
+        verdict = self.verdict_of(instance, decision)
+        if verdict.feasible and instance.has_formulation:
+            instance.formulation.check_accepted(instance, decision, verdict)
+        return Accepted(decision, verdict)
+
+    def formulate(self, instance: ShapedInstance) -> Any:
+        return resolve(FORMULATE)(instance)
+
+    def check_decoded(self, instance: ShapedInstance, point: Any, verdict: Verdict) -> None:
+        instance.formulation.check_decoded(instance, point, verdict)
+
+    def kernels(self, instance: ShapedInstance, method: str = "auto") -> frozenset[str]:
+        return frozenset({"cut_bounds"} if instance.data.minimize == "cut" else ())
+
+    def bounds(
+        self, instance: ShapedInstance, method: str, time_limit_s: float, best: Any
+    ) -> list[Bound]:
+        found: list[Bound] = resolve(BOUNDS)(instance.data, method, time_limit_s, best)
+        return found
+
+    def prove(self, instance: ShapedInstance, certificate: str) -> Bound:
+        found: Bound = resolve(PROVE)(instance.data, certificate)
+        return found
+
+    def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
+        return self.labelled_by_proof(instance, bound)
 
 
 def metrics_of(data: GnnTraining, plan: TrainingPlan, costs: StepCosts) -> dict[str, float]:

@@ -53,5 +53,10 @@ class ShapedInstance(RenderedInstance, kind="shaped_instance"):
         return self.__dict__["formulation"]
 
     @property
+    def has_formulation(self) -> bool:
+        """Whether the formulation has been made."""
+        return "formulation" in self.__dict__
+
+    @property
     def features(self) -> frozenset[str]:
         return self.shape.features(self)

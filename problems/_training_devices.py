@@ -14,7 +14,7 @@ import numpy as np
 
 from optbench.errors import ParameterError
 from optbench.power.profiles import Profile, profile, profile_names
-from optbench.shapes.gnn_training.training_data import Links, TrainingDevice
+from optbench.shapes.gnn_training.training_data import DeviceLinks, TrainingDevice
 
 CORE = TrainingDevice("core", 20.0, 8.0, 4.0, 6.0, 4.0, 4.0, (0.5, 0.6, 0.7, 0.8, 0.9, 1.0))
 # The share of the peak rate that dense products in float32 reach, and seconds of a kernel launch.
@@ -78,7 +78,7 @@ def _of_profile(given: Profile) -> TrainingDevice:
     )
 
 
-def uniform_links(count: int, gb_per_s: float, latency_s: float, overlap: float) -> Links:
+def uniform_links(count: int, gb_per_s: float, latency_s: float, overlap: float) -> DeviceLinks:
     """Return alike links between all devices."""
     square = (count, count)
-    return Links(np.full(square, gb_per_s), np.full(square, latency_s), overlap)
+    return DeviceLinks(np.full(square, gb_per_s), np.full(square, latency_s), overlap)

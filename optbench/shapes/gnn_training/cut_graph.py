@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optbench.shapes.gnn_training.training_data import DataGraph, Ints
 
@@ -32,9 +33,10 @@ class CutGraph:
         return total
 
     @cached_property
-    def is_cut(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def is_cut(self) -> NDArray[np.bool_]:
         """Whether each edge joins two parts."""
-        return self.part[self.graph.tail] != self.part[self.graph.head]
+        joins: NDArray[np.bool_] = self.part[self.graph.tail] != self.part[self.graph.head]
+        return joins
 
     @property
     def cut_edges(self) -> int:

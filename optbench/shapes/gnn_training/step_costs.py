@@ -129,4 +129,5 @@ def _memory_bytes(costs: Sequence[OperatorCost], cut: CutGraph, rows: Floats) ->
     node = fsum(each.kept_bytes_per_node for each in costs)
     arc = fsum(each.kept_bytes_per_arc for each in costs)
     received = fsum(each.row_bytes for each in costs) / 2
-    return node * cut.sizes + arc * cut.arcs + received * rows.sum(axis=0)
+    kept: Floats = node * cut.sizes + arc * cut.arcs + received * rows.sum(axis=0)
+    return kept

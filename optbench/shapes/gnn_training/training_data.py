@@ -120,7 +120,7 @@ class TrainingDevice:
 
 
 @dataclass(frozen=True)
-class Links:
+class DeviceLinks:
     """Bandwidth and latency between devices; ``overlap`` is the share that computing hides."""
 
     gb_per_s: Floats
@@ -146,7 +146,7 @@ class GnnTraining:
     fusions: tuple[Fusion, ...]
     parameter_bytes: float
     devices: tuple[TrainingDevice, ...]
-    links: Links
+    links: DeviceLinks
     num_parts: int
     max_part: int
     minimize: Aim = "cut"

@@ -12,7 +12,7 @@ from optbench.shapes.gnn_training.operator_costs import Fusion, Operator, Operat
 from optbench.shapes.gnn_training.training_data import (
     DataGraph,
     GnnTraining,
-    Links,
+    DeviceLinks,
     TrainingDevice,
 )
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
@@ -28,7 +28,7 @@ OPERATORS = (Operator("xw", "dense", (-1,), DENSE), Operator("ax", "aggregate", 
 BOTH = Fusion("ax_w", (0, 1), OperatorCost(flop_per_node=1.5e9, launches=1))
 FAST = TrainingDevice("fast", 2.0, 1.0, 10.0, 100.0, 50.0, 20.0, (0.5, 1.0), 5.0, 0.01)
 SLOW = TrainingDevice("slow", 1.0, 1.0, 5.0, 40.0, 20.0, 10.0, (1.0,), 5.0, 0.01)
-LINKS = Links(np.full((2, 2), 0.5), np.full((2, 2), 0.125), 0.25, 2.0)
+LINKS = DeviceLinks(np.full((2, 2), 0.5), np.full((2, 2), 0.125), 0.25, 2.0)
 
 
 def training(**changes: Any) -> GnnTraining:

@@ -7,11 +7,11 @@ from itertools import combinations
 import numpy as np
 
 from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
-from optbench.shapes.gnn_training.training_data import DataGraph, GnnTraining, Ints, Links
+from optbench.shapes.gnn_training.training_data import DataGraph, GnnTraining, Ints, DeviceLinks
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from tests.shapes.gnn_training.small_training import FAST
 
-FREE = Links(np.ones((1, 1)), np.zeros((1, 1)))
+FREE = DeviceLinks(np.ones((1, 1)), np.zeros((1, 1)))
 
 
 def partitions(num_nodes: int, num_parts: int) -> Ints:

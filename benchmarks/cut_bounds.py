@@ -27,9 +27,9 @@ from optbench import api
 from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
 from optbench.shapes.gnn_training.training_data import (
     DataGraph,
+    DeviceLinks,
     GnnTraining,
     Ints,
-    Links,
     TrainingDevice,
 )
 from optbench.shapes.gnn_training_bound.cut_bound import cut_bounds, prove_cut
@@ -37,7 +37,7 @@ from optbench.shapes.gnn_training_bound.cut_bound import cut_bounds, prove_cut
 FAMILIES = ("mesh", "power", "community")
 PLANETOID = ("cora", "citeseer")
 DEVICE = TrainingDevice("device", 1.0, 1.0, 0.0, 0.0, 0.0, 1.0)
-FREE = Links(np.ones((1, 1)), np.zeros((1, 1)))
+FREE = DeviceLinks(np.ones((1, 1)), np.zeros((1, 1)))
 
 
 def graph_of(name: str, seed: int = 0) -> DataGraph:

@@ -11,8 +11,8 @@ from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
 from optbench.shapes.gnn_training.operator_costs import Fusion, Operator, OperatorCost
 from optbench.shapes.gnn_training.training_data import (
     DataGraph,
-    GnnTraining,
     DeviceLinks,
+    GnnTraining,
     TrainingDevice,
 )
 from optbench.shapes.gnn_training.training_plan import TrainingPlan

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
-from optbench.shapes.gnn_training.training_data import DataGraph, GnnTraining, Ints, DeviceLinks
+from optbench.shapes.gnn_training.training_data import DataGraph, DeviceLinks, GnnTraining, Ints
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from tests.shapes.gnn_training.small_training import FAST
 

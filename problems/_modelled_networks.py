@@ -13,14 +13,14 @@ features need no gradient: the first layer's dense operator lacks that for its i
 aggregates the features themselves, which never change, aggregation is done once before training.
 
 Fusions of each layer: ``spmm`` (gather, scale, scatter as one sparse product that writes nothing
-per arc), ``spmm_epilogue``, the other order of aggregation and dense product, and for the first
+per arc), ``spmm_epilogue``, ``one_pass`` (bias, activation and dropout), the other order of aggregation and dense product, and for the first
 layer ``aggregated_before``: A X from before the training, which needs no rows of other devices. GAT
 has ``attention``: scores, softmax and weighted sum per node, scores being computed again backward.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from optbench.shapes.gnn_training.operator_costs import (
@@ -100,6 +100,11 @@ def in_epilogue(width: int) -> OperatorCost:
     )
 
 
+def one_pass(width: int) -> OperatorCost:
+    """Bias, activation and dropout by one kernel in each pass."""
+    return replace(pointwise(width), launches=1)
+
+
 def gather(width: int) -> OperatorCost:
     """Rows of neighbours, forward, and of their gradients, backward; both cross devices."""
     return OperatorCost(
@@ -145,6 +150,7 @@ def _gcn_layer(made: ModelledNetwork, layer: int, source: int, a: int, b: int) -
     made.parameter_bytes += VALUE * (a + 1) * b
     made.fuse(f"spmm{layer}", parts, spmm(b))
     made.fuse(f"spmm_epilogue{layer}", (*parts, end), spmm(b), in_epilogue(b))
+    made.fuse(f"one_pass{layer}", (end,), one_pass(b))
     if begins:
         made.fuse("aggregated_before", (product, *parts), dense(a, b, False))
     else:
@@ -163,12 +169,13 @@ def _sage_layer(made: ModelledNetwork, layer: int, source: int, a: int, b: int) 
     made.parameter_bytes += VALUE * (2 * a + 1) * b
     made.fuse(f"spmm{layer}", parts, spmm(a))
     made.fuse(f"one_product{layer}", (near, own, total), dense(2 * a, b, not begins))
+    made.fuse(f"one_pass{layer}", (end,), one_pass(b))
     whole = (*parts, near, own, total)
     if begins:
         made.fuse("aggregated_before", whole, dense(2 * a, b, False))
-    made.fuse(
-        f"aggregated_last{layer}", whole, dense(a, 2 * b, not begins), spmm(b), in_epilogue(b)
-    )
+    joined = (dense(a, 2 * b, not begins), spmm(b), in_epilogue(b))
+    made.fuse(f"aggregated_last{layer}", whole, *joined)
+    made.fuse(f"aggregated_last_epilogue{layer}", (*whole, end), *joined, in_epilogue(b))
     return end
 
 
@@ -204,6 +211,7 @@ def _gat_layer(made: ModelledNetwork, layer: int, source: int, a: int, b: int) -
         row_bytes=2 * VALUE,
     )
     parts = (scores, weights, rows, scaled, total)
+    made.fuse(f"one_pass{layer}", (end,), one_pass(b))
     made.fuse(f"attention{layer}", parts, halves, again, spmm(b))
     made.fuse(f"attention_epilogue{layer}", (*parts, end), halves, again, spmm(b), in_epilogue(b))
     return end

@@ -1,0 +1,164 @@
+"""Operators on rows of nodes as differentiable functions of torch: sums over arcs, and epilogues.
+
+``arc_sums`` makes a value per arc and column, as PyTorch Geometric does by default. The others
+write nothing per arc: one sparse product forward, one with the transpose backward.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from optbench.gnn.kernels.arc_rows import ArcRows
+from optbench.gnn.kernels.compiled_rows import ELU, IDENTITY, RELU, finish, sum_and_finish, unfinish
+
+Activation: TypeAlias = Literal["identity", "relu", "elu"]
+CODES: dict[Activation, int] = {"identity": IDENTITY, "relu": RELU, "elu": ELU}
+# Narrower products are faster in torch's own kernel, followed by the epilogue.
+LEAST_COMPILED_WIDTH = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Epilogue:
+    """Bias, activation and dropout of a layer; no ``kept`` drops nothing."""
+
+    activation: Activation
+    kept: NDArray[np.uint8] | None = None
+    scale: float = 1.0
+
+    def unfused(self, values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        """The same by torch, an operation at a time."""
+        out = values + bias
+        if self.activation == "relu":
+            out = torch.relu(out)
+        elif self.activation == "elu":
+            out = torch.nn.functional.elu(out)
+        if self.kept is None:
+            return out
+        return out * (torch.from_numpy(self.kept).to(out.dtype) * self.scale)
+
+    def arguments(self, like: NDArray[Any]) -> tuple[int, NDArray[np.uint8], Any]:
+        """Activation, kept values and scale, as compiled loops take them."""
+        kept = np.empty((0, 0), np.uint8) if self.kept is None else self.kept
+        return CODES[self.activation], kept, like.dtype.type(self.scale)
+
+
+def arc_sums(rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
+    """Weighted sums with a value per arc and column: gather, scale, scatter."""
+    target, source, weight = rows.ends
+    scaled = values.index_select(0, source) * weight
+    return values.new_zeros(rows.num_targets, values.shape[1]).index_add(0, target, scaled)
+
+
+class SparseProduct(torch.autograd.Function):
+    """Weighted sums of rows as one sparse product."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
+        ctx.rows = rows
+        return rows.matrix @ values
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[None, torch.Tensor]:
+        return None, ctx.rows.transposed.matrix @ gradients[0].contiguous()
+
+
+class FinishedRows(torch.autograd.Function):
+    """The epilogue of rows in one pass."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue
+    ) -> torch.Tensor:
+        out = values.detach().clone(memory_format=torch.contiguous_format)
+        arrays = out.numpy()
+        finish(arrays, bias.detach().numpy(), *epilogue.arguments(arrays))
+        ctx.epilogue = epilogue
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
+        (result,) = ctx.saved_tensors
+        return *before_epilogue(gradients[0], result, ctx.epilogue), None
+
+
+class FinishedProduct(torch.autograd.Function):
+    """A sparse product, rows that are added to it, and the epilogue of the sums."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        rows: ArcRows,
+        values: torch.Tensor,
+        added: torch.Tensor | None,
+        bias: torch.Tensor,
+        epilogue: Epilogue,
+    ) -> torch.Tensor:
+        source, shift = values.detach().contiguous(), bias.detach().numpy()
+        width = source.shape[1]
+        start = source.new_empty(0, width) if added is None else added.detach().contiguous()
+        if width < LEAST_COMPILED_WIDTH:
+            out = rows.matrix @ source
+            out = out if added is None else out.add_(start)
+            arrays = out.numpy()
+            finish(arrays, shift, *epilogue.arguments(arrays))
+        else:
+            out = source.new_empty(rows.num_targets, width)
+            arrays = out.numpy()
+            options = epilogue.arguments(arrays)
+            csr = (rows.ptr, rows.source, rows.weight)
+            sum_and_finish(*csr, source.numpy(), start.numpy(), shift, *options, arrays)
+        ctx.rows, ctx.epilogue, ctx.adds = rows, epilogue, added is not None
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(
+        ctx: Any, *gradients: torch.Tensor
+    ) -> tuple[None, torch.Tensor, torch.Tensor | None, torch.Tensor, None]:
+        (result,) = ctx.saved_tensors
+        before, to_bias = before_epilogue(gradients[0], result, ctx.epilogue)
+        to_added = before if ctx.adds else None
+        return None, ctx.rows.transposed.matrix @ before, to_added, to_bias, None
+
+
+def before_epilogue(
+    gradient: torch.Tensor, result: torch.Tensor, epilogue: Epilogue
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the gradients of the rows before an epilogue, and of the bias."""
+    out = torch.empty_like(result)
+    to_bias = result.new_zeros(result.shape[1])
+    arrays = result.numpy()
+    options = epilogue.arguments(arrays)
+    given = gradient.contiguous().numpy()
+    unfinish(given, arrays, *options, out.numpy(), to_bias.numpy())
+    return out, to_bias
+
+
+def sparse_product(rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
+    """Weighted sums of rows; differentiable by the rows."""
+    out: torch.Tensor = SparseProduct.apply(rows, values)
+    return out
+
+
+def finished_rows(values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue) -> torch.Tensor:
+    """Rows with their epilogue; differentiable by rows and bias."""
+    out: torch.Tensor = FinishedRows.apply(values, bias, epilogue)
+    return out
+
+
+def finished_product(
+    rows: ArcRows,
+    values: torch.Tensor,
+    added: torch.Tensor | None,
+    bias: torch.Tensor,
+    epilogue: Epilogue,
+) -> torch.Tensor:
+    """Weighted sums of rows, plus ``added``, with their epilogue; differentiable by all three."""
+    out: torch.Tensor = FinishedProduct.apply(rows, values, added, bias, epilogue)
+    return out

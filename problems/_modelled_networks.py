@@ -13,9 +13,10 @@ features need no gradient: the first layer's dense operator lacks that for its i
 aggregates the features themselves, which never change, aggregation is done once before training.
 
 Fusions of each layer: ``spmm`` (gather, scale, scatter as one sparse product that writes nothing
-per arc), ``spmm_epilogue``, ``one_pass`` (bias, activation and dropout), the other order of aggregation and dense product, and for the first
-layer ``aggregated_before``: A X from before the training, which needs no rows of other devices. GAT
-has ``attention``: scores, softmax and weighted sum per node, scores being computed again backward.
+per arc), ``spmm_epilogue``, ``one_pass`` (bias, activation and dropout by one kernel), the other
+order of aggregation and dense product, and for the first layer ``aggregated_before``: A X from
+before the training, which needs no rows of other devices. GAT has ``attention``: scores, softmax
+and weighted sum per node, scores being computed again backward.
 """
 
 from __future__ import annotations

@@ -74,9 +74,7 @@ def arc_rows(
     for name, nodes, limit in (("target", target, num_targets), ("source", source, num_sources)):
         wrong = (nodes < 0) | (nodes >= limit)
         for arc in np.flatnonzero(wrong)[:1].tolist():
-            raise ModelError(
-                f"arc {arc} has {name} {nodes[arc]}; it must be from 0 to {limit - 1}"
-            )
+            raise ModelError(f"arc {arc} has {name} {nodes[arc]}; it must be from 0 to {limit - 1}")
     order = np.lexsort((source, target))
     ptr = _offsets(target, num_targets)
     numbers = np.ascontiguousarray(source[order], dtype=np.int64)

@@ -66,7 +66,7 @@ def sum_and_finish(
     scale: Any,
     out: Any,
 ) -> None:
-    """Weighted sums of rows, added to those of ``start`` where it has any, each with the epilogue while it is in the cache."""
+    """Weighted sums of rows, plus those of ``start`` if any, finished while in the cache."""
     drops, zero = kept.shape[0] > 0, out.dtype.type(0)
     none = np.empty(0, np.uint8)
     for i in range(out.shape[0]):
@@ -86,7 +86,7 @@ def unfinish(
     gradient: Any, result: Any, activation: int, kept: Any, scale: Any, out: Any, bias: Any
 ) -> None:
     """Write the gradient before the epilogue to ``out``, and add its column sums to ``bias``."""
-    zero, one = out.dtype.type(0), out.dtype.type(1)
+    zero = out.dtype.type(0)
     for i in range(out.shape[0]):
         row, g, y = out[i], gradient[i], result[i]
         if activation == RELU:

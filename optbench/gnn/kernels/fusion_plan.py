@@ -66,7 +66,7 @@ def fusion_names(fusions: Sequence[Fusion], chosen: Ints) -> frozenset[str]:
 
 
 def best_fusions(data: GnnTraining, rates: KernelRates) -> FusionChoice:
-    """Return the fusions of the whole graph with the least seconds, for ``TrainingPlan.fusions``."""
+    """Return the fusions with the least seconds of the whole graph (``TrainingPlan.fusions``)."""
     nodes, arcs = float(data.graph.sizes.sum()), 2.0 * data.graph.num_edges
     alone = [rates.seconds(each.name, each.cost, nodes, arcs) for each in data.operators]
     fused = [rates.seconds(each.name, each.cost, nodes, arcs) for each in data.fusions]

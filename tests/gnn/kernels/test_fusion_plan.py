@@ -1,0 +1,109 @@
+"""The plan by the MILP is the best of all legal plans."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optbench.gnn.kernels.fused_network import NetworkWidths
+from optbench.gnn.kernels.fusion_plan import (
+    KernelRates,
+    best_fusions,
+    choose_fusions,
+    fusion_names,
+    legal_plans,
+)
+from optbench.gnn.kernels.kernel_rates import KernelCase, fitted_rates, modelled_by_kind
+from optbench.shapes.gnn_training.operator_costs import Fusion, Operator, OperatorCost
+from optbench.shapes.gnn_training.training_plan import TrainingPlan
+
+from tests.gnn.kernels.kernel_cases import CLASSES, FEATURES, training_of
+
+FREE = OperatorCost()
+# Four operators: 0 and 1 read the features, 2 reads 0, 3 reads 1.
+OPERATORS = tuple(
+    Operator(name, "any", inputs, FREE)
+    for name, inputs in (("a", (-1,)), ("b", (-1,)), ("c", (0,)), ("d", (1,)))
+)
+
+
+def fusions(*sets: tuple[int, ...]) -> tuple[Fusion, ...]:
+    return tuple(Fusion(f"f{k}", each, FREE) for k, each in enumerate(sets))
+
+
+def test_the_packing_of_a_small_graph_is_the_one_derived_by_hand() -> None:
+    # Operators take 4, 3, 2, 1 s. Fusions {a, c} for 5 s saves 1, {a, b} for 4 s saves 3 and
+    # excludes the first, {d} for 0.5 s saves 0.5: 10 − 3 − 0.5.
+    found = choose_fusions(
+        OPERATORS, fusions((0, 2), (0, 1), (3,)), [4.0, 3.0, 2.0, 1.0], [5.0, 4.0, 0.5]
+    )
+    assert found.chosen.tolist() == [1, 2]
+    assert found.seconds == pytest.approx(6.5)
+
+
+def test_fusions_that_wait_for_each_other_are_not_chosen_together() -> None:
+    # {a, d} needs b, which is in {b, c}; {b, c} needs a. Each alone is legal: the one that saves
+    # more (3 of 10) is chosen.
+    found = choose_fusions(OPERATORS, fusions((0, 3), (1, 2)), [4.0, 3.0, 2.0, 1.0], [3.0, 2.0])
+    assert found.chosen.tolist() == [1]
+    assert found.seconds == pytest.approx(7.0)
+    assert list(legal_plans(OPERATORS, fusions((0, 3), (1, 2)))) == [(), (0,), (1,)]
+
+
+def test_no_fusion_that_costs_more_is_chosen() -> None:
+    found = choose_fusions(OPERATORS, fusions((0, 1)), [1.0] * 4, [2.5])
+    assert found.chosen.tolist() == []
+    assert choose_fusions(OPERATORS, (), [1.0] * 4, []).seconds == 4.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("network", ["gcn", "sage", "gat"])
+def test_the_plan_is_the_best_of_all(network: str, seed: int) -> None:
+    data = training_of(network)
+    rng = np.random.default_rng(seed)
+    alone, fused = rng.random(len(data.operators)), 2 * rng.random(len(data.fusions))
+
+    def seconds(plan: tuple[int, ...]) -> float:
+        gone = {k for f in plan for k in data.fusions[f].replaces}
+        left = sum(alone[k] for k in range(len(alone)) if k not in gone)
+        return float(left + sum(fused[f] for f in plan))
+
+    found = choose_fusions(data.operators, data.fusions, alone.tolist(), fused.tolist())
+    best = min(map(seconds, legal_plans(data.operators, data.fusions)))
+    assert found.seconds == pytest.approx(best)
+    assert seconds(tuple(found.chosen.tolist())) == pytest.approx(best)
+
+
+def test_a_factor_steers_the_plan_of_an_instance() -> None:
+    data = training_of("gcn")
+    device = data.devices[0]
+    free = best_fusions(data, KernelRates(device))
+    assert "aggregated_before" in fusion_names(data.fusions, free.chosen)
+    dear = best_fusions(data, KernelRates(device, {"aggregated_before": 1000.0}))
+    assert "aggregated_before" not in fusion_names(data.fusions, dear.chosen)
+    assert dear.seconds > free.seconds
+    plan = TrainingPlan(np.zeros(data.graph.num_nodes, dtype=np.int64), fusions=free.chosen)
+    assert plan.fusions.dtype == np.int64
+
+
+def test_measured_factors_cover_every_kind_of_kernel() -> None:
+    data = replace(training_of("gcn"))
+    case = KernelCase(data, NetworkWidths("gcn", FEATURES, 16, CLASSES))
+    rates = fitted_rates([case], data.devices[0], plans=49, repeats=1)
+    every = {kind_of_fusion for each in data.fusions for kind_of_fusion in [each.name.rstrip("12")]}
+    assert every | {"dense", "gather", "epilogue", "loss"} <= set(rates.factors)
+    assert all(each >= 0 for each in rates.factors.values())
+    assert sum(rates.factors.values()) > 0
+
+
+def test_modelled_seconds_of_kinds_add_up_to_the_step() -> None:
+    data = training_of("gcn")
+    chosen = np.array([0], dtype=np.int64)
+    kinds = modelled_by_kind(data, chosen, data.devices[0])
+    found = best_fusions(replace(data, fusions=()), KernelRates(data.devices[0]))
+    assert sum(modelled_by_kind(data, chosen[:0], data.devices[0]).values()) == pytest.approx(
+        found.seconds
+    )
+    assert "spmm" in kinds

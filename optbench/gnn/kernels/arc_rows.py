@@ -8,6 +8,7 @@ and 1 with self-loops for GAT.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -49,7 +50,11 @@ class ArcRows:
         import torch
 
         arrays = map(torch.from_numpy, (self.ptr, self.source, self.weight))
-        return torch.sparse_csr_tensor(*arrays, size=(self.num_targets, self.num_sources))
+        size = (self.num_targets, self.num_sources)
+        with warnings.catch_warnings():
+            # Torch announces that CSR tensors are in beta state.
+            warnings.simplefilter("ignore", UserWarning)
+            return torch.sparse_csr_tensor(*arrays, size=size, check_invariants=True)
 
     @cached_property
     def transposed(self) -> ArcRows:

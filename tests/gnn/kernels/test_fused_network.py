@@ -20,7 +20,6 @@ from optbench.gnn.kernels.fused_network import (
     network_inputs,
 )
 from optbench.gnn.kernels.fusion_plan import legal_plans
-
 from tests.gnn.kernels.kernel_cases import CLASSES, FEATURES, GRAPH, HEADS, training_of
 
 KINDS: Any = ("gcn", "sage", "gat")

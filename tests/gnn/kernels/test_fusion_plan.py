@@ -18,7 +18,6 @@ from optbench.gnn.kernels.fusion_plan import (
 from optbench.gnn.kernels.kernel_rates import KernelCase, fitted_rates, modelled_by_kind
 from optbench.shapes.gnn_training.operator_costs import Fusion, Operator, OperatorCost
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
-
 from tests.gnn.kernels.kernel_cases import CLASSES, FEATURES, training_of
 
 FREE = OperatorCost()

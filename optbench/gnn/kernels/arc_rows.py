@@ -49,12 +49,12 @@ class ArcRows:
         """The rows as torch's sparse matrix."""
         import torch
 
-        arrays = map(torch.from_numpy, (self.ptr, self.source, self.weight))
+        ptr, source, weight = map(torch.from_numpy, (self.ptr, self.source, self.weight))
         size = (self.num_targets, self.num_sources)
         with warnings.catch_warnings():
             # Torch announces that CSR tensors are in beta state.
             warnings.simplefilter("ignore", UserWarning)
-            return torch.sparse_csr_tensor(*arrays, size=size, check_invariants=True)
+            return torch.sparse_csr_tensor(ptr, source, weight, size=size, check_invariants=True)
 
     @cached_property
     def transposed(self) -> ArcRows:

@@ -18,6 +18,7 @@ from optbench.gnn.kernels.compiled_rows import (
     attend_back,
     shifted_scores,
 )
+from optbench.gnn.kernels.sparse_functions import untyped
 
 
 def arc_attention(
@@ -70,5 +71,5 @@ def row_attention(
     rows: ArcRows, values: torch.Tensor, halves: torch.Tensor, heads: int
 ) -> torch.Tensor:
     """Attention without rows of values per arc; differentiable by values and halves."""
-    out: torch.Tensor = RowAttention.apply(rows, values, halves, heads)
+    out: torch.Tensor = untyped(RowAttention).apply(rows, values, halves, heads)
     return out

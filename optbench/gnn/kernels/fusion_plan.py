@@ -110,7 +110,7 @@ def _packing(
     cost = np.array(saved) / max(np.abs(saved).max(), np.finfo(float).tiny)
     rule: Any = LinearConstraint(rows, -np.inf, upper)
     found: Any = milp(
-        cost, constraints=rule, integrality=np.ones(size), bounds=Bounds(0, 1),
+        cost, constraints=rule, integrality=np.ones(size, dtype=np.int64), bounds=Bounds(0, 1),
         options={"mip_rel_gap": 0.0},
     )  # fmt: skip
     if found.x is None:

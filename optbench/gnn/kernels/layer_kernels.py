@@ -110,8 +110,8 @@ def sage_layer(
         return how.finished(product(how.before, torch.cat([near, own], 1)), bias)
     whole = how.has("aggregated_last_epilogue")
     if whole or how.has("aggregated_last"):
-        by_near, by_own = product(values, weight).split(width, 1)
-        by_near = how.exchange(by_near)
+        near_rows, by_own = torch.split(product(values, weight), width, 1)
+        by_near = how.exchange(near_rows)
         if whole:
             return finished_product(how.rows, by_near, by_own, bias, how.epilogue)
         return how.finished(sparse_product(how.rows, by_near) + by_own, bias)

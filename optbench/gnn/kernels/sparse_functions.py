@@ -140,15 +140,20 @@ def before_epilogue(
     return out, to_bias
 
 
+def untyped(function: Any) -> Any:
+    """The same without types: torch declares none for ``apply``."""
+    return function
+
+
 def sparse_product(rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
     """Weighted sums of rows; differentiable by the rows."""
-    out: torch.Tensor = SparseProduct.apply(rows, values)
+    out: torch.Tensor = untyped(SparseProduct).apply(rows, values)
     return out
 
 
 def finished_rows(values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue) -> torch.Tensor:
     """Rows with their epilogue; differentiable by rows and bias."""
-    out: torch.Tensor = FinishedRows.apply(values, bias, epilogue)
+    out: torch.Tensor = untyped(FinishedRows).apply(values, bias, epilogue)
     return out
 
 
@@ -160,5 +165,5 @@ def finished_product(
     epilogue: Epilogue,
 ) -> torch.Tensor:
     """Weighted sums of rows, plus ``added``, with their epilogue; differentiable by all three."""
-    out: torch.Tensor = FinishedProduct.apply(rows, values, added, bias, epilogue)
+    out: torch.Tensor = untyped(FinishedProduct).apply(rows, values, added, bias, epilogue)
     return out

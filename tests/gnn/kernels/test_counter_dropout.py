@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,8 +74,8 @@ def test_the_share_that_stays_is_one_minus_the_rate() -> None:
 def test_values_and_gradients_have_one_mask() -> None:
     import torch
 
-    values = torch.ones(40, 6, dtype=torch.float64, requires_grad=True)
-    out = DROPOUT.drop(values, 2, 0, np.arange(40))
+    values: Any = torch.ones(40, 6, dtype=torch.float64, requires_grad=True)
+    out: Any = DROPOUT.drop(values, 2, 0, np.arange(40))
     out.sum().backward()
     assert set(out.unique().tolist()) == {0.0, 2.0}
     assert values.grad is not None

@@ -77,7 +77,7 @@ def medians_ms(steps: Sequence[Callable[[], None]], repeats: int) -> list[float]
     return [float(np.median(each)) for each in taken]
 
 
-def case_of(graph: str, more: str, network: str, hidden: int, features: int | None = None) -> Any:
+def case_of(graph: str, more: str, network: Any, hidden: int, features: int | None = None) -> Any:
     """An instance with the widths of its network."""
     from optbench.gnn.kernels.fused_network import NetworkWidths
     from optbench.gnn.kernels.kernel_rates import KernelCase
@@ -102,10 +102,10 @@ def features_of(graph: str, nodes: int, width: int) -> Any:
     if graph not in ("cora", "citeseer"):
         return np.random.default_rng(0).standard_normal((nodes, width), dtype=np.float32)
     from optbench.data.registry import data_path
-    from optbench.plugins.problems import _planetoid as files
+    from optbench.plugins.problems._planetoid import unpickled
 
     known, test = (
-        files.unpickled(data_path(f"planetoid/ind.{graph}.{part}").read_bytes())
+        unpickled(data_path(f"planetoid/ind.{graph}.{part}").read_bytes())
         for part in ("allx", "tx")
     )
     numbers = np.loadtxt(data_path(f"planetoid/ind.{graph}.test.index"), dtype=np.int64)
@@ -163,7 +163,7 @@ def near_plans(case: Any, rates: Any) -> list[frozenset[str]]:
 
     def seconds(plan: tuple[int, ...]) -> float:
         kinds = modelled_by_kind(case.data, np.array(plan, dtype=np.int64), rates.device)
-        return sum(rates.factors.get(kind, 1.0) * value for kind, value in kinds.items())
+        return float(sum(rates.factors.get(kind, 1.0) * each for kind, each in kinds.items()))
 
     best = sorted(legal_plans(case.data.operators, case.data.fusions), key=seconds)[:5]
     return [fusion_names(case.data.fusions, np.array(each, dtype=np.int64)) for each in best]
@@ -273,9 +273,9 @@ def main() -> None:
         "CSR product each way for the sums, bias and activation apart; GAT has no such form, and "
         "its column is the unfused kernels (a value per arc and column). The plan is the MILP's, "
         "with factors of the cost model fitted on community graphs; `modelled` is its estimate, "
-        "and `best of near plans` the fastest of the five plans of least modelled seconds. `error` is "
-        "that of the outputs against PyTorch Geometric, relative by norm; the first aggregation of "
-        "the features, once before training, is in no step. "
+        "and `best of near plans` the fastest of the five plans of least modelled seconds. `error` "
+        "is that of the outputs against PyTorch Geometric, relative by norm; the first aggregation "
+        "of the features, once before training, is in no step. "
         f"Goal: a mean gain (CSR / plan) over GCN and SAGE of at least {GOAL:g}.",
         "",
     ]

@@ -12,7 +12,7 @@ Rows ``cycle`` are added for the chosen sets until a plan has none; there are fe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any
 
@@ -27,6 +27,7 @@ from optbench.shapes.gnn_training.operator_costs import (
 )
 from optbench.shapes.gnn_training.step_costs import part_seconds
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints, TrainingDevice
+from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 LAYER_DIGITS = "0123456789"
 
@@ -71,6 +72,11 @@ def best_fusions(data: GnnTraining, rates: KernelRates) -> FusionChoice:
     alone = [rates.seconds(each.name, each.cost, nodes, arcs) for each in data.operators]
     fused = [rates.seconds(each.name, each.cost, nodes, arcs) for each in data.fusions]
     return choose_fusions(data.operators, data.fusions, alone, fused)
+
+
+def with_best_fusions(data: GnnTraining, plan: TrainingPlan, rates: KernelRates) -> TrainingPlan:
+    """Return a plan with its fusions replaced by the best ones; exchanging rows costs nothing."""
+    return replace(plan, fusions=best_fusions(data, rates).chosen)
 
 
 def choose_fusions(

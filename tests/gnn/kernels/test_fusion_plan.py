@@ -14,9 +14,11 @@ from optbench.gnn.kernels.fusion_plan import (
     choose_fusions,
     fusion_names,
     legal_plans,
+    with_best_fusions,
 )
 from optbench.gnn.kernels.kernel_rates import KernelCase, fitted_rates, modelled_by_kind
 from optbench.shapes.gnn_training.operator_costs import Fusion, Operator, OperatorCost
+from optbench.shapes.gnn_training.step_costs import step_costs
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from tests.gnn.kernels.kernel_cases import CLASSES, FEATURES, training_of
 
@@ -83,15 +85,23 @@ def test_a_factor_steers_the_plan_of_an_instance() -> None:
     dear = best_fusions(data, KernelRates(device, {"aggregated_before": 1000.0}))
     assert "aggregated_before" not in fusion_names(data.fusions, dear.chosen)
     assert dear.seconds > free.seconds
-    plan = TrainingPlan(np.zeros(data.graph.num_nodes, dtype=np.int64), fusions=free.chosen)
-    assert plan.fusions.dtype == np.int64
+
+
+def test_a_plan_with_the_best_fusions_takes_the_seconds_of_the_programme() -> None:
+    # One device, no links in use: the step is computing alone.
+    data = training_of("sage")
+    rates = KernelRates(data.devices[0])
+    identity = TrainingPlan(np.zeros(data.graph.num_nodes, dtype=np.int64))
+    fused = with_best_fusions(data, identity, rates)
+    assert step_costs(data, fused).step_s == pytest.approx(best_fusions(data, rates).seconds)
+    assert step_costs(data, fused).step_s < step_costs(data, identity).step_s
 
 
 def test_measured_factors_cover_every_kind_of_kernel() -> None:
-    data = replace(training_of("gcn"))
+    data = training_of("gcn")
     case = KernelCase(data, NetworkWidths("gcn", FEATURES, 16, CLASSES))
     rates = fitted_rates([case], data.devices[0], plans=49, repeats=1)
-    every = {kind_of_fusion for each in data.fusions for kind_of_fusion in [each.name.rstrip("12")]}
+    every = {each.name.rstrip("12") for each in data.fusions}
     assert every | {"dense", "gather", "epilogue", "loss"} <= set(rates.factors)
     assert all(each >= 0 for each in rates.factors.values())
     assert sum(rates.factors.values()) > 0

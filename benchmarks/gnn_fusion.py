@@ -6,7 +6,7 @@ and PyTorch Geometric's default; writes docs/results/gnn_fusion.md.
 A step is forward and backward of the sum of squared outputs, on one thread; figures are medians of
 processor time, and the steps that are compared take turns. Plain CSR is the operator order of
 PyTorch Geometric with one product by torch's CSR matrix each way for the sums over arcs, bias and
-activation apart. Factors of the cost model are fitted on community graphs, which are not compared.
+activation apart. Factors of the cost model are fitted on the same graph with drawn features.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ PLAIN_CSR = frozenset({"spmm1", "spmm2"})
 HEADS, GOAL = 8, 1.5
 # SAGE sums no rows of features in a step with one of these.
 FIT_FOR_SPARSE = {"aggregated_before", "aggregated_last1", "aggregated_last_epilogue1"}
-# Of the fit: nodes and features of community graphs, plans of each, and repeats of a plan.
-FITTED_ON, PLANS, FIT_REPEATS = ((3000, 128), (1500, 1024), (12000, 96)), 12, 2
+# Repeats of a plan in the fit of factors.
+FIT_REPEATS = 4
 
 
 @dataclass(frozen=True)
@@ -159,26 +159,27 @@ def published_step(case: Any, ours: Any, features: Any) -> tuple[Callable[[], No
 def near_plans(case: Any, rates: Any) -> list[frozenset[str]]:
     """The five plans of the least modelled seconds."""
     from optbench.gnn.kernels.fusion_plan import fusion_names, legal_plans
-    from optbench.gnn.kernels.kernel_rates import modelled_by_kind
+    from optbench.gnn.kernels.kernel_rates import modelled_by_kernel
 
     def seconds(plan: tuple[int, ...]) -> float:
-        kinds = modelled_by_kind(case.data, np.array(plan, dtype=np.int64), rates.device)
-        return float(sum(rates.factors.get(kind, 1.0) * each for kind, each in kinds.items()))
+        kernels = modelled_by_kernel(case.data, np.array(plan, dtype=np.int64), rates.device)
+        return float(sum(rates.factors.get(name, 1.0) * s for name, s in kernels.items()))
 
     best = sorted(legal_plans(case.data.operators, case.data.fusions), key=seconds)[:5]
     return [fusion_names(case.data.fusions, np.array(each, dtype=np.int64)) for each in best]
 
 
-def fusion_row(graph: str, network: str, hidden: int, rates: Any, repeats: int) -> FusionRow:
+def fusion_row(graph: str, network: str, hidden: int, repeats: int) -> FusionRow:
     """Measure a network on a graph with dense features."""
     import torch
 
     from optbench.gnn.kernels.fusion_plan import best_fusions, fusion_names
-    from optbench.gnn.kernels.kernel_rates import TimedStep
+    from optbench.gnn.kernels.kernel_rates import TimedStep, fitted_rates
 
     case = case_of(graph, GRAPHS[graph], network, hidden)
     given = features_of(graph, case.data.graph.num_nodes, case.widths.features)
     dense = torch.from_numpy(given if isinstance(given, np.ndarray) else given.toarray())
+    rates = fitted_rates(case, case.data.devices[0], FIT_REPEATS)
     choice = best_fusions(case.data, rates)
     fused = fusion_names(case.data.fusions, choice.chosen)
     base = TimedStep(case, frozenset() if network == "gat" else PLAIN_CSR, dense)
@@ -193,16 +194,14 @@ def fusion_row(graph: str, network: str, hidden: int, rates: Any, repeats: int) 
     return FusionRow(graph, network, hidden, *figures, ", ".join(sorted(fused)))
 
 
-def sparse_line(graph: str, network: str, hidden: int, rates: Any, repeats: int) -> str:
+def sparse_line(graph: str, network: str, hidden: int, fused: frozenset[str], repeats: int) -> str:
     """Measure dense against sparse features with one plan."""
     import torch
 
-    from optbench.gnn.kernels.fusion_plan import best_fusions, fusion_names
     from optbench.gnn.kernels.kernel_rates import TimedStep
 
     case = case_of(graph, "", network, hidden)
     given = features_of(graph, case.data.graph.num_nodes, case.widths.features)
-    fused = fusion_names(case.data.fusions, best_fusions(case.data, rates).chosen)
     if network == "sage" and not fused & FIT_FOR_SPARSE:
         fused = (fused - {"spmm1", "one_product1"}) | {"aggregated_last1"}
     dense = TimedStep(case, fused, torch.from_numpy(given.toarray()))
@@ -213,24 +212,12 @@ def sparse_line(graph: str, network: str, hidden: int, rates: Any, repeats: int)
     return f"| {' | '.join([*cells, f'{dense_ms / sparse_ms:.1f}'])} |"
 
 
-def fitted(network: str, hidden: int) -> Any:
-    """The rates of this machine for a network."""
-    from optbench.gnn.kernels.kernel_rates import fitted_rates
-
-    cases = [
-        case_of("community", f",nodes={nodes}", network, hidden, features)
-        for nodes, features in FITTED_ON
-    ]
-    return fitted_rates(cases, cases[0].data.devices[0], PLANS, FIT_REPEATS)
-
-
 def section(hidden: int, repeats: int) -> list[str]:
     """The tables of a hidden width."""
-    rates = {network: fitted(network, hidden) for network in NETWORKS}
     rows: list[FusionRow] = []
     for network in NETWORKS:
         for graph in GRAPHS:
-            rows.append(fusion_row(graph, network, hidden, rates[network], repeats))
+            rows.append(fusion_row(graph, network, hidden, repeats))
             print(hidden, rows[-1].line(), flush=True)
     gains = [each.gain for each in rows if each.network != "gat"]
     geometric = float(np.exp(np.log(gains).mean()))
@@ -251,9 +238,10 @@ def section(hidden: int, repeats: int) -> list[str]:
         "| graph | network | nonzeros | dense ms | sparse ms | dense / sparse |",
         "|---|---|---:|---:|---:|---:|",
     ]
-    for network in NETWORKS:
-        for graph in ("cora", "citeseer"):
-            lines.append(sparse_line(graph, network, hidden, rates[network], repeats))
+    for each in rows:
+        if each.graph in ("cora", "citeseer"):
+            fused = frozenset(each.plan.split(", "))
+            lines.append(sparse_line(each.graph, each.network, hidden, fused, repeats))
             print(hidden, lines[-1], flush=True)
     return [*lines, ""]
 
@@ -274,7 +262,7 @@ def main() -> None:
         "`mesh` have 25,000 nodes and 128 features. Plain CSR: the order of PyTorch Geometric, one "
         "CSR product each way for the sums, bias and activation apart; GAT has no such form, and "
         "its column is the unfused kernels (a value per arc and column). The plan is the MILP's, "
-        "with factors of the cost model fitted on community graphs; `modelled` is its estimate, "
+        "with factors of the cost model fitted on this graph; `modelled` is its estimate, "
         "and `best of near plans` the fastest of the five plans of least modelled seconds. `error` "
         "is that of the outputs against PyTorch Geometric, relative by norm; the first aggregation "
         "of the features, once before training, is in no step. "

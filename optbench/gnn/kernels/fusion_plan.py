@@ -29,15 +29,12 @@ from optbench.shapes.gnn_training.step_costs import part_seconds
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints, TrainingDevice
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
-LAYER_DIGITS = "0123456789"
-
 
 @dataclass(frozen=True)
 class KernelRates:
-    """Seconds of kernels on a device: the cost model's, times a factor for each kind of kernel.
-
-    A kind is the name of an operator or fusion without the number of its layer; kinds without a
-    factor have 1."""
+    """Seconds of kernels on a device: the cost model's, times a factor by the name of the kernel,
+    1 where there is none.
+    """
 
     device: TrainingDevice
     factors: Mapping[str, float] = field(default_factory=dict)
@@ -45,7 +42,7 @@ class KernelRates:
     def seconds(self, name: str, cost: OperatorCost, nodes: float, arcs: float) -> float:
         """Seconds of an operator or a fusion in a step."""
         modelled = part_seconds([cost], nodes, arcs, self.device, 1.0)
-        return self.factors.get(kind_of(name), 1.0) * modelled
+        return self.factors.get(name, 1.0) * modelled
 
 
 @dataclass(frozen=True)
@@ -54,11 +51,6 @@ class FusionChoice:
 
     chosen: Ints
     seconds: float
-
-
-def kind_of(name: str) -> str:
-    """The kind of a kernel: its name without the number of the layer."""
-    return name.rstrip(LAYER_DIGITS)
 
 
 def fusion_names(fusions: Sequence[Fusion], chosen: Ints) -> frozenset[str]:

@@ -1,19 +1,19 @@
-"""Factors of the cost model's seconds per kind of kernel, measured on the machine at hand.
+"""Factors of the cost model's seconds by kernel, measured on the machine at hand.
 
-Whole steps, forward and backward, of several plans p are timed. With m_pk the modelled seconds of
-the kernels of kind k in plan p, T_p the measured ones and c = median T_p / Σ_k m_pk, the factors
-f_k ≥ 0 minimise
+Whole steps of an instance, forward and backward, are timed with several plans p: the best one of
+the cost model alone, the same without each of its fusions, and with each other fusion in place of
+those that it excludes. With m_pk the modelled seconds of kernel k in plan p (an operator or a
+fusion), T_p the measured ones and c = median T_p / Σ_k m_pk, the factors f_k ≥ 0 minimise
 
     Σ_p (Σ_k m_pk f_k / T_p − 1)² + ε² Σ_k (f_k / c − 1)²
 
-(non-negative least squares). The second sum decides among kinds that always occur together, such as
-gather and scatter; what a plan costs does not depend on that.
+(non-negative least squares). The second sum decides among kernels that always occur together, such
+as gather and scatter; what a plan costs does not depend on that.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ import torch
 
 from optbench.gnn.kernels.arc_rows import network_arcs
 from optbench.gnn.kernels.fused_network import FusedNetwork, NetworkWidths, network_inputs
-from optbench.gnn.kernels.fusion_plan import KernelRates, fusion_names, kind_of, legal_plans
+from optbench.gnn.kernels.fusion_plan import KernelRates, best_fusions, fusion_names
+from optbench.shapes.gnn_training.operator_costs import has_cycle
 from optbench.shapes.gnn_training.step_costs import part_seconds
 from optbench.shapes.gnn_training.training_data import Floats, GnnTraining, Ints, TrainingDevice
 
@@ -69,36 +70,43 @@ def median_seconds(step: Any, repeats: int) -> float:
     return float(np.median(taken))
 
 
-def fitted_rates(
-    cases: Sequence[KernelCase], device: TrainingDevice, plans: int, repeats: int
-) -> KernelRates:
-    """Time at most so many plans of each case, drawn at random, and return the factors."""
-    rng = np.random.default_rng(0)
+def fitted_rates(case: KernelCase, device: TrainingDevice, repeats: int) -> KernelRates:
+    """Time the plans of the head of this module, and return the factors."""
     rows: list[dict[str, float]] = []
     measured: list[float] = []
-    for case in cases:
-        legal = list(legal_plans(case.data.operators, case.data.fusions))
-        for p in rng.permutation(len(legal))[:plans].tolist():
-            chosen = np.array(legal[p], dtype=np.int64)
-            rows.append(modelled_by_kind(case.data, chosen, device))
-            names = fusion_names(case.data.fusions, chosen)
-            measured.append(TimedStep(case, names).seconds(repeats))
-    kinds = sorted({kind for row in rows for kind in row})
-    table = np.array([[row.get(kind, 0.0) for kind in kinds] for row in rows])
-    return KernelRates(device, dict(zip(kinds, _factors(table, np.array(measured)), strict=True)))
+    for plan in timed_plans(case.data, device):
+        chosen = np.array(plan, dtype=np.int64)
+        rows.append(modelled_by_kernel(case.data, chosen, device))
+        names = fusion_names(case.data.fusions, chosen)
+        measured.append(TimedStep(case, names).seconds(repeats))
+    kernels = sorted({name for row in rows for name in row})
+    table = np.array([[row.get(name, 0.0) for name in kernels] for row in rows])
+    return KernelRates(device, dict(zip(kernels, _factors(table, np.array(measured)), strict=True)))
 
 
-def modelled_by_kind(data: GnnTraining, chosen: Ints, device: TrainingDevice) -> dict[str, float]:
-    """Modelled seconds of the whole graph by kind of kernel, with a plan."""
+def timed_plans(data: GnnTraining, device: TrainingDevice) -> list[tuple[int, ...]]:
+    """The legal plans that differ by one fusion from the best one of the cost model alone."""
+    fusions = data.fusions
+    best = best_fusions(data, KernelRates(device)).chosen.tolist()
+    found = [tuple(best)]
+    for f, each in enumerate(fusions):
+        if f in best:
+            changed = [g for g in best if g != f]
+        else:
+            changed = [g for g in best if set(fusions[g].replaces).isdisjoint(each.replaces)] + [f]
+        if not has_cycle(data.operators, [fusions[g].replaces for g in changed]):
+            found.append(tuple(sorted(changed)))
+    return found
+
+
+def modelled_by_kernel(data: GnnTraining, chosen: Ints, device: TrainingDevice) -> dict[str, float]:
+    """Modelled seconds of the whole graph by operator or fusion, with a plan."""
     nodes, arcs = float(data.graph.sizes.sum()), 2.0 * data.graph.num_edges
     plan = [data.fusions[f] for f in chosen.tolist()]
     gone = {k for each in plan for k in each.replaces}
     kernels = [(each.name, each.cost) for k, each in enumerate(data.operators) if k not in gone]
-    out: dict[str, float] = {}
-    for name, cost in [*kernels, *((each.name, each.cost) for each in plan)]:
-        seconds = part_seconds([cost], nodes, arcs, device, 1.0)
-        out[kind_of(name)] = out.get(kind_of(name), 0.0) + seconds
-    return out
+    kernels += [(each.name, each.cost) for each in plan]
+    return {name: part_seconds([cost], nodes, arcs, device, 1.0) for name, cost in kernels}
 
 
 def _factors(table: Floats, measured: Floats) -> list[float]:

@@ -141,7 +141,10 @@ def gat_layer(
     own_part = torch.eye(how.heads, dtype=rows.dtype)[:, :, None]
     block = (scores[:, :, None, :] * own_part).flatten(2).flatten(0, 1)
     halves = linear(rows, block)
-    return how.finished(row_attention(how.rows, rows, halves, how.heads), bias)
+    # Attention keeps its result for the backward pass, and the epilogue writes over what it gets.
+    attended = row_attention(how.rows, rows, halves, how.heads)
+    fused = how.has("one_pass") or how.has("attention_epilogue")
+    return how.finished(attended.clone() if fused else attended, bias)
 
 
 def dense_rows(values: NodeRows, fusion: str) -> torch.Tensor:

@@ -68,18 +68,18 @@ class SparseProduct(torch.autograd.Function):
 
 
 class FinishedRows(torch.autograd.Function):
-    """The epilogue of rows in one pass."""
+    """The epilogue of rows in one pass, in place."""
 
     @staticmethod
     def forward(
         ctx: Any, values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue
     ) -> torch.Tensor:
-        out = values.detach().clone(memory_format=torch.contiguous_format)
-        arrays = out.numpy()
+        arrays = values.detach().numpy()
         finish(arrays, bias.detach().numpy(), *epilogue.arguments(arrays))
         ctx.epilogue = epilogue
-        ctx.save_for_backward(out)
-        return out
+        ctx.mark_dirty(values)
+        ctx.save_for_backward(values)
+        return values
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, None]:
@@ -152,7 +152,9 @@ def sparse_product(rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
 
 
 def finished_rows(values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue) -> torch.Tensor:
-    """Rows with their epilogue; differentiable by rows and bias."""
+    """Rows with their epilogue, written over the given ones, which no operator may have kept;
+    differentiable by rows and bias.
+    """
     out: torch.Tensor = untyped(FinishedRows).apply(values, bias, epilogue)
     return out
 

@@ -30,7 +30,7 @@ SLOPE, LEAST_SUM = 0.2, 1e-16
 @njit(fastmath=FAST)
 def finish_row(row: Any, bias: Any, activation: int, kept: Any, scale: Any) -> None:
     """Apply the epilogue to a row in place; an empty ``kept`` drops nothing."""
-    zero, one = row.dtype.type(0), row.dtype.type(1)
+    zero = row.dtype.type(0)
     for j in range(row.shape[0]):
         row[j] += bias[j]
     if activation == RELU:
@@ -39,7 +39,7 @@ def finish_row(row: Any, bias: Any, activation: int, kept: Any, scale: Any) -> N
     elif activation == ELU:
         for j in range(row.shape[0]):
             if row[j] < zero:
-                row[j] = np.exp(row[j]) - one
+                row[j] = np.expm1(row[j])
     for j in range(kept.shape[0]):
         row[j] = row[j] * scale if kept[j] else zero
 

@@ -20,6 +20,7 @@ from optbench.gnn.kernels.fused_network import (
     network_inputs,
 )
 from optbench.gnn.kernels.fusion_plan import legal_plans
+from optbench.gnn.kernels.sparse_functions import Epilogue, finished_rows
 from tests.gnn.kernels.kernel_cases import CLASSES, FEATURES, GRAPH, HEADS, training_of
 
 KINDS: Any = ("gcn", "sage", "gat")
@@ -204,3 +205,10 @@ def test_what_cannot_be_computed_is_refused() -> None:
         network(sparse, {"spmm1"})
     with pytest.raises(ModelError, match="arc 1 has source 5"):
         arc_rows(np.array([0, 1]), np.array([4, 5]), np.ones(2), 2, 5)
+
+
+def test_elu_keeps_its_digits_near_zero() -> None:
+    # exp(x) − 1 at x = −1e-6 loses half of the digits of float32; ELU is −1e-6 + 5e-13 there.
+    values: Any = torch.full((2, 3), -1e-6)
+    found = finished_rows(values, torch.zeros(3), Epilogue("elu"))
+    assert found[0, 0].item() == pytest.approx(-1e-6 + 5e-13, rel=1e-6)

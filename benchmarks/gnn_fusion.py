@@ -266,8 +266,8 @@ def main() -> None:
         "and `best of near plans` the fastest of the five plans of least modelled seconds. `error` "
         "is that of the outputs against PyTorch Geometric, relative by norm; the first aggregation "
         "of the features, once before training, is in no step. "
-        "Width 16 is the problem's default, 64 that of the trial, as are 25,000 nodes: gains depend "
-        "on all three, and on 2,000 nodes they were smaller (1.1 to 1.4) in first trials. "
+        "Width 16 is the problem's default, 64 that of the trial, as are 25,000 nodes; gains "
+        "depend on both: of power and mesh with 2,000 nodes they were 1.1 to 1.4 in first trials. "
         f"Goal: a mean gain (CSR / plan) over GCN and SAGE of at least {GOAL:g}.",
         "",
     ]

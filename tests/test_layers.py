@@ -33,7 +33,7 @@ LAYERS = (
     ("optbench.outcome",),
     ("optbench.rules",),
     ("optbench.plugins",),
-    ("optbench.learn",),
+    ("optbench.learn", "optbench.gnn"),
     ("optbench.views", "optbench.bounds"),
     ("optbench.sim",),
     ("optbench.shapes",),

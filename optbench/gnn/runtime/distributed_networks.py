@@ -80,9 +80,7 @@ class LocalRows:
         inner = self.local.num_inner
         return torch.cat([near[:inner], near[inner:] + self._far(halo)])
 
-    def attend(
-        self, rows: Tensor, ahead: Tensor, behind: Tensor, drop: Drop
-    ) -> Tensor:
+    def attend(self, rows: Tensor, ahead: Tensor, behind: Tensor, drop: Drop) -> Tensor:
         """Weighted sums of rows (nodes × heads × width): inner rows, then those of the boundary."""
         own, coming, flight = self.exchange.start(rows)
         inner, boundary = self._blocks
@@ -114,9 +112,7 @@ class LocalRows:
             each.to(device)
         return products
 
-    def _attention_blocks(
-        self, num_nodes: int, device: torch.device
-    ) -> tuple[ArcBlock, ArcBlock]:
+    def _attention_blocks(self, num_nodes: int, device: torch.device) -> tuple[ArcBlock, ArcBlock]:
         """Arcs to inner rows, and to those of the boundary; each row has an arc from itself."""
         local = self.local
         itself = np.arange(local.num_own)
@@ -133,9 +129,7 @@ class LocalRows:
         return block(0, local.num_inner), block(local.num_inner, local.num_own)
 
 
-def _attention(
-    block: ArcBlock, rows: Tensor, scores: Tensor, to: Tensor, drop: Drop
-) -> Tensor:
+def _attention(block: ArcBlock, rows: Tensor, scores: Tensor, to: Tensor, drop: Drop) -> Tensor:
     """Softmax over the arcs to each row, and the weighted sum of rows."""
     here = to[block.first : block.last]
     score = functional.leaky_relu(scores[block.source] + here[block.target], SLOPE)

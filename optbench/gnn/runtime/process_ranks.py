@@ -60,6 +60,7 @@ class ProcessRanks:
 
     def leave(self) -> None:
         if self.size > 1:
+            dist.barrier()
             dist.destroy_process_group()
 
     def add_up(self, values: Tensor) -> Tensor:

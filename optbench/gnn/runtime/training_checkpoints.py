@@ -46,9 +46,7 @@ def read_checkpoint(folder: Path) -> bytes | None:
     return path.read_bytes() if path.is_file() else None
 
 
-def restored(
-    content: bytes | None, job: str, network: nn.Module, optimizer: Any
-) -> TrainingState:
+def restored(content: bytes | None, job: str, network: nn.Module, optimizer: Any) -> TrainingState:
     """Put a checkpoint's state into network and optimizer; without one, training begins."""
     if content is None:
         return TrainingState()

@@ -22,6 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from optbench.errors import OptbenchError
 from optbench.gnn.runtime.process_ranks import MEETING, ProcessRanks
@@ -69,7 +70,7 @@ def start_everywhere(folders: Sequence[Path]) -> int:
     return subprocess.run([*run, *map(str, folders)], check=False).returncode
 
 
-def run_process(folders: Sequence[Path]) -> int:
+def run_process(folders: Sequence[Path]) -> NoReturn:
     """Be one of the processes, as the environment says."""
     ranks = ProcessRanks.of_environment()
     _pin(folders[0], ranks)
@@ -89,7 +90,8 @@ def run_process(folders: Sequence[Path]) -> int:
         (folders[0] / MISTAKE).write_text(json.dumps({"error": f"{folder}: {error}"}))
         print(error, file=sys.stderr, flush=True)
         os._exit(MISTAKEN)
-    return 0
+    # Threads of gloo that still run when the interpreter takes itself down abort the process.
+    os._exit(0)
 
 
 def _pin(folder: Path, ranks: ProcessRanks) -> None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +26,7 @@ from optbench.gnn.runtime.halo_exchange import HaloExchange
 from optbench.gnn.runtime.local_graph import local_graph
 from optbench.gnn.runtime.process_ranks import ProcessRanks
 from optbench.gnn.runtime.section_clock import SectionClock, solo_speed
+from optbench.gnn.runtime.trained_network import RESULT, WEIGHTS, TrainingResult
 from optbench.gnn.runtime.training_checkpoints import (
     TrainingState,
     read_checkpoint,
@@ -42,28 +42,10 @@ from optbench.gnn.runtime.training_job import (
     read_job,
 )
 
-RESULT, WEIGHTS, GRADIENTS = "result.json", "weights.pt", "gradients.pt"
+GRADIENTS = "gradients.pt"
 # Losses are added as multiples of this.
 LOSS_UNIT = 2.0**-32
 SPLITS = {"train": TRAINED, "validation": VALIDATED, "test": TESTED}
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """What a training came to; ``step_s`` are the steps of this attempt on the first process.
-
-    ``solo_speeds`` are measured speeds of throttled devices, 1 for others.
-    """
-
-    losses: list[float]
-    accuracy: dict[str, float]
-    step_s: list[float]
-    first_step: int
-    attempt: int
-    sent_mb_per_step: float
-    solo_speeds: list[float]
-    device_rows: list[list[dict[str, Any]]]
-    backend: str
 
 
 class TrainingWorker:
@@ -113,9 +95,7 @@ class TrainingWorker:
         state = restored(ranks.from_first(mine), name, self.network, self.optimizer)
         first, step_s = state.step, list[float]()
         with torch.no_grad():
-            before = (
-                self.rows.aggregate(self.features) if job.network.aggregated_before else None
-            )
+            before = self.rows.aggregate(self.features) if job.network.aggregated_before else None
         path = self.folder / f"rows-{ranks.rank}.jsonl"
         ranks.wait_for_all()
         self.exchange.clock.begin()

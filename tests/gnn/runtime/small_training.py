@@ -1,16 +1,15 @@
-"""A small graph in several parts, and trainings of it by one, two and three processes."""
+"""A small graph in several parts, and jobs that train on it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
-import pytest
 
 from optbench.gnn.runtime.training_job import LabelledNodes, NetworkSettings, TrainingJob
 from optbench.shapes.gnn_training.training_data import DataGraph, Ints
 
+Kind = Literal["gcn", "sage", "gat"]
 CLASSES, FEATURES = 3, 5
 
 
@@ -35,11 +34,6 @@ def labelled(devices: int, n: int = 40) -> LabelledNodes:
     )
 
 
-@pytest.fixture(scope="session")
-def small_job() -> Callable[..., TrainingJob]:
-    def job(network: str, devices: int, **others: object) -> TrainingJob:
-        settings = NetworkSettings(network, (6,), heads=2)  # type: ignore[arg-type]
-        given = {"epochs": 3, "checkpoint_every": 0, "keep_gradients": True, **others}
-        return TrainingJob(settings, CLASSES, speeds=(1.0,) * devices, **given)  # type: ignore[arg-type]
-
-    return job
+def small_job(network: Kind, devices: int, **others: Any) -> TrainingJob:
+    given: dict[str, Any] = {"epochs": 3, "checkpoint_every": 0, "speeds": (1.0,) * devices}
+    return TrainingJob(NetworkSettings(network, (6,), heads=2), CLASSES, **{**given, **others})

@@ -72,7 +72,7 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
     )
     with tempfile.TemporaryDirectory(prefix="optbench-measure-") as folder:
         result = train(Path(folder), job, nodes)
-    _check_speeds(speeds, result.solo_speeds)
+    check_speeds(speeds, result.solo_speeds)
     seconds = result.step_s[WARM:]
     blocks = [seconds[k : k + BLOCK] for k in range(0, len(seconds), BLOCK)]
     unused = sorted(chosen - {BEFORE} if before else chosen)
@@ -154,7 +154,7 @@ def read_network(data: GnnTraining) -> ReadNetwork:
     return ReadNetwork(network, tuple(widths))
 
 
-def _check_speeds(speeds: tuple[float, ...], measured: list[float]) -> None:
+def check_speeds(speeds: tuple[float, ...], measured: list[float]) -> None:
     """Refuse readings of processes that were not as fast as their devices."""
     for d, (wanted, found) in enumerate(zip(speeds, measured, strict=True)):
         if wanted < 1 and abs(found / wanted - 1) > SPEED_TOLERANCE:

@@ -26,7 +26,7 @@ from torch.nn import functional
 from optbench.gnn.kernels.counter_dropout import CounterDropout, arc_numbers
 from optbench.gnn.runtime.halo_exchange import HaloExchange
 from optbench.gnn.runtime.sparse_product import SparseProduct
-from optbench.gnn.runtime.training_job import NetworkSettings
+from optbench.gnn.runtime.training_job import GraphNetworkSettings
 from optbench.shapes.gnn_training.training_data import Ints
 
 SLOPE = 0.2
@@ -59,7 +59,7 @@ class LocalRows:
     def __init__(
         self,
         exchange: HaloExchange,
-        settings: NetworkSettings,
+        settings: GraphNetworkSettings,
         num_nodes: int,
         dtype: torch.dtype,
         device: torch.device,
@@ -147,7 +147,7 @@ class DistributedNetwork(nn.Module):
     """A network of ``len(widths)`` - 1 layers whose parameters every process has."""
 
     def __init__(
-        self, settings: NetworkSettings, widths: tuple[int, ...], seed: int, dtype: torch.dtype
+        self, settings: GraphNetworkSettings, widths: tuple[int, ...], seed: int, dtype: torch.dtype
     ) -> None:
         super().__init__()
         self.settings, self.dropout = settings, CounterDropout(settings.dropout, seed)
@@ -198,7 +198,7 @@ class DistributedNetwork(nn.Module):
 
 
 def _parameters(
-    settings: NetworkSettings,
+    settings: GraphNetworkSettings,
     inputs: int,
     heads: int,
     width: int,

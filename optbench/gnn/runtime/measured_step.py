@@ -24,7 +24,7 @@ import numpy as np
 from optbench.errors import UnsupportedError
 from optbench.gnn.runtime.core_placement import cores_of_devices, usable_cores
 from optbench.gnn.runtime.trained_network import train
-from optbench.gnn.runtime.training_job import LabelledNodes, NetworkSettings, TrainingJob
+from optbench.gnn.runtime.training_job import GraphNetworkSettings, LabelledNodes, TrainingJob
 from optbench.shapes.gnn_training.training_data import Floats, GnnTraining
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
@@ -52,7 +52,7 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
     before = BEFORE in chosen and found.network != "gat"
     hidden, classes = found.widths[1:-1], found.widths[-1]
     job = TrainingJob(
-        NetworkSettings(found.network, hidden, heads=1, aggregated_before=before),
+        GraphNetworkSettings(found.network, hidden, heads=1, aggregated_before=before),
         classes,
         epochs=WARM + BLOCK * machine.repeats,
         speeds=speeds,
@@ -79,7 +79,7 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
     return Measurements(
         {"step_s": tuple(map(fmean, blocks))},
         {
-            "tool": f"torch {version('torch')}, {result['backend']}",
+            "tool": f"torch {version('torch')}, {result.backend}",
             "steps_per_reading": BLOCK,
             "speeds": list(speeds),
             "solo_speeds": result.solo_speeds,

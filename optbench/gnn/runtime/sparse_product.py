@@ -27,7 +27,7 @@ class SparseProduct:
         self.transposed = _compressed(column, row, value, (shape[1], shape[0]), dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
-        found: Tensor = _Product.apply(self, x)
+        found: Tensor = _Product.apply(self, x)  # type: ignore[no-untyped-call]
         return found
 
     def to(self, device: torch.device) -> None:

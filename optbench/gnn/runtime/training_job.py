@@ -26,7 +26,7 @@ UNUSED, TRAINED, VALIDATED, TESTED = range(4)
 
 
 @dataclass(frozen=True)
-class NetworkSettings:
+class GraphNetworkSettings:
     """Widths of hidden layers; ``heads`` are those of each hidden layer of a GAT."""
 
     network: Literal["gcn", "sage", "gat"] = "gcn"
@@ -54,7 +54,7 @@ class TrainingJob:
     epochs, none at 0. ``precision`` is that of all arithmetic.
     """
 
-    network: NetworkSettings
+    network: GraphNetworkSettings
     num_classes: int
     epochs: int = 100
     seed: int = 0

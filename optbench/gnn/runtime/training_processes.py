@@ -22,7 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from optbench.errors import OptbenchError
 from optbench.gnn.runtime.process_ranks import MEETING, ProcessRanks
@@ -130,7 +130,7 @@ def _attempt(folders: Sequence[Path], job: TrainingJob, attempt: int) -> str | N
 
 
 def _started(
-    folders: Sequence[Path], rank: int, size: int, attempt: int, meeting: Path, log: object
+    folders: Sequence[Path], rank: int, size: int, attempt: int, meeting: Path, log: BinaryIO
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", MODULE, *(str(each.resolve()) for each in folders)]
     environment = {

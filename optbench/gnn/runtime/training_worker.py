@@ -26,7 +26,6 @@ from optbench.gnn.runtime.halo_exchange import HaloExchange
 from optbench.gnn.runtime.local_graph import local_graph
 from optbench.gnn.runtime.process_ranks import ProcessRanks
 from optbench.gnn.runtime.section_clock import SectionClock, solo_speed
-from optbench.gnn.runtime.trained_network import RESULT, WEIGHTS, TrainingResult
 from optbench.gnn.runtime.training_checkpoints import (
     TrainingState,
     read_checkpoint,
@@ -41,6 +40,7 @@ from optbench.gnn.runtime.training_job import (
     fingerprint,
     read_job,
 )
+from optbench.gnn.runtime.training_result import RESULT, WEIGHTS, GraphTrainingResult
 
 GRADIENTS = "gradients.pt"
 # Losses are added as multiples of this.
@@ -86,7 +86,7 @@ class TrainingWorker:
         )
         self._pending: list[Tensor] = []
 
-    def run(self) -> TrainingResult:
+    def run(self) -> GraphTrainingResult:
         """Train from the last checkpoint, if there is one, to the end."""
         job, ranks = self.job, self.ranks
         speeds = self._solo_speeds()
@@ -113,7 +113,7 @@ class TrainingWorker:
         sent = sum(ranks.gathered(self.exchange.sent_bytes)) / steps / 1e6
         self._add_losses(state)
         accuracy = self._accuracy(before)
-        found = TrainingResult(
+        found = GraphTrainingResult(
             state.losses,
             accuracy,
             step_s,
@@ -135,7 +135,7 @@ class TrainingWorker:
         chosen = self.split["train"]
         losses = functional.cross_entropy(scores[chosen], self.labels[chosen], reduction="none")
         self.optimizer.zero_grad()
-        (losses.sum() / self.counts["train"]).backward()
+        (losses.sum() / self.counts["train"]).backward()  # type: ignore[no-untyped-call]
         self._add_gradients()
         if self.job.keep_gradients and self.ranks.rank == 0 and step == self.job.epochs - 1:
             named = {name: p.grad for name, p in self.network.named_parameters()}
@@ -151,7 +151,7 @@ class TrainingWorker:
         flat = torch.cat([each.reshape(-1) for each in given])
         with self.exchange.clock.waiting():
             self.ranks.add_up(flat)
-        pieces = flat.split([p.numel() for p in parameters])
+        pieces = torch.split(flat, [p.numel() for p in parameters])
         for p, piece in zip(parameters, pieces, strict=True):
             p.grad = piece.view_as(p).clone()
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optbench.gnn.runtime.training_job import LabelledNodes, NetworkSettings, TrainingJob
+from optbench.gnn.runtime.training_job import GraphNetworkSettings, LabelledNodes, TrainingJob
 from optbench.shapes.gnn_training.training_data import DataGraph, Ints
 
 Kind = Literal["gcn", "sage", "gat"]
@@ -36,4 +36,4 @@ def labelled(devices: int, n: int = 40) -> LabelledNodes:
 
 def small_job(network: Kind, devices: int, **others: Any) -> TrainingJob:
     given: dict[str, Any] = {"epochs": 3, "checkpoint_every": 0, "speeds": (1.0,) * devices}
-    return TrainingJob(NetworkSettings(network, (6,), heads=2), CLASSES, **{**given, **others})
+    return TrainingJob(GraphNetworkSettings(network, (6,), heads=2), CLASSES, **{**given, **others})

@@ -11,7 +11,7 @@ import pytest
 
 from optbench.errors import FileFormatError, ModelError
 from optbench.gnn.runtime.training_job import (
-    NetworkSettings,
+    GraphNetworkSettings,
     TrainingJob,
     fingerprint,
     read_job,
@@ -64,7 +64,7 @@ def test_arrays_that_do_not_fit(tmp_path: Path, changed: Any, message: str) -> N
 )
 def test_settings_out_of_range(others: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        TrainingJob(NetworkSettings(), 3, **others)
+        TrainingJob(GraphNetworkSettings(), 3, **others)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_settings_out_of_range(others: dict[str, Any], message: str) -> None:
 )
 def test_networks_out_of_range(others: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        NetworkSettings(**others)
+        GraphNetworkSettings(**others)
 
 
 def test_a_folder_without_a_job(tmp_path: Path) -> None:

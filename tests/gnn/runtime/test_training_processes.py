@@ -13,14 +13,15 @@ import psutil
 import pytest
 
 from optbench.gnn.runtime.device_rows import read_rows
-from optbench.gnn.runtime.trained_network import read_result, train, trained_weights
+from optbench.gnn.runtime.trained_network import train
 from optbench.gnn.runtime.training_checkpoints import FILE
 from optbench.gnn.runtime.training_job import write_job
 from optbench.gnn.runtime.training_processes import TrainingError, start_processes
+from optbench.gnn.runtime.training_result import read_result, trained_weights
 from tests.gnn.runtime.small_training import labelled, small_job
 
 # Long enough that a process can be killed on the way.
-EPOCHS, EVERY = 600, 50
+EPOCHS, EVERY = 200, 20
 
 
 def kill_when_under_way(folder: Path, rank: int) -> list[int]:

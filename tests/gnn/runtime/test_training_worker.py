@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from optbench.gnn.runtime.process_ranks import ProcessRanks
-from optbench.gnn.runtime.trained_network import TrainingResult, read_result, trained_weights
 from optbench.gnn.runtime.training_job import LabelledNodes, TrainingJob, write_job
 from optbench.gnn.runtime.training_processes import start_processes
+from optbench.gnn.runtime.training_result import GraphTrainingResult, read_result, trained_weights
 from optbench.gnn.runtime.training_worker import GRADIENTS, TrainingWorker
 from tests.gnn.runtime.small_training import Kind, labelled, small_job
 
@@ -80,7 +80,7 @@ def test_losses_are_added_exactly(runs: Runs, network: str) -> None:
 
 
 def test_rows_of_every_device(runs: Runs) -> None:
-    found: TrainingResult = read_result(runs["gcn", "float32", 3])
+    found: GraphTrainingResult = read_result(runs["gcn", "float32", 3])
     assert [rows[-1]["step"] for rows in found.device_rows] == [3, 3, 3]
     for device, rows in enumerate(found.device_rows):
         assert all(row["device"] == device and 0 < row["utilisation"] <= 1 for row in rows)

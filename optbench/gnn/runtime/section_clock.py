@@ -46,6 +46,9 @@ class SectionClock:
             if pause > 0:
                 time.sleep(pause)
                 self._late_s = time.perf_counter() - due
+            else:
+                # A section that others on the core have delayed is not made up for.
+                self._late_s = min(self._late_s, -pause)
         self.begin()
 
     @contextmanager

@@ -123,9 +123,15 @@ def _text(value: Any) -> str:
 
 def _metric_words(instance: ShapedInstance) -> list[tuple[str, str, str]]:
     return [
-        (name, metric.unit, metric.words + (", measured" if metric.measured else ""))
+        (name, metric.unit, metric.words + _how_found(metric))
         for name, metric in instance.shape.metrics.items()
     ]
+
+
+def _how_found(metric: Metric) -> str:
+    if metric.also_measured:
+        return ", computed and measured"
+    return ", measured" if metric.measured else ""
 
 
 def _metric_rows(result: Result, instance: ShapedInstance) -> list[tuple[str, str, str, str]]:

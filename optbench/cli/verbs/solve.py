@@ -116,7 +116,7 @@ def _require_measured(instance: Instance) -> None:
     from optbench.plugins.schedule_shape import shape_of
 
     shape = shape_of(instance)
-    if not any(metric.measured for metric in shape.metrics.values()):
+    if not any(metric.has_readings for metric in shape.metrics.values()):
         raise UsageError(f"--measure: {with_article(shape.name)} has no measured metrics")
 
 

@@ -25,18 +25,20 @@ from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, ste
 from optbench.shapes.gnn_training.training_data import GnnTraining
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
+from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 from optbench.shapes.protocol.shape import Accepted, Metric
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
-# The room of bounds stands above this one.
+# The rooms of bounds and of training stand above this one.
 BOUNDS = "optbench.shapes.gnn_training_bound.training_bounds:training_bounds"
 PROVE = "optbench.shapes.gnn_training_bound.training_bounds:prove_training"
+MEASURE = "optbench.gnn.runtime.measured_step:measured_step"
 FORMULATE = "optbench.shapes.gnn_training_bound.cut_programme:cut_formulation"
 METRICS = {
     "cut_edges": Metric("", "edges between two parts"),
     "imbalance": Metric("", "largest part over its fair share of the nodes, less one"),
     "work_imbalance": Metric("", "largest share of work over the share of speed, less one"),
-    "step_s": Metric("s", "a training step, by the cost model"),
+    "step_s": Metric("s", "a training step, by the cost model", also_measured=True),
     "energy_j": Metric("J", "energy of a training step, by the cost model"),
     "busiest_s": Metric("s", "computing of the busiest device in a step"),
     "talk_s": Metric("s", "exchange of rows by the device that exchanges most, in a step"),
@@ -117,6 +119,12 @@ class GnnTrainingShape(DataShape):
 
     def prove(self, instance: ShapedInstance, certificate: str) -> Bound:
         found: Bound = resolve(PROVE)(instance.data, certificate)
+        return found
+
+    def measure(
+        self, data: GnnTraining, decision: TrainingPlan, machine: MeasuringMachine
+    ) -> Measurements:
+        found: Measurements = resolve(MEASURE)(data, decision, machine)
         return found
 
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:

@@ -280,7 +280,7 @@ class DataShape(Shape):
                 raise self.mistake(f"{words} in constraints; {near}", "verify")
 
     def measure(self, data: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
-        """Return ``machine.repeats`` readings of each metric that is declared as measured."""
+        """Return ``machine.repeats`` readings of each metric with readings."""
         raise UnsupportedError(
             f"shape {self.name!r}: define measure(self, data, decision, machine)"
         )
@@ -288,7 +288,7 @@ class DataShape(Shape):
     def measured(
         self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
     ) -> Measurements:
-        names = {name for name, metric in self.metrics.items() if metric.measured}
+        names = {name for name, metric in self.metrics.items() if metric.has_readings}
         if not names:
             return super().measured(instance, decision, machine)
         with self.authored("measure"):

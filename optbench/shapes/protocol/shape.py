@@ -29,11 +29,20 @@ Decision: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Metric:
-    """Unit and meaning of a metric; a measured one is no part of a verdict, gap or objective."""
+    """Unit and meaning of a metric; a measured one is no part of a verdict, gap or objective.
+
+    An ``also_measured`` one is computed by ``verify``, and ``measure`` takes readings of it: an
+    estimate and a stopwatch under one name.
+    """
 
     unit: str
     words: str
     measured: bool = False
+    also_measured: bool = False
+
+    @property
+    def has_readings(self) -> bool:
+        return self.measured or self.also_measured
 
 
 @dataclass(frozen=True)

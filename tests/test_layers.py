@@ -34,6 +34,7 @@ LAYERS = (
     ("optbench.rules",),
     ("optbench.plugins",),
     ("optbench.learn",),
+    ("optbench.gnn",),
     ("optbench.views", "optbench.bounds"),
     ("optbench.sim",),
     ("optbench.shapes",),

@@ -1,6 +1,6 @@
 """A table of edges in a database: ``sqlite:///graph.db#edges``, or any address of SQLAlchemy.
 
-What follows ``#`` is the table of edges, by default ``edges``; a table of nodes is given by its name.
+What follows ``#`` is the table of edges, by default ``edges``; a table of nodes is given by name.
 Tables are read whole, with the columns of ``graph_tables``; nothing is written.
 """
 

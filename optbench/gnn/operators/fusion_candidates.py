@@ -12,8 +12,8 @@
     aggregated_before A X once before the training, where X are the features
 
 That a part of the graph is X ↦ A X, or linear, is tried on values (``TriedAlgebra``), and a
-reordering is legal only where nothing else uses what it leaves out. A set whose merging would make operators wait for each other
-in a circle is no candidate.
+reordering is legal only where nothing else uses what it leaves out. A set whose merging would make
+operators wait for each other in a circle is no candidate.
 """
 
 from __future__ import annotations

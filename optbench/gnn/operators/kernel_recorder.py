@@ -2,9 +2,9 @@
 
 Every kernel of PyTorch that runs within the recorder is counted, forward and backward alike; views
 launch none. A kernel reads its input tensors and writes its outputs, dimensions of stride 0 once.
-Kernels that gather read as many bytes as they write, not their whole source. Operations are those of
-PyTorch's own flop counter for products, and otherwise one per value of the largest tensor of floats.
-Which constants are read, and how large they are, is noted by name.
+Kernels that gather read as many bytes as they write, not their whole source. Operations are those
+of PyTorch's own flop counter for products, and otherwise one per value of the largest tensor of
+floats. Which constants are read, and how large they are, is noted by name.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Each node of the graph runs forward on the values of the nodes before it, then backward alone, by
 automatic differentiation with respect to those inputs that depend on parameters. What a node keeps
 for the backward pass is what automatic differentiation saves, without parameters and constants and
-with the features; storages are counted where they are first saved. Sums of gradients of a value with several uses are
-not counted.
+with the features; storages are counted where they are first saved. Sums of gradients of a value
+with several uses are not counted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class MeasuredNode:
     kept_bytes: float = 0.0
     output_bytes: float = 0.0
     has_gradient: bool = False
-    # Of a node that gathers rows of nodes: the ends of the arcs by which it does, and bytes of rows.
+    # Of a node that gathers rows of nodes: by which ends of the arcs, and the bytes of all rows.
     gathers_by: End = "none"
     scatters_by: End = "none"
     gathered_bytes: float = 0.0

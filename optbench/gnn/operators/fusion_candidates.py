@@ -19,7 +19,7 @@ operators wait for each other in a circle is no candidate.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optbench.gnn.operators.fused_costs import added_costs, fused_cost, without_rows
 from optbench.gnn.operators.operator_graph import OperatorGraph
@@ -200,4 +200,8 @@ def _product_before(
         yield f"aggregated_before{number}", whole, without_rows(own)
     else:
         wider = fused_cost(graph, members, graph.row_width(before) / after, keeps_arcs=False)
+        # The product keeps A X, which is no longer what an operator before it keeps.
+        own = replace(
+            own, kept_bytes_per_node=max(own.kept_bytes_per_node, graph.row_width(before))
+        )
         yield f"aggregated_first{number}", whole, added_costs(wider, own)

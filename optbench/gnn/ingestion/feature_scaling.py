@@ -20,9 +20,11 @@ def scaled(features: Floats, scaling: Scaling) -> Floats:
         return features
     if scaling == "row":
         total = np.abs(features).sum(axis=1, keepdims=True)
-        return np.divide(features, total, out=np.zeros_like(features), where=total > 0)
+        out: Floats = np.divide(features, total, out=np.zeros_like(features), where=total > 0)
+        return out
     apart = features - features.mean(axis=0)
     deviation = features.std(axis=0)
     # A constant column's deviation may be a rounding error of its values.
     varies = deviation > np.abs(features).max(axis=0) * 1e-12
-    return np.divide(apart, deviation, out=np.zeros_like(features), where=varies)
+    made: Floats = np.divide(apart, deviation, out=np.zeros_like(features), where=varies)
+    return made

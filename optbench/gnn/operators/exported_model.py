@@ -7,6 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,10 +71,11 @@ def exported(model: Any, num_features: int, name: str = "model") -> ExportedMode
     """Export a module whose ``forward(x, edge_index)`` returns a row of scores for each node."""
     if not isinstance(model, torch.nn.Module):
         raise ModelError(f"{name} is a {type(model).__name__}; it must be a torch.nn.Module")
-    size, model = GraphSize(12, 40), model.train()
+    # What layers remember of a graph that they have seen must not become a constant.
+    size, tried, model = GraphSize(12, 40), deepcopy(model).train(), deepcopy(model).train()
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        classes = _classes(model, inputs_of(size, num_features, 2), name)
+        classes = _classes(tried, inputs_of(size, num_features, 2), name)
         nodes, arcs = Dim("nodes", min=2), Dim("arcs", min=2)
         shapes = ({0: nodes}, {1: arcs}, {0: nodes})
         given = inputs_of(size, num_features, classes)

@@ -103,8 +103,9 @@ def _region(graph: OperatorGraph, members: frozenset[int]) -> Region:
     kind = "aggregate"
     if sum(graph.traced[k].kind == "scatter" for k in members) > 1:
         kind = "attention"
-    elif len(inputs) == len(outputs) == 1 and graph.algebra.aggregates(*inputs, *outputs):
-        kind = "spmm"
+    elif len(inputs) == len(outputs) == 1:
+        (first,), (last,) = inputs, outputs
+        kind = "spmm" if graph.algebra.aggregates(first, last) else kind
     return Region(members, inputs, outputs, kind)
 
 
@@ -123,7 +124,7 @@ def _convex(graph: OperatorGraph, members: set[int]) -> set[int]:
 
 def _followers(graph: OperatorGraph, last: int) -> list[int]:
     """Operations on single values that alone use the result before them, one after the other."""
-    tail = []
+    tail: list[int] = []
     while True:
         uses = graph.consumers(last)
         if len(uses) != 1 or graph.traced[uses[0]].kind not in POINTWISE:

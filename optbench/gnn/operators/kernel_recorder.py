@@ -52,11 +52,11 @@ class KernelTotals:
     constants: dict[Constant, float] = field(default_factory=dict)
 
 
-class KernelRecorder(TorchDispatchMode):
+class KernelRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # of PyTorch
     """A context in which kernels are counted; ``constants`` names storages that never change."""
 
     def __init__(self, constants: Mapping[int, str]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # of PyTorch
         self.totals = KernelTotals()
         self._constants = constants
 

@@ -110,7 +110,7 @@ class MeasuredStep:
         if node.op != "call_function":
             return
         given = _inputs_used(node)
-        state = max((self._state[each] for each in given), key=RANK.__getitem__, default="constant")
+        state = _strongest(self._state[each] for each in given)
         if self._is_parameter.intersection(given) or is_random(node):
             state = "varying"
         made = MeasuredNode(node, state, given)
@@ -182,20 +182,21 @@ class MeasuredStep:
     def _note_ends(self, made: MeasuredNode) -> None:
         """Whether rows are gathered and scattered by sources or by targets of arcs."""
         for source, index in made.forward.gathered:
-            if source.is_floating_point() and len(source) == self.size.nodes:
+            if source.is_floating_point() and index.dtype != torch.bool:
                 made.gathers_by = self._end_of(index, "source")
                 made.gathered_bytes = extent_bytes(source)
         for index in made.forward.scattered:
             made.scatters_by = self._end_of(index, "target")
 
     def _end_of(self, index: torch.Tensor, otherwise: End) -> End:
-        """The end of the arcs that an index begins or ends with."""
-        rows = index.reshape(len(index), -1)[:, 0] if index.ndim else index.reshape(1)
+        """The end of the arcs that an index, along any of its dimensions, begins or ends with."""
         count = self.size.arcs
         ends: Iterable[End] = ("source", "target")
         for name, row in zip(ends, self.arcs, strict=True):
-            if torch.equal(rows[:count], row) or torch.equal(rows[-count:], row):
-                return name
+            for d in range(index.ndim):
+                rows = index.movedim(d, -1).reshape(-1, index.shape[d])[0]
+                if torch.equal(rows[:count], row) or torch.equal(rows[-count:], row):
+                    return name
         return otherwise
 
     def input_states(self) -> list[tuple[Node, State]]:
@@ -221,6 +222,15 @@ def function_of(node: Node) -> Callable[..., Any]:
     return node.target
 
 
+def _strongest(states: Iterable[State]) -> State:
+    """What a value depends on that is computed from others."""
+    strongest: State = "constant"
+    for each in states:
+        if RANK[each] > RANK[strongest]:
+            strongest = each
+    return strongest
+
+
 def _is_tensor(value: object) -> bool:
     return isinstance(value, torch.Tensor)
 
@@ -242,10 +252,9 @@ def _inputs_used(node: Node) -> list[Node]:
 
 def is_random(node: Node) -> bool:
     tags = getattr(node.target, "tags", ())
-    drops = _packet(node) is ATEN.dropout and bool(node.args[2]) and node.args[1] != 0
-    return drops or (
-        torch.Tag.nondeterministic_seeded in tags and _packet(node) is not ATEN.dropout
-    )
+    if _packet(node) is ATEN.dropout:
+        return bool(node.args[2]) and node.args[1] != 0
+    return torch.Tag.nondeterministic_seeded in tags
 
 
 def _changed_inputs(node: Node) -> set[Node]:

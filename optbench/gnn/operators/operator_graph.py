@@ -163,7 +163,8 @@ class _Assembly:
         grown = dict(zip(QUANTITIES, fitted, strict=True))
         grown, launches = self._with_zeros(measured, grown)
         flop, moved, kept = grown["flop"], grown["moved"], grown["kept"]
-        is_remote = measured.gathers_by not in ("none", self._own_end)
+        of_nodes = grown["gathered"].node > 0 and grown["gathered"].arc == 0
+        is_remote = of_nodes and measured.gathers_by not in ("none", self._own_end)
         passes = 2 if measured.backward.launches else 1
         row_bytes = grown["gathered"].node * passes if is_remote else 0.0
         cost = OperatorCost(

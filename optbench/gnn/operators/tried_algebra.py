@@ -19,7 +19,7 @@ from torch.fx.node import Node, map_arg
 from optbench.gnn.operators.measured_nodes import MeasuredStep, function_of, is_random
 from optbench.shapes.gnn_training.operator_costs import FEATURES
 
-CLOSE = {"rtol": 1e-6, "atol": 1e-7}
+RELATIVE, ABSOLUTE = 1e-6, 1e-7
 
 
 class TriedAlgebra:
@@ -113,4 +113,6 @@ def _generator(seed: int) -> torch.Generator:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    return isinstance(one, torch.Tensor) and torch.allclose(one, other.to(one.dtype), **CLOSE)
+    if not isinstance(one, torch.Tensor) or one.shape != other.shape:
+        return False
+    return torch.allclose(one, other.to(one.dtype), rtol=RELATIVE, atol=ABSOLUTE)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+from torch_geometric.nn import ARMAConv, GATConv, GCNConv, SAGEConv
 
 from optbench.errors import ModelError
 from optbench.gnn.operators.fusion_candidates import fusion_candidates
@@ -29,7 +29,7 @@ class TwoLayers(torch.nn.Module):
         self.dropout = dropout
         self.one, self.two = layer(FEATURE, HIDDEN, **options), layer(HIDDEN, CLASS, **options)
 
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
         hidden = torch.relu(self.one(x, edge_index))
         hidden = torch.nn.functional.dropout(hidden, self.dropout, self.training)
         return self.two(hidden, edge_index)
@@ -185,6 +185,23 @@ def test_a_weight_per_column_does_not_commute_with_a_product() -> None:
     assert "aggregate1" in names and not any("aggregated" in name for name in names)
 
 
+def test_a_layer_that_remembers_its_graph_costs_what_another_does(
+    traced: dict[str, OperatorGraph],
+) -> None:
+    """GCN with cached=True keeps the coefficients of the first graph that it sees."""
+    again = operator_graph(TwoLayers(GCNConv, cached=True), FEATURE)
+    assert again.operators == traced["gcn"].operators
+
+
+def test_rows_may_lie_in_any_dimension() -> None:
+    """ARMA keeps its stacks before the nodes: rows of 8 and 4 floats, in both passes, and 2 stacks
+    make twice of it.
+    """
+    graph = operator_graph(TwoLayers(ARMAConv, num_stacks=2), FEATURE)
+    rows = [each.cost.row_bytes for each in graph.operators if each.cost.row_bytes]
+    assert rows == [2 * 2 * 4 * HIDDEN, 2 * 2 * 4 * CLASS]
+
+
 def test_inputs_are_earlier_operators(traced: dict[str, OperatorGraph]) -> None:
     """SAGE: both products of the first layer read features, one of them through the means."""
     graph = traced["sage"]
@@ -200,22 +217,22 @@ class Dense(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Linear(FEATURE, CLASS)
 
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
         return torch.softmax(x @ x.T, dim=1) @ self.weight(x)
 
 
 class OneScore(Dense):
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
         return self.weight(x).mean(dim=0)
 
 
 class Narrow(Dense):
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
         return self.weight(x[:, 1:])
 
 
 class Branches(Dense):
-    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> Any:
         return self.weight(x) if float(x.sum()) > 0 else self.weight(-x)
 
 

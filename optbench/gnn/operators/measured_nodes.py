@@ -253,8 +253,8 @@ def _inputs_used(node: Node) -> list[Node]:
 def is_random(node: Node) -> bool:
     tags = getattr(node.target, "tags", ())
     if _packet(node) is ATEN.dropout:
-        return bool(node.args[2]) and node.args[1] != 0
-    return torch.Tag.nondeterministic_seeded in tags
+        return bool(node.args[2] and node.args[1] != 0)
+    return any(each is torch.Tag.nondeterministic_seeded for each in tags)
 
 
 def _changed_inputs(node: Node) -> set[Node]:

@@ -93,6 +93,20 @@ def test_the_command_line_solves_it_and_reports_what_was_dropped(
     assert "1 self-loops" in said and "isolated nodes" in said
 
 
+def test_converting_shows_the_whole_report(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Six rows: five edges of a path over six nodes, and a loop."""
+    spec = "gnn_training:data=my_graph.csv,parts=2"
+    assert main(["convert", spec, "out.json"]) == 0
+    said = capsys.readouterr().err
+    assert "nodes: 6" in said and "rows: 6" in said and "dropped: 1 x self-loops (3 - 3)" in said
+    assert main(["convert", spec, "again.json", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)["report"]
+    read = report["read"]
+    assert (report["format"], read["edges"], read["components"]) == ("table", 5, 1)
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [

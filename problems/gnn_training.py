@@ -4,6 +4,13 @@
 or a random family: ``power``, ``mesh``, ``community``, ``grid``, ``molecules``, ``hubs``, with
 about ``nodes`` nodes and mean degree ``degree``, drawn by the seed.
 
+    gnn_training:model=my_model.py:Net,data=my_graph.csv,devices=my.json
+
+takes a user's own model, graph and devices. ``data`` is an edge list, a list of neighbours, a CSV
+table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, or a table of
+a database (``sqlite:///graph.db#edges``); what is dropped is reported. The operators of ``model``,
+and what can be fused, follow from its code.
+
 What a part may hold, in nodes, is ``max_part``, else floor((1 + imbalance) n / parts), else for
 ``minimize=cut`` the largest part of METIS's default on that graph, and otherwise all nodes: a step
 is short only where parts fit their devices, and energy may be least on one device.
@@ -13,23 +20,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import floor
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from optbench.arguments import require
+from optbench.gnn.ingestion.feature_scaling import Scaling
+from optbench.gnn.ingestion.graph_sources import DataFormat
 from optbench.plugins.protocol import Problem
 from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
 from optbench.shapes.gnn_training.training_data import Aim, DataGraph, GnnTraining
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
+from ._device_files import OwnDevices, read_devices
 from ._graph_families import FAMILIES
 from ._metis_limits import default_largest_part
-from ._modelled_networks import Network, modelled
+from ._modelled_networks import ModelledNetwork, Network, modelled
+from ._own_training import own_network, require_features, require_memory
 from ._planetoid import PLANETOID, LabelledGraph, planetoid
 from ._training_devices import training_devices, uniform_links
 
+if TYPE_CHECKING:
+    from optbench.formats.imported import Import
+    from optbench.gnn.ingestion.ingested_graph import IngestedGraph
+
 NAME = "gnn_training"
+# Of graphs that say nothing about them.
+FEATURES, CLASSES = 128, 8
 Source = Literal[
     "cora", "citeseer", "community", "grid", "hubs", "mesh", "molecules", "power"
 ]  # fmt: skip
@@ -43,6 +61,10 @@ class GnnTrainingProblem(Problem):
     (``2:1``) or shipped profiles (``A100+L4``); part p is computed by device p modulo their
     number, unless a solver places it otherwise. ``features`` and ``classes`` are those of the
     data set, and otherwise 128 and 8. ``step_limit_s`` is the limit of a step.
+
+    ``model`` is FILE.py:NAME instead of ``network``; ``data`` a file or the address of a database
+    instead of ``graph``; ``devices`` may be a JSON file. ``scaling`` and ``edge_scaling`` normalise
+    the features of nodes and edges.
     """
 
     graph: Source = "community"
@@ -61,6 +83,12 @@ class GnnTrainingProblem(Problem):
     latency_s: float = 5e-5
     overlap: float = 0.0
     step_limit_s: float | None = None
+    model: str | None = None
+    data: str | None = None
+    data_format: DataFormat | None = None
+    node_table: str | None = None
+    scaling: Scaling = "none"
+    edge_scaling: Scaling = "none"
 
     def __post_init__(self) -> None:
         known = (*PLANETOID, *FAMILIES)
@@ -68,6 +96,7 @@ class GnnTrainingProblem(Problem):
         for name in ("parts", "hidden", "nodes", "features", "classes", "max_part"):
             value = getattr(self, name)
             self._require(value is None or value >= 1, name, "at least 1")
+        self._check_own()
         public = self.graph in PLANETOID
         for name in ("nodes", "degree"):
             drawn = getattr(self, name) is None or not public
@@ -82,14 +111,60 @@ class GnnTrainingProblem(Problem):
         both = share is None or self.max_part is None
         self._require(both, "imbalance", "none where max_part is given")
 
+    def _check_own(self) -> None:
+        """Refuse what goes with another source of graphs or networks."""
+        if self.data is None:
+            for name in ("data_format", "node_table"):
+                self._require(getattr(self, name) is None, name, "left out without data=FILE")
+            for name in ("scaling", "edge_scaling"):
+                value = getattr(self, name)
+                self._require(value == "none", name, "left out without data=FILE")
+        else:
+            known = self.graph == type(self).graph
+            self._require(known, "graph", f"left out with data={self.data}")
+            for name in ("nodes", "degree"):
+                value = getattr(self, name)
+                self._require(value is None, name, f"left out with data={self.data}")
+        if self.model is not None:
+            known = self.network == type(self).network
+            self._require(known, "network", f"left out with model={self.model}")
+
     def _require(self, holds: bool, field: str, allowed: str) -> None:
         require(holds, NAME, field, getattr(self, field), allowed)
 
     def instance(self, seed: int = 0) -> ShapedInstance:
-        source = self._source(seed)
+        found = self.imported(seed)
+        if found is not None:
+            own: ShapedInstance = found.instance  # type: ignore[assignment]  # of this shape
+            return own
+        return self._made(self._source(seed), seed)
+
+    def imported(self, seed: int = 0) -> Import | None:
+        if self.data is None:
+            return None
+        from optbench.formats.imported import Import
+
+        found = self.ingested()
+        classes = found.num_classes or self.classes or CLASSES
+        features = found.num_features or self.features or FEATURES
+        made: Any = self._made(LabelledGraph(found.graph, features, classes), seed)
+        return Import(made, None, found.report)
+
+    def ingested(self) -> IngestedGraph:
+        """The graph of ``data``, with its features and labels."""
+        from optbench.gnn.ingestion.graph_sources import IngestOptions, read_graph
+
+        options = IngestOptions(self.data_format, self.node_table, self.scaling, self.edge_scaling)
+        found = read_graph(self.data, options)
+        require_features(found, str(self.data), self.features)
+        return found
+
+    def _made(self, source: LabelledGraph, seed: int) -> ShapedInstance:
         return GnnTrainingShape().instance(self._name(source.graph, seed), self._data(source))
 
     def _name(self, graph: DataGraph, seed: int) -> str:
+        if self.data is not None:
+            return f"{Path(self.data.partition('#')[0]).stem}-{self.parts}"
         drawn = "" if self.graph in PLANETOID else f"-{graph.num_nodes}-{seed}"
         return f"{self.graph}{drawn}-{self.parts}"
 
@@ -100,31 +175,42 @@ class GnnTrainingProblem(Problem):
         family = FAMILIES[self.graph]
         nodes, degree = self.nodes or family.nodes, self.degree or family.degree or 0.0
         rng = np.random.default_rng(seed)
-        return LabelledGraph(family.draw(nodes, degree, rng), 128, 8)
+        return LabelledGraph(family.draw(nodes, degree, rng), FEATURES, CLASSES)
 
     def _data(self, source: LabelledGraph) -> GnnTraining:
         graph = source.graph
         within = self.parts <= graph.num_nodes
         self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
-        devices = training_devices(self.devices, self.parts)
-        network = modelled(
-            self.network,
-            self.features or source.num_features,
-            self.hidden,
-            self.classes or source.num_classes,
-        )
-        return GnnTraining(
+        network, devices = self._network(source), self._devices()
+        data = GnnTraining(
             graph,
             tuple(network.operators),
             tuple(network.fusions),
             network.parameter_bytes,
-            devices,
-            uniform_links(len(devices), self.link_gb_per_s, self.latency_s, self.overlap),
+            devices.devices,
+            devices.links,
             self.parts,
             self._max_part(graph),
             self.minimize,
             self.step_limit_s,
+            devices.speeds,
         )
+        require_memory(data)
+        return data
+
+    def _network(self, source: LabelledGraph) -> ModelledNetwork:
+        features = self.features or source.num_features
+        classes = self.classes or source.num_classes
+        if self.model is not None:
+            return own_network(self.model, features, self.hidden, classes)
+        return modelled(self.network, features, self.hidden, classes)
+
+    def _devices(self) -> OwnDevices:
+        links = (self.link_gb_per_s, self.latency_s, self.overlap)
+        if self.devices.endswith(".json"):
+            return read_devices(self.devices, *links)
+        devices = training_devices(self.devices, self.parts)
+        return OwnDevices(devices, uniform_links(len(devices), *links), np.zeros((0, 0)))
 
     def _max_part(self, graph: DataGraph) -> int:
         """The most nodes of a part."""

@@ -1,1 +1,1 @@
-"""Pools of workers for trainings: processes of this machine, or actors on the nodes of a cluster."""
+"""Pools of workers for trainings: processes of this machine, or actors on the nodes of Ray."""

@@ -68,7 +68,7 @@ class Slot:
                 "key": job["key"],
                 **outcome,
                 "memory": f"{used:.0f} MB were used, {allowed:.0f} MB are allowed",
-                "sandbox": enforced_protections(job["landlock"]),
+                "sandbox": enforced_protections(job["landlock"], job["placement"]["network"]),
             }
         )
 

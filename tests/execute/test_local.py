@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from optbench.execute.base import Job
-from optbench.execute.local import LocalExecutor, _SlotHandle
+from optbench.execute.cell_pool import CellPool, SlotHandle
 from optbench.execute.message_channel import MessageChannel
 from optbench.study.declared import CellBudget
 from tests.hostile.cases import MARK, make_workspace, marked
@@ -264,7 +264,7 @@ def test_a_killed_zygote_is_replaced(root: Path) -> None:
         root,
         "with LocalExecutor(1) as executor:",
         "    list(executor.run([job('fcfs')]))",
-        "    threading.Timer(1.0, executor.process.kill).start()",
+        "    threading.Timer(1.0, executor.pool.process.kill).start()",
         "    for outcome in executor.run([job('loops'), job('fcfs')]): say(outcome)",
     )
     lost, honest = said(started)
@@ -359,16 +359,16 @@ def test_where_no_cell_can_be_started_none_has_failed(root: Path) -> None:
 
 
 def test_the_time_of_a_job_does_not_begin_while_libraries_are_loaded(tmp_path: Path) -> None:
-    executor = LocalExecutor()
+    pool = CellPool()
     runner, zygote = socket.socketpair()
     channel = MessageChannel(socket.socketpair()[0])
     with runner, zygote, contextlib.closing(channel):
-        executor.control = MessageChannel(runner)
+        pool.control = MessageChannel(runner)
         job = Job("key", "solve", {}, CellBudget(1.0), tmp_path)
-        executor.slots[0] = slot = _SlotHandle(0, channel, job=job, sent_at=-1e6)
+        pool.slots[0] = slot = SlotHandle(0, channel, job=job, sent_at=-1e6)
         assert slot.is_silent()
         MessageChannel(zygote).send({"slot": 0, "pid": 1})
-        executor._read_zygote()
+        pool.read_zygote()
         assert slot.pid == 1 and not slot.is_silent()
 
 

@@ -62,6 +62,9 @@ class Inline:
     ) -> None:
         return None
 
+    def admit(self, budgets: Iterable[CellBudget]) -> None:
+        return None
+
     def run(
         self, jobs: Iterable[Job], stop: Callable[[], bool] = lambda: False
     ) -> Iterator[JobOutcome]:

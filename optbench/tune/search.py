@@ -104,7 +104,7 @@ def run_tune(
     engine = engine or OneMachine(jobs)
     task, store, stop = task_of(study), (store or Store()).make(), stop or threading.Event()
     folder = folder_of(store.folder, task.name)
-    url = storage_url(storage or task.section.storage, folder)
+    url = engine.storage(storage_url(storage or task.section.storage, folder))
     total = trials or task.section.trials
     with reachable(url):
         known = Trials(task, url, folder)

@@ -62,6 +62,10 @@ class TuneEngine(Protocol):
     @property
     def jobs(self) -> int: ...
 
+    def storage(self, url: str) -> str:
+        """Return the storage as all workers may use it, or refuse it."""
+        ...
+
     def executor(self, study: Study) -> Executor:
         """Return what runs the cells of defaults and validation."""
         ...
@@ -78,6 +82,9 @@ class OneMachine:
     """The engine of this machine."""
 
     jobs: int = 1
+
+    def storage(self, url: str) -> str:
+        return url
 
     def executor(self, study: Study) -> Executor:
         return LocalExecutor.for_study(study, self.jobs)

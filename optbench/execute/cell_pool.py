@@ -206,10 +206,14 @@ class CellPool:
         slot.job, slot.placement, slot.sent_at = job, placed, time.monotonic()
         slot.channel.send({"job": message})
 
-    def read(self, timeout_s: float, others: Collection[Any] = ()) -> list[EndedJob]:
-        """Read messages for at most ``timeout_s`` seconds, less if one of the files ``others`` is
-        readable; return the jobs that ended.
-        """
+    def read(self, timeout_s: float) -> list[EndedJob]:
+        """Read messages for at most ``timeout_s`` seconds; return the jobs that ended."""
+        return self.read_with(timeout_s, ())[0]
+
+    def read_with(
+        self, timeout_s: float, others: Collection[Any]
+    ) -> tuple[list[EndedJob], list[Any]]:
+        """The same, less long if one of these other files is readable; return those that are."""
         ends = [self.control, *(slot.channel for slot in self.slots.values() if slot.is_open)]
         ready, _, _ = select.select([*ends, *others], [], [], timeout_s)
         out = [
@@ -224,7 +228,7 @@ class CellPool:
             if self.ready and slot.pid is not None and slot.is_silent():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(slot.pid, signal.SIGKILL)
-        return out
+        return out, [each for each in others if each in ready]
 
     def _read_slot(self, slot: SlotHandle) -> list[EndedJob]:
         messages = slot.channel.receive()

@@ -125,6 +125,7 @@ def run_study(
         missing = tuple(cell for cell in wanted if _is_missing(known.get(cell.key), force, retry))
         done, elsewhere = len(wanted) - len(missing), set[str]()
         replaced = {cell.key: known.pop(cell.key) for cell in missing if cell.key in known}
+        workers.admit(cell.budget for cell in missing)
         tell(RunProgress("plan", done, len(wanted), known=known, waiting=missing))
         for record in run_cells(missing, store, workers, folder, stop, replaced, elsewhere):
             done += 1

@@ -23,7 +23,7 @@ from optbench.tune.scoring import WHOLE, Reference, values_of, why_missing
 from optbench.tune.search_page import render
 from optbench.tune.search_task import SearchTask, task_of
 from optbench.tune.storage import StorageError, folder_of, reachable, storage_url
-from optbench.tune.trial_evaluation import Evaluator, Stopped, evaluating
+from optbench.tune.trial_evaluation import Evaluator, Stopped, evaluating, executor_of
 from optbench.tune.trial_front import front_of
 from optbench.tune.trials import Trials
 from optbench.tune.validation import Validation, file_of, validate
@@ -114,7 +114,11 @@ def run_tune(
             reference = _reference(known, evaluator)
             orders = WorkerOrders(task, url, folder, store.folder, total, reference, engine.jobs)
             sending = repeating(lambda: _send_finished(orders), SEND_EVERY_S, LEAVE_S)
-            with sending if track else nullcontext(), evaluator() as home:
+            home_executor = executor_of(task, 1)
+            with (
+                sending if track else nullcontext(),
+                evaluating(task, store, home_executor, stop) as home,
+            ):
                 crew = engine.crew(orders, known, home)
                 deaths = _run_workers(orders, crew, known, engine.jobs, on_progress, stop)
             found = _validated(known, evaluator, stop, total)

@@ -38,13 +38,15 @@ def training_pool(
     kernels = tuple(sorted(solver.needs_in_training or solver.needs))
     if uses_ray(args):
         from optbench.execute.ray_cluster.connection import connected
+        from optbench.execute.ray_cluster.like_nodes import LikeNodes
         from optbench.execute.worker_pools.ray_staff import RayStaff
 
         with connected(args.address) as cluster:
-            nodes = cluster.check_nodes()
-            workers = args.jobs or max(1, int(sum(node.cpus for node in nodes)))
+            like = LikeNodes(cluster)
+            nodes = like.alive()
+            workers = args.jobs or int(sum(node.cpus for node in nodes))
             announce(f"{workers} workers for {solver.distributes} on {len(nodes)} nodes")
-            with _staffed(RayStaff(cluster, kernels), workers, stop) as pool:
+            with _staffed(RayStaff(like, kernels), workers, stop) as pool:
                 yield pool
     elif (args.jobs or 1) > 1:
         from optbench.execute.worker_pools.process_staff import ProcessStaff

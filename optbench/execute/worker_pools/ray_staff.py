@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from optbench.execute.ray_cluster.connection import ClusterConnection, first_line
+from optbench.execute.ray_cluster.connection import first_line
+from optbench.execute.ray_cluster.like_nodes import LikeNodes
 from optbench.execute.worker_pools.pool_worker import PoolAnswer, PoolCalls, PoolWorker
 from optbench.execute.worker_pools.worker_pool import WorkerLostError
 
@@ -14,11 +15,11 @@ from optbench.execute.worker_pools.worker_pool import WorkerLostError
 class RayStaff:
     """Hires actors wherever a core is free; they load ``kernels`` first."""
 
-    cluster: ClusterConnection
+    nodes: LikeNodes
     kernels: tuple[str, ...] = ()
 
     def hire(self) -> RayMember:
-        return RayMember(self.cluster, self.kernels)
+        return RayMember(self.nodes, self.kernels)
 
 
 class NodeWorker(PoolWorker):
@@ -33,23 +34,18 @@ class NodeWorker(PoolWorker):
 class RayMember:
     """An actor that makes calls; it ends with the connection, and with the driver."""
 
-    def __init__(self, cluster: ClusterConnection, kernels: tuple[str, ...]) -> None:
+    def __init__(self, nodes: LikeNodes, kernels: tuple[str, ...]) -> None:
         import ray
 
-        self.cluster, self.kernels, self.node = cluster, kernels, "a node"
-        made = ray.remote(NodeWorker).options(num_cpus=1, max_restarts=0, max_task_retries=0)
+        self.nodes, self.kernels, self.node = nodes, kernels, "a node"
+        made = ray.remote(NodeWorker).options(
+            num_cpus=1, max_restarts=0, max_task_retries=0, label_selector=nodes.selector()
+        )
         self.actor = made.remote()
 
     def start(self) -> None:
-        """Wait for a free core; refuse a node that came later with other versions."""
-        node_id = self._ask(self.actor.node_id.remote())
-        found = {node.node_id: node for node in self.cluster.nodes()}.get(node_id)
-        self.node = node_id[:8] if found is None else found.name
-        if found is not None and node_id not in self.cluster.facts:
-            different = self.cluster.mismatches([found])
-            if different:
-                self.end()
-                raise WorkerLostError(different[node_id])
+        """Wait for a free core."""
+        self.node = self.nodes.name_of(self._ask(self.actor.node_id.remote()))
         self._ask(self.actor.prepare.remote(self.kernels))
 
     def answer(self, calls: PoolCalls) -> PoolAnswer:

@@ -18,7 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from optbench.errors import OptbenchError
-from optbench.execute.ray_cluster.travelling_files import ContentCache, references, with_paths
+from optbench.execute.ray_cluster.travelling_files import (
+    REFERENCE,
+    ContentCache,
+    references,
+    with_paths,
+)
 from optbench.run.runner import run_cells
 from optbench.shapes.protocol.shape_facts import CellShape
 from optbench.store.records import Record
@@ -151,7 +156,7 @@ class NodeEvaluator:
         """Fetch the files of a cell that this node has not; return where they are."""
         out = {}
         for each in references(payload):
-            digest, name = each["digest"], each["name"]
+            digest, name = each[REFERENCE], each["name"]
             path = self.cache.folder / "files" / digest / Path(name).name
             if not path.is_file():
                 content = self.store.ask("content", digest, configuration)
@@ -160,13 +165,15 @@ class NodeEvaluator:
         return out
 
 
-def work_at_node(orders: WorkerOrders, box: Mailbox, on_node: str) -> None:
-    """Body of the worker's thread; the last letter says how it ended."""
+def work_at_node(orders: WorkerOrders, box: Mailbox, on_node: str, memory_mb: float) -> None:
+    """Body of the worker's thread; the last letter says how it ended. ``memory_mb`` is what a cell
+    may use where the study sets no limit.
+    """
     folder = Path(tempfile.mkdtemp(prefix=PREFIX))
     error: str | None = f"worker on {on_node}: an internal error, which Ray's logs there show"
     try:
         with reachable(orders.url):
-            _work(orders, box, folder)
+            _work(orders, box, folder, memory_mb)
         error = None
     except Stopped:
         error = None
@@ -177,12 +184,12 @@ def work_at_node(orders: WorkerOrders, box: Mailbox, on_node: str) -> None:
         box.end(error)
 
 
-def _work(orders: WorkerOrders, box: Mailbox, folder: Path) -> None:
+def _work(orders: WorkerOrders, box: Mailbox, folder: Path, memory_mb: float) -> None:
     trials = Trials(orders.task, orders.url, folder / "search")
     store = NodeStore(folder / "store", box.ask)
     store.make()
     study = orders.task.study_of(orders.task.defaults, orders.task.points)
-    executor = PlacedExecutor.for_study(study, 1, sharing=orders.jobs)
+    executor = PlacedExecutor.for_study(study, memory_mb=memory_mb)
     with store.work_folder() as work, executor:
         evaluator = NodeEvaluator(store, executor, work, box.stop)
         work_on_trials(orders, trials, lambda: _claim(trials, box), evaluator, box.stop)

@@ -12,7 +12,7 @@ from optbench.execute.base import Job, JobOutcome, Placement
 from optbench.execute.cell_pool import CellPool, SlotHandle
 from optbench.execute.local import LocalExecutor
 from optbench.execute.ray_cluster.core_pins import AGAIN_S, CorePins
-from optbench.execute.ray_cluster.node_agent import RAY_VARIABLES
+from optbench.execute.ray_cluster.node_agent import RAY_VARIABLES, with_memory
 from optbench.execute.ray_cluster.node_facts import usable_cores
 from optbench.execute.ray_cluster.travelling_files import ContentCache
 
@@ -37,10 +37,13 @@ class PlacedPool(CellPool):
 
 
 class PlacedExecutor(LocalExecutor):
-    """Runs one cell at a time; ``params`` are those of the cell, with the paths of this node."""
+    """Runs one cell at a time, with ``memory_mb`` where the study sets no limit; ``params`` are
+    those of the cell, with the paths of this node.
+    """
 
-    def __init__(self, *given: Any, **options: Any) -> None:
+    def __init__(self, *given: Any, memory_mb: float, **options: Any) -> None:
         super().__init__(*given, **options)
+        self.memory_mb = memory_mb
         self.placed = self.pool = PlacedPool(self.pool)
         self.params: Mapping[str, Any] = {}
 
@@ -55,7 +58,7 @@ class PlacedExecutor(LocalExecutor):
                         return
                     time.sleep(AGAIN_S)
                 self.placed.placement = Placement(pins.cores, gpus_of_this_process(), network=False)
-                yield from super().run([here], stop)
+                yield from super().run([with_memory(here, self.memory_mb)], stop)
 
 
 def gpus_of_this_process() -> tuple[str, ...]:

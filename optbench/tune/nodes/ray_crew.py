@@ -11,8 +11,9 @@ from typing import Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.execute.base import Executor
-from optbench.execute.local import LocalExecutor
-from optbench.execute.ray_cluster.connection import ClusterConnection, first_line
+from optbench.execute.ray_cluster.connection import ClusterConnection, ClusterError, first_line
+from optbench.execute.ray_cluster.like_nodes import LikeNodes
+from optbench.execute.ray_cluster.ray_executor import RayExecutor
 from optbench.study.declared import Study
 from optbench.tune.nodes.node_worker import Letter, Mailbox, work_at_node
 from optbench.tune.nodes.search_desk import SearchDesk
@@ -23,6 +24,7 @@ from optbench.tune.trial_evaluation import Evaluator
 from optbench.tune.trials import Trials
 from optbench.tune.worker import WorkerOrders
 from optbench.tune.worker_crews import LEAVE_S, FallenWorker, WorkerCrew
+from optbench.units import BYTES_PER_MB
 
 # What workers that leave may still ask for.
 LAST_REQUESTS = ("add", "confirm", "release")
@@ -35,6 +37,7 @@ class RayNodes:
     """
 
     cluster: ClusterConnection
+    nodes: LikeNodes
     jobs: int
 
     @classmethod
@@ -42,11 +45,17 @@ class RayNodes:
         cls, cluster: ClusterConnection, task: SearchTask, jobs: int | None = None
     ) -> RayNodes:
         """Check all nodes; by default there are as many workers as cells fit on the cores."""
-        cores = sum(int(node.cpus) // task.entry.budget.threads for node in cluster.check_nodes())
-        return cls(cluster, jobs or max(1, cores))
+        nodes, threads = LikeNodes(cluster), task.entry.budget.threads
+        fitting = sum(int(node.cpus) // threads for node in nodes.alive())
+        if not fitting:
+            raise ClusterError(
+                f"a cell of {task.study.name} needs {threads} threads, more than the CPUs of any "
+                "node; lower threads in its [tune] section, or add a node"
+            )
+        return cls(cluster, nodes, jobs or fitting)
 
     def storage(self, url: str) -> str:
-        nodes = self.cluster.nodes()
+        nodes = self.nodes.alive()
         found = shared_url(url, platform.node(), {node.host for node in nodes})
         announce(f"{self.jobs} workers on {len(nodes)} nodes; trials in {shown(found)}")
         if is_file(found):
@@ -54,17 +63,17 @@ class RayNodes:
         return found
 
     def executor(self, study: Study) -> Executor:
-        return LocalExecutor.for_study(study, 1)
+        return RayExecutor.for_study(study, self.jobs, connection=self.cluster)
 
     def crew(self, orders: WorkerOrders, known: Trials, evaluator: Evaluator) -> WorkerCrew:
-        return RayCrew(self.cluster, orders, SearchDesk(known, evaluator, orders.total))
+        return RayCrew(self.nodes, orders, SearchDesk(known, evaluator, orders.total))
 
 
 class TuneActor:
     """A worker on a node: a thread that works, and its mailbox."""
 
-    def __init__(self) -> None:
-        self.box = Mailbox()
+    def __init__(self, memory_mb: float) -> None:
+        self.box, self.memory_mb = Mailbox(), memory_mb
 
     def node_id(self) -> str:
         import ray
@@ -73,7 +82,7 @@ class TuneActor:
 
     def begin(self, orders: WorkerOrders, on_node: str) -> Letter:
         """Start to work; return the first request."""
-        given = (orders, self.box, on_node)
+        given = (orders, self.box, on_node, self.memory_mb)
         threading.Thread(target=work_at_node, args=given, daemon=True).start()
         return self.box.exchange(is_first=True)
 
@@ -100,7 +109,7 @@ class _NodeWorker:
 class RayCrew:
     """Actors, whose requests the search's desk answers."""
 
-    cluster: ClusterConnection
+    nodes: LikeNodes
     orders: WorkerOrders
     desk: SearchDesk
     workers: list[_NodeWorker] = field(default_factory=list)
@@ -113,11 +122,20 @@ class RayCrew:
     def add(self) -> None:
         import ray
 
-        threads = self.orders.task.entry.budget.threads
+        budget, nodes = self.orders.task.entry.budget, self.nodes
+        memory = budget.threads * nodes.memory_per_core()
+        if budget.memory_limit_mb is not None:
+            memory = int(budget.memory_limit_mb * BYTES_PER_MB)
         made = ray.remote(TuneActor).options(
-            num_cpus=threads, max_restarts=0, max_task_retries=0, max_concurrency=2
+            num_cpus=budget.threads,
+            num_gpus=budget.gpus,
+            memory=memory,
+            label_selector=nodes.selector(),
+            max_restarts=0,
+            max_task_retries=0,
+            max_concurrency=2,
         )
-        actor = made.remote()
+        actor = made.remote(memory / BYTES_PER_MB)
         name = f"worker-{next(self.names)}"
         self.workers.append(_NodeWorker(name, actor, actor.node_id.remote()))
 
@@ -169,7 +187,8 @@ class RayCrew:
     def _answered(self, worker: _NodeWorker, found: Any, leaving: bool) -> FallenWorker | None:
         """Answer a worker's request; return how it has failed, if it has."""
         if not worker.begun:
-            return self._begin(worker, found)
+            self._begin(worker, found)
+            return None
         letter: Letter = found
         if letter.request is None:
             self._dismiss(worker)
@@ -181,26 +200,15 @@ class RayCrew:
         worker.reply = worker.actor.exchange.remote(answer)
         return None
 
-    def _begin(self, worker: _NodeWorker, node_id: str) -> FallenWorker | None:
-        """Give a worker its orders; refuse a node that came later with other versions."""
-        node = {each.node_id: each for each in self.cluster.nodes()}.get(node_id)
-        worker.node_id = node_id
-        if node is not None:
-            worker.node = node.name
-            if node_id not in self.cluster.facts:
-                different = self.cluster.mismatches([node])
-                if different:
-                    self._dismiss(worker)
-                    return FallenWorker(different[node_id])
-        worker.begun = True
+    def _begin(self, worker: _NodeWorker, node_id: str) -> None:
+        """Give a worker its orders."""
+        worker.node_id, worker.node, worker.begun = node_id, self.nodes.name_of(node_id), True
         worker.reply = worker.actor.begin.remote(self.orders, worker.node)
-        return None
 
     def _lost(self, worker: _NodeWorker, error: Exception) -> FallenWorker:
         """Give back the trial of a lost worker, which the next claim adopts."""
         self._dismiss(worker)
-        alive = {each.node_id for each in self.cluster.nodes()}
-        by_node = bool(worker.node_id) and worker.node_id not in alive
+        by_node = bool(worker.node_id) and not self.nodes.is_alive(worker.node_id)
         what = f"node {worker.node} was lost" if by_node else f"the worker on {worker.node} died"
         words = f"{what} ({first_line(error)})"
         announce(f"{what}; its trial is adopted by another worker")

@@ -39,7 +39,11 @@ class RayMember:
 
         self.nodes, self.kernels, self.node = nodes, kernels, "a node"
         made = ray.remote(NodeWorker).options(
-            num_cpus=1, max_restarts=0, max_task_retries=0, label_selector=nodes.selector()
+            num_cpus=1,
+            max_restarts=0,
+            max_task_retries=0,
+            label_selector=nodes.selector(),
+            scheduling_strategy="SPREAD",
         )
         self.actor = made.remote()
 

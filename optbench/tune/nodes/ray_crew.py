@@ -131,6 +131,7 @@ class RayCrew:
             num_gpus=budget.gpus,
             memory=memory,
             label_selector=nodes.selector(),
+            scheduling_strategy="SPREAD",
             max_restarts=0,
             max_task_retries=0,
             max_concurrency=2,

@@ -7,13 +7,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.hostile.cases import MARK
+from tests.hostile.cases import MARK, Study, run
 
 PATIENCE_S = 60.0
 
@@ -85,6 +86,10 @@ class EngineUnderTest:
             stderr=subprocess.PIPE,
             text=True,
         )
+
+    def study(self, root: Path, solvers: Sequence[str], **options: Any) -> Study:
+        """Run a study in such a workspace."""
+        return run(root, solvers, arguments=self.arguments, environment=self.environment, **options)
 
 
 # A test that both engines must pass, and one that takes long on a cluster.

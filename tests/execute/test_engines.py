@@ -179,7 +179,7 @@ def test_jobs_are_taken_when_there_is_room_for_them(engine: EngineUnderTest, roo
     assert json.dumps(said(started)) == "[[true, 4]]"
 
 
-@BOTH_ENGINES
+@RAY_SLOWLY
 def test_without_landlock_a_cell_may_kill_its_slot_and_no_more(
     engine: EngineUnderTest, root: Path
 ) -> None:
@@ -197,7 +197,7 @@ def test_without_landlock_a_cell_may_kill_its_slot_and_no_more(
     until(lambda: marked(root) == [])
 
 
-@BOTH_ENGINES
+@RAY_SLOWLY
 def test_what_is_left_to_the_end_of_the_interpreter_is_done(
     engine: EngineUnderTest, root: Path
 ) -> None:
@@ -227,13 +227,13 @@ def test_threads_of_libraries_that_were_loaded_before_are_those_of_the_cell(
         ),
         "with engine(1, solvers=['counts']) as executor:",
         (
-            "    for outcome in executor.run([threaded(1), threaded(3)]): "
+            "    for outcome in executor.run([threaded(1), threaded(2)]): "
             "print(json.dumps([outcome.output]))"
         ),
     )
     assert [str(output).splitlines()[-1] for (output,) in said(started)] == [
         "torch 1, numba 1",
-        "torch 3, numba 3",
+        "torch 2, numba 2",
     ]
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.execute.engine_programs import BOTH_ENGINES, EngineUnderTest, said, until
+from tests.execute.engine_programs import RAY_SLOWLY, EngineUnderTest, said, until
 from tests.hostile.cases import marked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
-@BOTH_ENGINES
+@RAY_SLOWLY
 def test_a_job_that_follows_another_runs_before_those_that_wait(
     engine: EngineUnderTest, root: Path
 ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from optbench.cli.terminal import exits
+from optbench.cli.terminal.gpu_devices import unit
 from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, percent, show, table
 from optbench.cli.terminal.parser import Parser
 from optbench.hardware.gpus.locked_clocks import LockedClocks, locked_clocks
@@ -133,7 +134,3 @@ def row_of(listed: ListedGpu) -> tuple[str, ...]:
         percent(now.utilisation),
         escape(", ".join(now.throttle_reasons) or "-"),
     )
-
-
-def unit(value: float | None, name: str) -> str:
-    return "-" if value is None else f"{figure(value)} {name}"

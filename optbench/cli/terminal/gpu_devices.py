@@ -9,7 +9,12 @@ from collections.abc import Callable
 from optbench.cli.terminal.output import figure
 from optbench.cli.terminal.parser import Parser, UsageError, seconds
 from optbench.errors import OptbenchError
-from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession, GpuUnavailableError
+from optbench.hardware.gpus.nvml_session import (
+    NO_GPU,
+    GpuDevice,
+    GpuSession,
+    GpuUnavailableError,
+)
 
 # Shorter than this, a driver has no new readings.
 SHORTEST_PERIOD_S = 0.01
@@ -36,7 +41,7 @@ def chosen_devices(session: GpuSession, text: str | None) -> tuple[GpuDevice, ..
     """The devices that ``--devices`` names; what does not answer is told on stderr."""
     if text is not None:
         words = [word for word in text.split(",") if word.strip()]
-        found = tuple(dict.fromkeys(map(session.find, words), None))
+        found = tuple({device.uuid: device for device in map(session.find, words)}.values())
     else:
         found = session.devices()
         for error in session.unreadable:
@@ -46,7 +51,7 @@ def chosen_devices(session: GpuSession, text: str | None) -> tuple[GpuDevice, ..
             raise OptbenchError("no GPU answers; `optbench gpu list` shows what each of them says")
         if text is not None:
             raise UsageError(f"--devices {text!r} names no device; known: `optbench gpu list`")
-        raise GpuUnavailableError("an NVIDIA driver is installed, but there is no GPU")
+        raise GpuUnavailableError(NO_GPU)
     return found
 
 

@@ -50,7 +50,7 @@ class WatchedGpu:
         energy_j = self.energy.account().energy_j
         return (
             watts(moment.power_w),
-            bars(self.course_w),
+            bars(self.course_w).ljust(COURSE),
             "-" if energy_j is None else f"{energy_j:,.0f} J",
             unit(known(moment.clock_mhz), "MHz"),
             unit(known(slow.temperature_c), "°C"),

@@ -9,6 +9,8 @@ def energy_words(account: EnergyAccount) -> tuple[str, ...]:
     """Sentences; the first one has the figure."""
     spikes = f"spikes shorter than the period of {milliseconds(account.period_s)}"
     integral = _with_error(account.integral_j, account.integral_error_j)
+    if account.source == "none" and account.num_readings < 2:
+        return ("no energy: that takes two readings",)
     if account.source == "none":
         return (
             f"no energy: the driver tells neither power nor energy ({account.without_counter})",

@@ -53,8 +53,10 @@ class Recorder(SamplingListener):
         period_s: float,
         writer: RecordingWriter,
         tick: Callable[[float], None],
+        lose: Callable[[GpuError], None],
     ) -> None:
-        self.readers, self.writer, self._tick = readers, writer, tick
+        self.readers, self.writer = readers, writer
+        self._tick, self._lose = tick, lose
         self.integrals = [
             EnergyIntegral(period_s, each.power_window_s, each.device.missing.get("energy_counter"))
             for each in readers
@@ -76,6 +78,9 @@ class Recorder(SamplingListener):
     def tick(self, passed_s: float) -> None:
         self._tick(passed_s)
 
+    def lose(self, position: int, error: GpuError) -> None:
+        self._lose(error)
+
     def _integrate(self, position: int) -> None:
         self.integrals[position].add(*columns_of(self._pending[position]))
         self._pending[position].clear()
@@ -95,12 +100,15 @@ def record(
     seconds: float | None = None,
     stop: threading.Event | None = None,
     tick: Callable[[float], None] = lambda passed_s: None,
+    lose: Callable[[GpuError], None] = lambda error: None,
 ) -> RecordingEnd:
-    """Record devices for ``seconds``, or until ``stop`` is set."""
+    """Record devices for ``seconds``, or until ``stop`` is set; ``lose`` is called for a device
+    that stops answering.
+    """
     readers = [session.reader(device) for device in devices]
     with writing(path) as writer:
         began_at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        recorder = Recorder(readers, period_s, writer, tick)
+        recorder = Recorder(readers, period_s, writer, tick, lose)
         result = sample(readers, period_s, seconds, stop or threading.Event(), recorder)
         accounts = recorder.accounts()
         if not any(account.num_readings for account in accounts):

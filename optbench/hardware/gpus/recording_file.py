@@ -132,7 +132,9 @@ class RecordingWriter:
         self._rows.clear()
 
     def close(self, info: RecordingInfo | None) -> None:
-        """Write the rest, and the metadata."""
+        """Write the rest and the metadata; without them the file is not worth keeping. What is
+        closed stays closed.
+        """
         if info is not None:
             self.flush()
             document = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(info)}
@@ -147,9 +149,8 @@ def writing(path: Path) -> Iterator[RecordingWriter]:
         writer = RecordingWriter(fresh)
         try:
             yield writer
-        except BaseException:
+        finally:
             writer.close(None)
-            raise
 
 
 def read_recording(path: str | Path) -> GpuRecording:

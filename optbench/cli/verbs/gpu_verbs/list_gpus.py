@@ -12,6 +12,7 @@ from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, pe
 from optbench.cli.terminal.parser import Parser
 from optbench.hardware.gpus.locked_clocks import LockedClocks, locked_clocks
 from optbench.hardware.gpus.nvml_session import (
+    NO_GPU,
     GpuDevice,
     GpuError,
     GpuReading,
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             show(f"no GPUs: {escape(error.reason)}")
         return exits.DONE
-    reason = None if listed or failed else "an NVIDIA driver is installed, but there is no GPU"
+    reason = None if listed or failed else NO_GPU
     if args.json:
         document = {"driver": driver, "reason": reason, "devices": [as_json(e) for e in listed]}
         failures = [{"device": e.device, "call": e.call, "reason": e.words} for e in failed]

@@ -79,7 +79,10 @@ def recorded(args: argparse.Namespace, session: GpuSession, stop: threading.Even
     devices = chosen_devices(session, args.devices)
     with RecordingLine("recording", quiet=args.quiet or args.json) as line:
         tick = ticking(line, args.seconds)
-        return record(session, devices, Path(args.output), args.every, args.seconds, stop, tick)
+        path = Path(args.output)
+        return record(
+            session, devices, path, args.every, args.seconds, stop, tick, lambda e: line.say(str(e))
+        )
 
 
 def ticking(line: RecordingLine, seconds: float | None) -> Callable[[float], None]:

@@ -160,5 +160,5 @@ def _recorded(reader: DeviceReader, account: EnergyAccount, error: GpuError | No
 
 def energy_document(account: EnergyAccount) -> dict[str, Any]:
     """An account with its figure, for JSON."""
-    derived = ("energy_j", "error_j", "source", "difference", "agrees")
+    derived = ("energy_j", "error_j", "source", "difference", "agrees", "within_error")
     return {name: getattr(account, name) for name in derived} | asdict(account)

@@ -71,6 +71,11 @@ class Executor(Protocol):
     """Runs jobs. It is a context manager: on exit, every process that it started has ended."""
 
     @property
+    def jobs(self) -> int:
+        """Cells at a time."""
+        ...
+
+    @property
     def compile_s(self) -> float:
         """Seconds of compiling before the first job."""
         ...

@@ -21,7 +21,7 @@ class FollowingJobs:
             self._followed[job.key] = job
 
     def complete(self, outcome: JobOutcome) -> JobOutcome | None:
-        """Return the outcome of a job and of the one that follows it; None while that has to run."""
+        """Return the outcome of a job and of the one that follows it; None while that runs."""
         if outcome.key in self._first:
             return replace(self._first.pop(outcome.key), check=outcome)
         job = self._followed.pop(outcome.key, None)

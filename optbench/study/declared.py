@@ -28,8 +28,8 @@ T = TypeVar("T")
 class CellBudget:
     """The resources that one cell may use. The solver receives its time and work limits and
     threads; the other limits are enforced on its process tree, where None means derived from the
-    time limit or the machine's limit. ``gpus`` are reserved on a cluster, and only these are visible
-    to the cell there.
+    time limit or the machine's limit. ``gpus`` are reserved on a cluster, and a cell sees no others
+    there.
     """
 
     time_limit_s: float | None = 60.0

@@ -19,9 +19,10 @@ from typing import Any
 
 from optbench.errors import OptbenchError
 from optbench.execute.ray_cluster import node_facts
+from optbench.execute.ray_cluster.kept_signals import own_sigterm
 from optbench.execute.ray_cluster.plugin_package import imported_modules, package_plugins
 from optbench.units import BYTES_PER_MB
-from optbench.workspace import VARIABLE
+from optbench.workspace import KEEPS_IN, VARIABLE
 
 ADDRESS_VARIABLE = "RAY_ADDRESS"
 # Seconds until an address that does not answer is given up; Ray itself tries for minutes.
@@ -30,6 +31,12 @@ ANSWER_S = 5.0
 FACTS_S = 120.0
 NODE_LABEL = "ray.io/node-id"
 SHOWN_DIFFERENCES = 3
+# Settings that travel, except those that name folders of one machine.
+SETTINGS = "OPTBENCH_"
+FOLDERS_OF_A_MACHINE = (
+    *(VARIABLE, KEEPS_IN, "OPTBENCH_CACHE", "OPTBENCH_DATA"),
+    "OPTBENCH_CORE_LOCKS",
+)
 
 
 class ClusterError(OptbenchError):
@@ -132,17 +139,31 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
     """
     ray = load_ray()
     target = address or os.environ.get(ADDRESS_VARIABLE) or "auto"
+    if ray.is_initialized():
+        raise ClusterError("this process is connected to a Ray cluster already; leave it first")
     _refuse_unusable(target)
     with tempfile.TemporaryDirectory(prefix="optbench-plugins-") as folder:
         package = package_plugins(Path(folder) / "workspace")
         packages = node_facts.compared_packages(imported_modules(package))
         here = node_facts.facts_of_this_machine(packages)
-        environment = {"working_dir": str(package), "env_vars": {VARIABLE: "."}}
-        _join(ray, target, environment)
+        settings = {**_travelling_settings(), VARIABLE: "."}
+        environment = {"working_dir": str(package), "env_vars": settings}
         try:
+            with own_sigterm():
+                _join(ray, target, environment)
             yield ClusterConnection(ray.get_runtime_context().gcs_address, here)
         finally:
-            ray.shutdown()
+            with own_sigterm():
+                ray.shutdown()
+
+
+def _travelling_settings() -> dict[str, str]:
+    """Return optbench's settings, without those that name folders of this machine."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(SETTINGS) and name not in FOLDERS_OF_A_MACHINE
+    }
 
 
 def on_nodes(node_ids: Collection[str]) -> dict[str, str]:
@@ -186,8 +207,6 @@ def _refuse_unusable(target: str) -> None:
 
 def _join(ray: Any, target: str, environment: dict[str, Any]) -> None:
     """Join, with Ray's errors in one sentence."""
-    if ray.is_initialized():
-        raise ClusterError("this process is connected to a Ray cluster already; leave it first")
     try:
         ray.init(
             address=target,

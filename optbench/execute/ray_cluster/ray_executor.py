@@ -1,8 +1,8 @@
 """Run jobs on the nodes of a Ray cluster, each in the same confined process as at home.
 
-Ray decides when and where the cores, memory and GPUs of a cell are free (``cell_lease``), the agent
-of the node runs it (``node_agent``), the driver judges and stores. A job whose node or lease is lost
-runs again elsewhere. Instances are made on the driver's machine, where their sources are.
+Ray decides when and where the cores, memory and GPUs of a cell are free (``cell_lease``), the
+agent of the node runs it (``node_agent``), the driver judges and stores. A job whose node or lease
+is lost runs again elsewhere. Instances are made on the driver's machine, where their sources are.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Flight:
     job: Job
     losses: int = 0
     avoided: set[str] = field(default_factory=set)
-    # The outcome of a cell that was ended by a signal, and its node: another node has to confirm it.
+    # The node and outcome of a cell that a signal ended: another node has to confirm it.
     doubted: tuple[str, JobOutcome] | None = None
 
 

@@ -33,7 +33,7 @@ class RayCase(Case):
 
     def start(self) -> subprocess.Popen[str]:
         self.starts += 1
-        words = [sys.executable, "-m", "optbench.cli.main", "tune", self.study, "-q", "--json"]
+        words = [sys.executable, "-m", "optbench.cli.main", "tune", self.study, "--json"]
         words += ["--storage", self.storage] if self.storage else []
         words += ["-n", str(self.workers)]
         if self.nodes is not None:
@@ -138,7 +138,7 @@ class Training:
         given += [word for pair in self.settings.items() for word in ("-p", "=".join(pair))]
         return [
             *(sys.executable, "-m", "optbench.cli.main", "train", self.solver, *given),
-            *("-o", str(self.output(way)), "--no-track", "--json", "-q", *words),
+            *("-o", str(self.output(way)), "--no-track", "--json", *words),
         ]
 
     def run(self, way: str, nodes: RayNodes | None, *words: str, kill: str = "") -> None:

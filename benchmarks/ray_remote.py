@@ -227,7 +227,8 @@ def main() -> int:
     ):
         base = Path(name)
         case = search(base, nodes, database)
-        print(f"search: {dict(case.kills)}, {case.facts}: {case.problems or 'all holds'}", flush=True)
+        held = case.problems or "all holds"
+        print(f"search: {dict(case.kills)}, {case.facts}: {held}", flush=True)
         one = alone(base, nodes)
         print(f"one worker: same trials {one}", flush=True)
         trainings = train(base, nodes)

@@ -20,26 +20,26 @@ Given = TypeVar("Given")
 Built = TypeVar("Built")
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-Context_contra = TypeVar("Context_contra", contravariant=True)
+Place_co = TypeVar("Place_co", covariant=True)
 
 
-class Workplace(Protocol[Context_contra]):
+class Workplace(Protocol[Place_co]):
     """Calls that change nothing of what was built."""
 
     def map(
-        self, function: Callable[[Context_contra, Item], Found], items: Sequence[Item]
+        self, function: Callable[[Place_co, Item], Found], items: Sequence[Item]
     ) -> list[Found]:
         """Return ``function(built, item)`` of every item, in the order of the items."""
         ...
 
 
-class Shards(Protocol[Context_contra]):
+class Shards(Protocol[Place_co]):
     """Calls that change the shard on which they work."""
 
     def __len__(self) -> int: ...
 
     def each(
-        self, function: Callable[[Context_contra, Item], Found], items: Sequence[Item]
+        self, function: Callable[[Place_co, Item], Found], items: Sequence[Item]
     ) -> list[Found]:
         """Return ``function(shard k, item k)`` of every shard, in the order of the shards."""
         ...

@@ -1,5 +1,5 @@
-"""The nodes of a cluster that are alike: the same versions as the driver's, and one model of CPU and
-of GPUs, so that what runs on them may be compared.
+"""The nodes of a cluster that are alike: the same versions as the driver's, and one model of CPU
+and of GPUs, so that what runs on them may be compared.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class RayMember:
             label_selector=nodes.selector(),
             scheduling_strategy="SPREAD",
         )
-        self.actor = made.remote()
+        self.actor: Any = made.remote()
 
     def start(self) -> None:
         """Wait for a free core."""

@@ -24,6 +24,7 @@ from optbench.execute.ray_cluster.travelling_files import (
     references,
     with_paths,
 )
+from optbench.plugins.specs import name_of
 from optbench.run.runner import run_cells
 from optbench.shapes.protocol.shape_facts import CellShape
 from optbench.store.records import Record
@@ -189,7 +190,8 @@ def _work(orders: WorkerOrders, box: Mailbox, folder: Path, memory_mb: float) ->
     store = NodeStore(folder / "store", box.ask)
     store.make()
     study = orders.task.study_of(orders.task.defaults, orders.task.points)
-    executor = PlacedExecutor.for_study(study, memory_mb=memory_mb)
+    problems = map(name_of, study.problems)
+    executor = PlacedExecutor(1, [orders.task.entry.name], problems, memory_mb=memory_mb)
     with store.work_folder() as work, executor:
         evaluator = NodeEvaluator(store, executor, work, box.stop)
         work_on_trials(orders, trials, lambda: _claim(trials, box), evaluator, box.stop)

@@ -136,7 +136,7 @@ class RayCrew:
             max_task_retries=0,
             max_concurrency=2,
         )
-        actor = made.remote(memory / BYTES_PER_MB)
+        actor: Any = made.remote(memory / BYTES_PER_MB)
         name = f"worker-{next(self.names)}"
         self.workers.append(_NodeWorker(name, actor, actor.node_id.remote()))
 

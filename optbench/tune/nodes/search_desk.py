@@ -9,8 +9,8 @@ the trial is adopted like that of any dead worker.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from optbench.errors import OptbenchError
@@ -61,7 +61,7 @@ class SearchDesk:
 
     def answer(self, worker: str, request: str, given: tuple[Any, ...]) -> Any:
         """Answer one request of a worker."""
-        answers = {
+        answers: dict[str, Callable[..., Any]] = {
             "claim": self.claim,
             "release": self.release,
             "confirm": self.confirm,
@@ -121,4 +121,4 @@ class SearchDesk:
 
     def add(self, worker: str, record: Record, files: Mapping[str, bytes]) -> Record:
         """Keep a record and its files; return the one that counts."""
-        return self.evaluator.store.add(replace(record), files)
+        return self.evaluator.store.add(record, files)

@@ -42,9 +42,9 @@ class Machine:
             time.sleep(0.02)
 
     def _is_set_up(self) -> bool:
-        return (
-            " /dev/shm tmpfs" in Path(f"/proc/{self.init}/mounts").read_text().rpartition("/tmp")[2]
-        )
+        """Whether the last of its mounts, after that of /tmp, is there."""
+        mounts = Path(f"/proc/{self.init}/mounts").read_text()
+        return " /dev/shm " in mounts.rpartition(" /tmp ")[2]
 
     def enter(self) -> list[str]:
         return ["nsenter", "--target", str(self.init), "--all"]

@@ -250,11 +250,13 @@ def main() -> int:
             records = records_of(walk.folder)
             keys = [str(record["key"]) for record in records]
             hosts = hosts_of(records)
+            by_host = ", ".join(f"{n} on {name}" for name, n in sorted(hosts.items()))
+            trained = (walk.folder / "prices.json").exists()
             facts = [
                 f"{len(records)} records in the store of the command's machine, each once: "
                 f"{'yes' if len(set(keys)) == len(keys) else 'no'}.",
-                f"Cells by host: {', '.join(f'{n} on {name}' for name, n in sorted(hosts.items()))}.",
-                f"`prices.json` and its curves are on node1: {(walk.folder / 'prices.json').exists()}.",
+                f"Cells by host: {by_host}.",
+                f"`prices.json` is on node1: {'yes' if trained else 'no'}.",
                 f"Files of node2's cache: "
                 f"{len(list((node.home / '.cache').rglob('cluster/files/*/*')))}; an `.optbench/` "
                 f"there: {'yes' if list(node.home.rglob('.optbench')) else 'no'}.",

@@ -215,8 +215,7 @@ def _run_workers(
                     "without finishing a trial; "
                     "what is finished is kept. Run the same command again to go on."
                 )
-            while crew.size < min(jobs, orders.total - now.done):
-                crew.add()
+            crew.fill(min(jobs, orders.total - now.done))
             fallen = crew.serve(POLL_S)
     finally:
         crew.end()

@@ -41,8 +41,8 @@ class WorkerCrew(Protocol):
         """Workers that are at work or about to start."""
         ...
 
-    def add(self) -> None:
-        """Start one more worker."""
+    def fill(self, wanted: int) -> None:
+        """Start workers until there are so many, or as many as can be started now."""
         ...
 
     def serve(self, seconds: float) -> list[FallenWorker]:
@@ -105,7 +105,11 @@ class ProcessCrew:
     def size(self) -> int:
         return len(self.workers)
 
-    def add(self) -> None:
+    def fill(self, wanted: int) -> None:
+        while self.size < wanted:
+            self._add()
+
+    def _add(self) -> None:
         context = multiprocessing.get_context("spawn")
         theirs, ours = context.Pipe(duplex=False)
         process = context.Process(target=work, args=(self.orders, theirs), name="optbench-tune")

@@ -119,6 +119,11 @@ def run(args: argparse.Namespace) -> int:
                 return done, pool_figures(pool, time.monotonic() - began)
 
         done, workers = interruptible(work, patience=PATIENCE)
+    return _finish(args, name, done, {"compile_s": round(compile_s, 3), **workers})
+
+
+def _finish(args: argparse.Namespace, name: str, done: TrainingResult, more: dict[str, Any]) -> int:
+    """Write the curves, send them to MLflow, and show what the training came to."""
     curves = args.output.with_name(f"{args.output.name}.curves.csv")
     write_curves(curves, done)
     tracked = None
@@ -132,8 +137,7 @@ def run(args: argparse.Namespace) -> int:
         "curves": str(curves),
         "interrupted": done.interrupted,
         "mlflow_run": tracked,
-        "compile_s": round(compile_s, 3),
-        **workers,
+        **more,
     }
     if args.json:
         emit_json(told)

@@ -28,6 +28,9 @@ LOOK_S, START_S, ALONE_S = 0.2, 60.0, 120.0
 PARTS_PER_WORKER = 4
 # Workers that one and the same calls may lose.
 MOST_LOSSES = 3
+# A worker that is lost before it has started was sent to a node that is gone: seconds until the
+# next one is hired, and how many may be in a row.
+AGAIN_S, MOST_UNSTARTED = 1.0, 60
 
 
 class WorkerLostError(OptbenchError):
@@ -121,11 +124,11 @@ class StaffedPool:
         self.builds: dict[int, list[bytes]] = {}
         self.logs: dict[Where, list[Call]] = {}
         self.owner: dict[Where, _Seat] = {}
+        self.unstarted, self.hire_after = 0, 0.0
         self._numbers = itertools.count()
 
     def __enter__(self) -> StaffedPool:
-        for _ in range(self.workers):
-            self._hire()
+        self._welcome()
         until = time.monotonic() + START_S
         while any(not seat.ready for seat in self.seats) and time.monotonic() < until:
             if self.stop.is_set():
@@ -163,6 +166,7 @@ class StaffedPool:
         while waiting or running:
             self._welcome()
             self._require_workers()
+            self.settle([task.where for task in waiting if task.where[1] is not None])
             busy = {seat for seat, _ in running.values()}
             for seat in self.seats:
                 if seat.ready and seat not in busy and (task := self._next(seat, waiting)):
@@ -184,22 +188,27 @@ class StaffedPool:
         return found
 
     def _hire(self) -> None:
-        seat = _Seat(self.staff.hire())
-        seat.starting = seat.thread.submit(seat.member.start)
-        self.seats.append(seat)
+        while len(self.seats) < self.workers and time.monotonic() >= self.hire_after:
+            seat = _Seat(self.staff.hire())
+            seat.starting = seat.thread.submit(seat.member.start)
+            self.seats.append(seat)
 
     def _welcome(self) -> None:
-        """Count workers as ready that have started; replace those that were lost on the way."""
+        """Hire workers that are missing; count those as ready that have started."""
+        self._hire()
         for seat in [each for each in self.seats if not each.ready]:
             assert seat.starting is not None
             if not seat.starting.done():
                 continue
             lost = seat.starting.exception()
             if isinstance(lost, WorkerLostError):
-                self._dismiss(seat, lost)
+                self._remove(seat)
+                self.unstarted, self.hire_after = self.unstarted + 1, time.monotonic() + AGAIN_S
+                if self.unstarted >= MOST_UNSTARTED:
+                    raise lost
             else:
                 seat.starting.result()
-                seat.ready = True
+                self.unstarted, seat.ready = 0, True
 
     def _require_workers(self) -> None:
         """Wait for a first worker, for a while."""
@@ -237,17 +246,14 @@ class StaffedPool:
                 f"{task.lost} workers in a row were lost with the same calls of "
                 f"{task.function.__name__}; the last: {lost}"
             )
-        self._dismiss(seat, lost)
-        self.settle([where for where, owner in self.owner.items() if owner is seat])
-
-    def _dismiss(self, seat: _Seat, lost: WorkerLostError) -> None:
         self.figures.lost.append(str(lost))
         self.tell(f"{lost}; its calls are made again elsewhere")
+        self._remove(seat)
+
+    def _remove(self, seat: _Seat) -> None:
         self.seats.remove(seat)
         seat.member.end()
         seat.thread.shutdown(wait=False)
-        if len(self.figures.lost) <= MOST_LOSSES * max(1, self.workers):
-            self._hire()
 
     def settle(self, shards: Sequence[Where]) -> None:
         """Give shards without a living owner to the workers that have the fewest."""

@@ -26,6 +26,9 @@ from optbench.tune.worker import WorkerOrders
 from optbench.tune.worker_crews import LEAVE_S, FallenWorker, WorkerCrew
 from optbench.units import BYTES_PER_MB
 
+# An actor that is lost before it has started was sent to a node that is gone, which Ray notices
+# after some 20 seconds: seconds until the next one is tried, and how many are in a row.
+AGAIN_S, MOST_UNSTARTED = 1.0, 60
 # What workers that leave may still ask for.
 LAST_REQUESTS = ("add", "confirm", "release")
 
@@ -114,12 +117,18 @@ class RayCrew:
     desk: SearchDesk
     workers: list[_NodeWorker] = field(default_factory=list)
     names: Any = field(default_factory=itertools.count)
+    unstarted: int = 0
+    add_after: float = 0.0
 
     @property
     def size(self) -> int:
         return len(self.workers)
 
-    def add(self) -> None:
+    def fill(self, wanted: int) -> None:
+        while self.size < wanted and time.monotonic() >= self.add_after:
+            self._add()
+
+    def _add(self) -> None:
         import ray
 
         budget, nodes = self.orders.task.entry.budget, self.nodes
@@ -203,12 +212,17 @@ class RayCrew:
 
     def _begin(self, worker: _NodeWorker, node_id: str) -> None:
         """Give a worker its orders."""
+        self.unstarted = 0
         worker.node_id, worker.node, worker.begun = node_id, self.nodes.name_of(node_id), True
         worker.reply = worker.actor.begin.remote(self.orders, worker.node)
 
     def _lost(self, worker: _NodeWorker, error: Exception) -> FallenWorker:
         """Give back the trial of a lost worker, which the next claim adopts."""
         self._dismiss(worker)
+        if not worker.begun:
+            self.unstarted, self.add_after = self.unstarted + 1, time.monotonic() + AGAIN_S
+            words = f"no worker can be started ({first_line(error)})"
+            return FallenWorker(words, by_node=self.unstarted < MOST_UNSTARTED)
         by_node = bool(worker.node_id) and not self.nodes.is_alive(worker.node_id)
         what = f"node {worker.node} was lost" if by_node else f"the worker on {worker.node} died"
         words = f"{what} ({first_line(error)})"

@@ -8,7 +8,8 @@ virtual cable at 10.0.0.1 and 10.0.0.2, so that every command of the page is run
 root, util-linux, iproute2 and PostgreSQL's programs. Differences from the page: the wheel is built
 from this tree and installed without its dependencies, which come from this environment; kernels
 are compiled already; the token is copied by `cp`; Slurm is not here, and its batch script runs with
-stand-ins for srun and scontrol that start everything on the head. Exit code 1 when a command fails or does not do what it must.
+stand-ins for srun and scontrol that start everything on the head. Exit code 1 when a command fails
+or does not do what it must.
 """
 
 from __future__ import annotations

@@ -120,7 +120,8 @@ class RayExecutor:
                     for each in nodes
                 )
                 raise ClusterError(
-                    f"a cell with threads = {budget.threads}, gpus = {budget.gpus} and "
+                    f"a cell with threads = {budget.threads}, reserved_gpus = "
+                    f"{budget.gpus} and "
                     f"{memory_mb:,.0f} MB of memory fits on no node of the cluster: {known}. Lower "
                     "what the study asks for, or add a node"
                 )

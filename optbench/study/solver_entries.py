@@ -149,8 +149,8 @@ def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:
             name, reader = LIMITS[key]
             values[name] = None if fields.is_none(value) else reader(value, places[key] + key)
         else:
-            name, least = NUMBERS[key]
-            values[name] = fields.whole(value, places[key] + key, least, from_text=True)
+            number, least = NUMBERS[key]
+            values[number] = fields.whole(value, places[key] + key, least, from_text=True)
     if values.get("work_limit") is not None:
         values.setdefault("time_limit_s", None)
     budget = CellBudget(**values)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from optbench.sandbox.landlock import NETWORK_SINCE, landlock_version
 from optbench.store.run_store import Store
 from tests.execute.conftest import on_cluster
 from tests.execute.engine_programs import EngineUnderTest, said, until
@@ -19,7 +20,7 @@ from tests.ray_nodes import RayNodes
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 SLEEPS = """
-import os, time
+import os, socket, time
 from dataclasses import dataclass
 import optbench as ob
 from ._everything import EVERYTHING
@@ -28,11 +29,19 @@ from ._honest import honest
 @dataclass(frozen=True)
 class Sleeps(ob.Solver):
     sleep_s: float = 0.4
+    reach: str = ""
     supports = EVERYTHING
 
     def solve(self, instance, run):
         if os.environ.get("BROKEN_MACHINE"):
             os.abort()
+        if self.reach:
+            host, port = self.reach.split(":")
+            try:
+                socket.create_connection((host, int(port))).close()
+                print("reached")
+            except PermissionError:
+                print("refused")
         print(os.environ.get("CUDA_VISIBLE_DEVICES"), *sorted(os.sched_getaffinity(0)))
         time.sleep(self.sleep_s)
         return honest(instance)
@@ -107,11 +116,11 @@ def test_cells_have_devices_and_cores_of_their_own(
         workspace,
         "from dataclasses import replace",
         "from optbench.errors import OptbenchError",
-        "def made(gpus):",
-        "    given = job('sleeps')",
+        "def made(gpus, **params):",
+        "    given = job('sleeps', **params)",
         "    return replace(given, budget=CellBudget(20.0, gpus=gpus))",
         "with engine(2) as executor:",
-        "    for outcome in executor.run([made(1), made(1), made(0)]):",
+        "    for outcome in executor.run([made(1), made(1), made(0, reach=ADDRESS)]):",
         "        host = outcome.machine['host']",
         "        print(json.dumps([*outcome.output.split(), outcome.machine['cpu'] != '']))",
         "    for budget in (CellBudget(gpus=3), CellBudget(threads=500)):",
@@ -122,10 +131,11 @@ def test_cells_have_devices_and_cores_of_their_own(
     devices = sorted(str(cell[0]) for cell in cells[:2])
     assert devices == ["0", "1"]
     # Each has one core and its machine is described; the third sees no device: an empty variable
-    # leaves the number of the core alone.
-    assert [len(cell) for cell in cells] == [3, 3, 2]
+    # leaves the number of the core alone. Ray's port takes orders from anybody, but not from it.
+    assert [len(cell) for cell in cells] == [3, 3, 3]
     assert cells[0][1] != cells[1][1]
-    assert "gpus = 3" in str(no_gpus) and "fits on no node of the cluster" in str(no_gpus)
+    assert cells[2][0] == ("refused" if landlock_version() >= NETWORK_SINCE else "reached")
+    assert "reserved_gpus = 3" in str(no_gpus) and "fits on no node of the cluster" in str(no_gpus)
     assert "threads = 500" in str(no_cores) and "2 GPUs" in str(no_cores)
 
 

@@ -75,9 +75,7 @@ class ClusterConnection:
 
     def nodes(self) -> tuple[ClusterNode, ...]:
         """Return the nodes that are alive now."""
-        import ray
-
-        return tuple(_node(row) for row in ray.nodes() if row["Alive"])
+        return tuple(_node(row) for row in load_ray().nodes() if row["Alive"])
 
     def check_nodes(self) -> tuple[ClusterNode, ...]:
         """Check every node that is alive, and return them; raise ClusterMismatchError if one has
@@ -96,9 +94,9 @@ class ClusterConnection:
         """Gather the facts of nodes; return how a node differs, by the ids of those that do. A node
         that was lost meanwhile is in neither.
         """
-        import ray
         from ray.exceptions import GetTimeoutError, RayError
 
+        ray = load_ray()
         ray.cloudpickle.register_pickle_by_value(node_facts)
         gather = ray.remote(node_facts.facts_of_this_machine)
         packages = list(self.here["packages"])

@@ -145,7 +145,7 @@ class ClockControl:
             outcome = restore_device(self._session, self._folder, uuid)
             if outcome is not None:
                 outcomes.append(outcome)
-                self._say(f"{outcome.device} {uuid}: {outcome.words}")
+                self._say(f"{outcome.device}: {outcome.words}")
         return tuple(outcomes)
 
 
@@ -191,9 +191,9 @@ def restore_leftovers(folder: Path, locks: Mapping[str, DeviceLock], say: Say) -
     """Restore what dead processes left; refuse to go on where that fails for a device of ours."""
     for outcome in restore_journals(folder, mine=locks):
         if outcome.state != "held":
-            say(f"left by an earlier process: {outcome.device} {outcome.uuid}: {outcome.words}")
+            say(f"left by an earlier process: {outcome.device}: {outcome.words}")
         if outcome.kept and outcome.uuid in locks:
-            raise ClockControlError(f"device {outcome.uuid}: {outcome.words}")
+            raise ClockControlError(f"{outcome.device}: {outcome.words}")
 
 
 def check_controllable(device: GpuDevice) -> None:

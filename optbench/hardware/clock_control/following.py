@@ -105,13 +105,15 @@ class Follower:
         self.show(applied)
 
 
-def follow_clock(follower: Follower, changes: Sequence[ClockChange], start_at: float) -> None:
-    """Make the changes at their times after ``start_at``, seconds of the wall clock."""
-    while (left_s := start_at - time.time()) > 0:
+def follow_clock(
+    follower: Follower, changes: Sequence[ClockChange], start_at: float | None
+) -> None:
+    """Make the changes at their times after ``start_at``, seconds of the wall clock, or now."""
+    while start_at is not None and (left_s := start_at - time.time()) > 0:
         follower.wait(time.monotonic() + min(left_s, GLANCE_S))
         if follower.result.interrupted:
             return
-    begin = time.monotonic() + left_s
+    begin = time.monotonic() + (0.0 if start_at is None else start_at - time.time())
     for change in changes:
         due = begin + change.at_s
         while True:

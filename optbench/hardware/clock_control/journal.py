@@ -56,7 +56,7 @@ class JournalHeader:
     """The first line: the device, who locks it, what it was like, how it is restored."""
 
     uuid: str
-    device: str = "a device"
+    device: str
     purpose: str = "unknown"
     pid: int = 0
     host: str = ""
@@ -193,14 +193,16 @@ def read_journal(folder: Path, uuid: str) -> JournalEntry | None:
         return None
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
-        return JournalEntry(JournalHeader(uuid), path, None, True, is_held(folder, uuid), why)
+        return JournalEntry(
+            JournalHeader(uuid, f"device {uuid}"), path, None, True, is_held(folder, uuid), why
+        )
     rows, damaged = _rows(content)
     header = _header_of(rows[0], uuid) if rows else None
     if header is None:
         damaged = "the first line is damaged"
     locked, touched = _replayed(rows[1:] if header is not None else rows)
     return JournalEntry(
-        header or JournalHeader(uuid),
+        header or JournalHeader(uuid, f"device {uuid}"),
         path,
         locked,
         touched or damaged is not None,

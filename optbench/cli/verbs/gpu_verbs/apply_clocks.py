@@ -100,7 +100,7 @@ class Prepared:
 def run(args: argparse.Namespace) -> int:
     if args.events and args.start_at:
         raise UsageError("--events follows the tasks, not the time; leave --start-at out")
-    start_at = time.time() if args.start_at is None else start_time(args.start_at, time.time())
+    start_at = None if args.start_at is None else start_time(args.start_at, time.time())
     restore_to = None if args.restore_to is None else clock_range(args.restore_to)
     instance, path = instance_of_schedule(args.files, args.format, args.seed)
     plan = feasible_plan(instance, path, args.json)
@@ -171,7 +171,7 @@ def execute(
     session: GpuSession,
     ready: Prepared,
     purpose: str,
-    start_at: float,
+    start_at: float | None,
     fifo: int | None,
     quiet: bool,
 ) -> FollowedPlan:

@@ -16,8 +16,8 @@ from optbench.errors import OptbenchError, UnknownNameError
 from optbench.hardware.clock_control.device_lock import DeviceBusyError, hold_devices, holder_of
 from optbench.hardware.clock_control.journal import (
     ClockRange,
-    JournalEntry,
     JournalError,
+    ReadJournal,
     journals,
     read_journal,
     remove_journal,
@@ -73,7 +73,7 @@ def restore_journals(
 
 
 def _restore_held(
-    session: GpuSession, folder: Path, entry: JournalEntry, mine: frozenset[str]
+    session: GpuSession, folder: Path, entry: ReadJournal, mine: frozenset[str]
 ) -> RestoreOutcome:
     if entry.uuid in mine:
         return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
@@ -134,12 +134,12 @@ def forget_journal(folder: Path, uuid: str) -> RestoreOutcome:
     return RestoreOutcome(uuid, entry.header.device, "forgotten", "the journal is removed")
 
 
-def _kept(entry: JournalEntry, why: str) -> RestoreOutcome:
+def _kept(entry: ReadJournal, why: str) -> RestoreOutcome:
     words = f"its clocks are not restored: {why}. The journal {entry.path} is kept"
     return RestoreOutcome(entry.uuid, entry.header.device, "kept", words)
 
 
-def _absence(session: GpuSession, entry: JournalEntry) -> str:
+def _absence(session: GpuSession, entry: ReadJournal) -> str:
     """Why a device is not found, and what to do."""
     silent = "".join(f"; {error}" for error in session.unreadable)
     there = f" (it was locked on host {entry.header.host})" if entry.elsewhere else ""
@@ -149,13 +149,13 @@ def _absence(session: GpuSession, entry: JournalEntry) -> str:
     )
 
 
-def _gone_meanwhile(entry: JournalEntry) -> RestoreOutcome:
+def _gone_meanwhile(entry: ReadJournal) -> RestoreOutcome:
     return RestoreOutcome(
         entry.uuid, entry.header.device, "restored", "its own process restored it meanwhile"
     )
 
 
-def _circumstances(entry: JournalEntry) -> str:
+def _circumstances(entry: ReadJournal) -> str:
     """What else is worth knowing about a restoration."""
     words = ""
     if entry.damaged is not None:

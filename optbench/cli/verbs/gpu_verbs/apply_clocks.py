@@ -176,14 +176,16 @@ def execute(
     quiet: bool,
 ) -> FollowedPlan:
     """Lock the clocks as time goes on, and restore them."""
-    from optbench.hardware.clock_control.following import Follower, follow_clock, follow_events
+    from optbench.hardware.clock_control.following import PlanFollower, follow_clock, follow_events
     from optbench.hardware.clock_control.interruptions import noting_signals
 
     with (
         noting_signals() as stop,
         controlled_clocks(session, ready.devices.all, purpose, ready.restore_to, warn) as control,
     ):
-        follower = Follower(control, stop, show_change if not quiet else lambda change: None, warn)
+        follower = PlanFollower(
+            control, stop, show_change if not quiet else lambda change: None, warn
+        )
         if fifo is None:
             follow_clock(follower, ready.changes, start_at)
         else:

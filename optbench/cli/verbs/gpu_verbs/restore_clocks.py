@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
+from pathlib import Path
 
 from optbench.cli.terminal import exits
 from optbench.cli.terminal.applying import show_outcomes
 from optbench.cli.terminal.output import emit, emit_json, show
 from optbench.cli.terminal.parser import Parser
-from optbench.hardware.clock_control.restoring import forget_journal, restore_journals
+from optbench.hardware.clock_control.restoring import (
+    RestoreOutcome,
+    forget_journal,
+    restore_journals,
+)
 from optbench.hardware.clock_control.state_folder import state_folder
 from optbench.hardware.clock_control.systemd_units import UNITS, systemd_unit
 
@@ -41,10 +46,7 @@ def run(args: argparse.Namespace) -> int:
         emit(systemd_unit(args.print_unit))
         return exits.DONE
     folder = state_folder()
-    if args.forget is not None:
-        outcomes = (forget_journal(folder, args.forget),)
-    else:
-        outcomes = restore_journals(folder)
+    outcomes = restore_journals(folder) if args.forget is None else forgotten(folder, args.forget)
     if args.json:
         emit_json({"folder": str(folder), "devices": [asdict(each) for each in outcomes]})
     elif outcomes:
@@ -52,3 +54,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         show(f"nothing to restore: no journal in {folder}")
     return exits.USAGE if any(each.kept for each in outcomes) else exits.DONE
+
+
+def forgotten(folder: Path, uuid: str) -> tuple[RestoreOutcome, ...]:
+    """The journal of one device, removed without a restoration."""
+    return (forget_journal(folder, uuid),)

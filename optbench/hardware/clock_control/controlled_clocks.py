@@ -124,6 +124,11 @@ class ClockControl:
             )
         self._watchdog = Watchdog.start(self._folder, self._locks)
 
+    def await_watchdog(self) -> None:
+        """Wait until a watchdog watches, another one where the first was killed at once."""
+        while not self.watchdog.await_answer():
+            self.check_watchdog()
+
     def check_watchdog(self) -> None:
         """Start another watchdog where it has died."""
         if self.watchdog.has_died():
@@ -145,7 +150,8 @@ class ClockControl:
             outcome = restore_device(self._session, self._folder, uuid)
             if outcome is not None:
                 outcomes.append(outcome)
-                self._say(f"{outcome.device}: {outcome.words}")
+        for outcome in outcomes:
+            self._say(f"{outcome.device}: {outcome.words}")
         return tuple(outcomes)
 
 
@@ -175,7 +181,7 @@ def controlled_clocks(
         control = ClockControl(session, folder, tuple(locks.values()), restore_to, say)
         stack.callback(control.stop_watchdog)
         control.start_watchdog()
-        control.watchdog.await_ready()
+        control.await_watchdog()
         try:
             control.begin_journals(chosen, purpose)
             yield control

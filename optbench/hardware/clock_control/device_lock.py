@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from optbench.errors import OptbenchError
 from optbench.hardware.clock_control.state_folder import LOCK, path_of
@@ -44,7 +45,8 @@ def hold_devices(
 ) -> Iterator[dict[str, DeviceLock]]:
     """Hold all these devices, or raise DeviceBusyError with the process that has one of them.
 
-    They are taken in the order of their names, so that two processes never wait for each other.
+    They are taken in the order of their names, so that two processes never wait for each other. A
+    process that lives is not waited for; the watchdog of a dead one is, up to ``patience_s``.
     """
     until = time.monotonic() + patience_s
     with ExitStack() as stack:
@@ -59,7 +61,7 @@ def hold_devices(
 def _waiting(folder: Path, uuid: str, purpose: str, until: float) -> Iterator[DeviceLock]:
     with ExitStack() as stack:
         while (lock := stack.enter_context(try_device(folder, uuid, purpose))) is None:
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or _lives(_signature(folder, uuid).get("pid")):
                 raise DeviceBusyError(
                     f"device {uuid}: {holder_of(folder, uuid)} controls its clocks; wait for it to "
                     "end, or stop it: it restores the clocks"
@@ -88,12 +90,12 @@ def try_device(folder: Path, uuid: str, purpose: str) -> Iterator[DeviceLock | N
 
 def holder_of(folder: Path, uuid: str) -> str:
     """Words for the process that holds a device, from what it wrote into the lock file."""
-    try:
-        with path_of(folder, uuid, LOCK).open("rb") as file:
-            said = json.loads(file.read(MOST_READ))
-        return f"process {said['pid']} or its watchdog ({said['purpose']}, since {said['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    said = _signature(folder, uuid)
+    if not {"pid", "purpose", "since"} <= said.keys():
         return "another process"
+    who = f"process {said['pid']}"
+    who = who if _lives(said["pid"]) else f"the watchdog of {who}, which has died,"
+    return f"{who} ({said['purpose']}, since {said['since']})"
 
 
 def is_held(folder: Path, uuid: str) -> bool:
@@ -109,6 +111,29 @@ def is_held(folder: Path, uuid: str) -> bool:
     finally:
         os.close(handle)
     return False
+
+
+def _signature(folder: Path, uuid: str) -> dict[str, Any]:
+    """What the last holder wrote into the lock file."""
+    try:
+        with path_of(folder, uuid, LOCK).open("rb") as file:
+            said = json.loads(file.read(MOST_READ))
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _lives(pid: Any) -> bool:
+    """Whether a process of this number lives. It decides who is named and waited for, no more:
+    another process may have the number by now.
+    """
+    if type(pid) is not int:
+        return False
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:1]
+    except OSError:
+        return False
+    return state not in ([b"Z"], [b"X"])
 
 
 def _sign(handle: int, purpose: str) -> None:

@@ -70,7 +70,7 @@ class JournalHeader:
 class ReadJournal:
     """A journal as it was read.
 
-    ``locked`` is the range that was set last, None between segments; ``touched`` is whether a lock
+    ``locked`` is the range that was set last, None after a reset; ``touched`` is whether a lock
     may have been made; ``damaged`` names what could not be read; ``alive`` is whether a process
     holds the device: then the clocks are under control, otherwise they wait for a restoration.
     """
@@ -176,6 +176,12 @@ def journal_entry(uuid: str) -> ReadJournal | None:
     return next((entry for entry in found if entry is not None), None)
 
 
+def locked_range(uuid: str) -> ClockRange | None:
+    """The range that a device is locked to by its journal; a restart of the host ends every lock."""
+    entry = journal_entry(uuid)
+    return None if entry is None or entry.restarted else entry.locked
+
+
 def journals(folder: Path) -> Iterator[ReadJournal]:
     """All journals of a folder, by device."""
     for path in sorted(folder.glob(f"*{JOURNAL}")):
@@ -198,7 +204,8 @@ def read_journal(folder: Path, uuid: str) -> ReadJournal | None:
     header = _header_of(rows[0], uuid) if rows else None
     if header is None:
         damaged = "the first line is damaged"
-    locked, touched = _replayed(rows[1:] if header is not None else rows)
+    normal = None if header is None else header.restore_to
+    locked, touched = _replayed(rows, normal)
     return ReadJournal(
         header or _unknown(uuid),
         path,
@@ -251,8 +258,12 @@ def _rows(content: bytes) -> tuple[list[dict[str, Any]], str | None]:
     return rows, "the last line is cut off" if rest else damaged
 
 
-def _replayed(rows: list[dict[str, Any]]) -> tuple[ClockRange | None, bool]:
-    """The range that is locked after these lines, and whether a lock was ever made."""
+def _replayed(
+    rows: list[dict[str, Any]], normal: ClockRange | None
+) -> tuple[ClockRange | None, bool]:
+    """The range that is locked after these lines, and whether a lock was ever made; ``normal`` is
+    the range that a release leaves.
+    """
     locked: ClockRange | None = None
     before, touched, was_touched = locked, False, False
     for row in rows:
@@ -262,7 +273,7 @@ def _replayed(rows: list[dict[str, Any]]) -> tuple[ClockRange | None, bool]:
         elif "refused" in row:
             locked, touched = before, was_touched
         elif "released" in row:
-            locked = None
+            locked = normal
     return locked, touched
 
 

@@ -86,7 +86,8 @@ def _restore_held(
             entry.uuid, entry.header.device, "held", f"{who} controls its clocks and restores them"
         )
     except OSError as error:
-        return _kept(entry, f"its lock file: {error.strerror}")
+        remedy = "; run `sudo optbench gpu restore`" if isinstance(error, PermissionError) else ""
+        return _kept(entry, f"{error.filename}: {error.strerror}{remedy}")
 
 
 def restore_device(session: GpuSession, folder: Path, uuid: str) -> RestoreOutcome | None:
@@ -106,7 +107,8 @@ def restore_device(session: GpuSession, folder: Path, uuid: str) -> RestoreOutco
         return _kept(entry, _absence(session, entry))
     except (GpuError, JournalError) as error:
         return _kept(entry, str(error))
-    return RestoreOutcome(uuid, entry.header.device, "restored", words + _circumstances(entry))
+    words += _circumstances(entry) + _changed_by_others(session, device, entry)
+    return RestoreOutcome(uuid, entry.header.device, "restored", words)
 
 
 def release(session: GpuSession, device: GpuDevice, target: ClockRange | None) -> str:
@@ -162,4 +164,18 @@ def _circumstances(entry: ReadJournal) -> str:
         words += f"; of its journal {entry.damaged}, so that it was restored to be safe"
     if entry.restarted:
         words += "; the host was restarted since"
+    return words
+
+
+def _changed_by_others(session: GpuSession, device: GpuDevice, entry: ReadJournal) -> str:
+    """What is not as it was before the lock although nothing of ours sets it."""
+    now: dict[str, float | None] = {"power_limit_w": device.power_limit_w}
+    with suppress(GpuError):
+        now["application_clock_mhz"] = session.application_clock_mhz(device)
+    words = ""
+    for name, unit in (("power_limit_w", "W"), ("application_clock_mhz", "MHz")):
+        was = entry.header.before.get(name)
+        if name in now and was is not None and now[name] is not None and now[name] != was:
+            what = name.rpartition("_")[0].replace("_", " ")
+            words += f"; somebody else changed its {what} from {was:g} to {now[name]:g} {unit}"
     return words

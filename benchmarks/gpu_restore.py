@@ -23,7 +23,6 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
 from tests.hardware.clock_control.kill_trials import (  # noqa: E402
-    CALL_S,
     DEVICES,
     MOMENTS,
     VICTIMS,

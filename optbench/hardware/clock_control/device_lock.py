@@ -24,6 +24,10 @@ from optbench.hardware.clock_control.state_folder import LOCK, path_of
 # A watchdog that restores the clocks of a process that has just died needs a moment.
 PATIENCE_S = 10.0
 RETRY_S = 0.02
+# A process that only looks whether a device is held holds it for a moment itself.
+GLANCE_S = 0.2
+# What a process says that restores and ends.
+RESTORING = "restoring clocks"
 MOST_READ = 4096
 
 
@@ -59,9 +63,11 @@ def hold_devices(
 
 @contextmanager
 def _waiting(folder: Path, uuid: str, purpose: str, until: float) -> Iterator[DeviceLock]:
+    begun = time.monotonic()
     with ExitStack() as stack:
         while (lock := stack.enter_context(try_device(folder, uuid, purpose))) is None:
-            if time.monotonic() >= until or _lives(_signature(folder, uuid).get("pid")):
+            now = time.monotonic()
+            if now >= until or (now >= begun + GLANCE_S and _stays(folder, uuid)):
                 raise DeviceBusyError(
                     f"device {uuid}: {holder_of(folder, uuid)} controls its clocks; wait for it to "
                     "end, or stop it: it restores the clocks"
@@ -134,6 +140,12 @@ def _lives(pid: Any) -> bool:
     except OSError:
         return False
     return state not in ([b"Z"], [b"X"])
+
+
+def _stays(folder: Path, uuid: str) -> bool:
+    """Whether a process holds a device that lives and goes on."""
+    said = _signature(folder, uuid)
+    return said.get("purpose") != RESTORING and _lives(said.get("pid"))
 
 
 def _sign(handle: int, purpose: str) -> None:

@@ -177,7 +177,7 @@ def journal_entry(uuid: str) -> ReadJournal | None:
 
 
 def locked_range(uuid: str) -> ClockRange | None:
-    """The range that a device is locked to by its journal; a restart of the host ends every lock."""
+    """The range that a device is locked to by its journal; a restart of the host ends locks."""
     entry = journal_entry(uuid)
     return None if entry is None or entry.restarted else entry.locked
 

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError, UnknownNameError
-from optbench.hardware.clock_control.device_lock import DeviceBusyError, hold_devices, holder_of
+from optbench.hardware.clock_control.device_lock import (
+    GLANCE_S,
+    RESTORING,
+    DeviceBusyError,
+    hold_devices,
+    holder_of,
+)
 from optbench.hardware.clock_control.journal import (
     ClockRange,
     JournalError,
@@ -26,10 +32,6 @@ from optbench.hardware.gpus.nvml_session import GpuError, GpuUnavailableError, g
 
 if TYPE_CHECKING:
     from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession
-
-# A process that looks whether a device is held holds it for a moment itself.
-GLANCE_S = 0.2
-PURPOSE = "restoring clocks"
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def _restore_held(
     if entry.uuid in mine:
         return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     try:
-        with hold_devices(folder, [entry.uuid], PURPOSE, GLANCE_S):
+        with hold_devices(folder, [entry.uuid], RESTORING, GLANCE_S):
             return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     except DeviceBusyError:
         who = holder_of(folder, entry.uuid)
@@ -125,7 +127,7 @@ def forget_journal(folder: Path, uuid: str) -> RestoreOutcome:
     entry = read_journal(folder, uuid)
     if entry is None:
         raise UnknownNameError("device with a journal:", uuid, (e.uuid for e in journals(folder)))
-    with hold_devices(folder, [uuid], PURPOSE, GLANCE_S):
+    with hold_devices(folder, [uuid], RESTORING, GLANCE_S):
         with suppress(GpuUnavailableError, UnknownNameError), gpu_session() as session:
             session.find(uuid)
             raise OptbenchError(

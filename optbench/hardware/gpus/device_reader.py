@@ -90,9 +90,7 @@ class DeviceReader:
         except self._error as error:
             raise explained(self.device, self._calling.__name__, error) from None
 
-    def _value(
-        self, call: Callable[..., Any] | None, *words: Any, missing: Any = math.nan
-    ) -> Any:
+    def _value(self, call: Callable[..., Any] | None, *words: Any, missing: Any = math.nan) -> Any:
         if call is None:
             return missing
         self._calling = call

@@ -1,0 +1,1 @@
+"""Measured machines: GPUs through NVML, processors through powercap, the energy of runs."""

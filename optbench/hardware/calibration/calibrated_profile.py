@@ -18,6 +18,7 @@ from optbench.hardware.calibration.calibration_target import CalibrationTarget
 from optbench.hardware.calibration.clock_sweep import Calibration
 from optbench.hardware.calibration.coefficient_fit import COVERAGE, LawFit
 from optbench.hardware.calibration.run_trace import MeasuredRun
+from optbench.hardware.calibration.sweep_plan import fractions_of
 
 # Lists of scalars are written in one row.
 ROW = re.compile(r"\[\s+([^\[\]{}]*?)\s+\]")
@@ -33,6 +34,10 @@ class GivenFigures:
     board_w: float | None = None
     memory_gb: float | None = None
 
+    def of_name(self, target: CalibrationTarget) -> str:
+        """The name of the profile."""
+        return self.name or f"{target.model}, calibrated"
+
 
 def profile_document(
     target: CalibrationTarget, found: Calibration, kind: str, given: GivenFigures
@@ -41,9 +46,7 @@ def profile_document(
     sources: dict[str, str] = {}
     how = f"measured: {SOURCES[found.idle_source]}, {found.plan.settings.idle_s:g} s without a load"
     idle_w = _rounded(found.idle_w)
-    sources["idle_w"] = how + (
-        ", mean of the devices" if len(target.devices) > 1 else ""
-    )
+    sources["idle_w"] = how + (", mean of the devices" if len(target.devices) > 1 else "")
     sleep_w = _sleep(given, idle_w, sources)
     board_w = _board(target, found, given, sources)
     memory_gb = _memory(target, given, sources)
@@ -51,7 +54,7 @@ def profile_document(
     law = {**_coefficients(found.power), **_coefficients(found.time)}
     sources["laws"] = _law_source(found, kind)
     return {
-        "name": given.name or f"{target.model}, calibrated",
+        "name": given.of_name(target),
         "idle_w": idle_w,
         "sleep_w": sleep_w,
         "tdp_w": board_w,
@@ -114,19 +117,28 @@ def _fit_record(fit: LawFit) -> dict[str, Any]:
     }
 
 
-def merged(old: Mapping[str, Any], new: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The profile ``old`` with the law of ``new`` added or replaced; both must be of one device and
-    have the same clocks, since a profile has one list of them."""
-    for key in ("name", "clocks"):
-        if old.get(key) != new[key]:
+def check_merge(old: Mapping[str, Any], name: str, clocks: Sequence[float], where: str) -> None:
+    """Refuse to add a law to a profile of another device or with other clocks: a profile has one
+    list of clocks for all its laws."""
+    for key, new in (("name", name), ("clocks", list(clocks))):
+        if old.get(key) != new:
             raise ParameterError(
-                f"{where}: {key} is {old.get(key)!r} there and {new[key]!r} in this calibration; "
-                "a law can be added only to a profile of the same device and clocks: choose the "
-                "same clocks, or another file"
+                f"{where}: {key} is {old.get(key)!r} there and {new!r} in this calibration; a law "
+                "can be added only to a profile of the same device and clocks: choose the same "
+                "clocks, or another file"
             )
+
+
+def merged(old: Mapping[str, Any], new: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The profile ``old`` with the law of ``new`` added or replaced."""
+    check_merge(old, new["name"], new["clocks"], where)
     out = {**old, **new}
     for key in ("laws", "measurement"):
         out[key] = {**old.get(key, {}), **new[key]}
+    of_laws = old["sources"].get("laws", "")
+    kinds = set(old["laws"]) - set(new["laws"])
+    if kinds and of_laws:
+        out["sources"] = {**new["sources"], "laws": f"{of_laws}; {new['sources']['laws']}"}
     return out
 
 
@@ -176,9 +188,7 @@ def _memory(target: CalibrationTarget, given: GivenFigures, sources: dict[str, s
     return float(f"{target.memory_gb:.4g}")
 
 
-def _clocks(
-    target: CalibrationTarget, found: Calibration, sources: dict[str, str]
-) -> list[float]:
+def _clocks(target: CalibrationTarget, found: Calibration, sources: dict[str, str]) -> list[float]:
     if not target.levels_mhz:
         sources["clocks"] = f"one clock: {target.fixed_clock}; the law holds at this clock only"
         return [1.0]
@@ -187,7 +197,7 @@ def _clocks(
     sources["clocks"] = (
         f"measured: {', '.join(map(str, measured))} MHz as fractions of the top clock, {top} MHz"
     )
-    return [round(mhz / top, 6) for mhz in measured]
+    return fractions_of(target.levels_mhz, measured)
 
 
 def _law_source(found: Calibration, kind: str) -> str:
@@ -209,10 +219,3 @@ def _coefficients(fit: LawFit) -> dict[str, float]:
 def _rounded(value: Any) -> Any:
     """Floats to nine significant digits: no measurement has more, and JSON stays readable."""
     return float(f"{value:.9g}") if isinstance(value, float) else value
-
-
-def overdrawn(document: Mapping[str, Any]) -> Sequence[str]:
-    """What the parser says of laws above the board power."""
-    from optbench.power.profiles import board_power, parse_profile
-
-    return [str(flag) for flag in board_power(parse_profile(json.dumps(document), "calibration"))]

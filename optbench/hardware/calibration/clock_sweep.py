@@ -9,8 +9,11 @@ or is left out on request.
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -103,7 +106,8 @@ class ClockSweep:
         """Measure and fit; clocks are reset at the end, whatever happens."""
         least, most = self.plan.settings.rounds
         self.expected_s = self.plan.duration_s(least)
-        with self.target.clocks() as holder:
+        with ending_signals(), self.target.clocks() as holder:
+            self._try_clocks(holder)
             idle_w, idle_source = self._idle()
             for number in range(1, most + 1):
                 self._round(holder, number)
@@ -116,6 +120,12 @@ class ClockSweep:
                 self._expect_more(found)
         refuse_law(found)
         return found
+
+    def _try_clocks(self, holder: ClockHolder) -> None:
+        """A missing permission shows before anything is measured."""
+        if self.plan.clocks_mhz:
+            holder.hold(max(self.plan.counts), self.plan.clocks_mhz[-1])
+            holder.release()
 
     def _idle(self) -> tuple[float, str]:
         self.words = "idle power"
@@ -164,15 +174,9 @@ class ClockSweep:
         if point.clock_mhz is not None:
             holder.hold(point.count, point.clock_mhz)
         places = ",".join(device.place for device in self.target.devices[: point.count])
-        command = command_of(
-            settings.workload, places, settings.size, self.plan.load_s(attempt)
-        )
-        trace = trace_load(
-            self.target, point.count, command, self._run_settings(), self._tick
-        )
-        return judge_run(
-            trace, point.clock_mhz, self.target.window_s, self._run_settings(), number
-        )
+        command = command_of(settings.workload, places, settings.size, self.plan.load_s(attempt))
+        trace = trace_load(self.target, point.count, command, self._run_settings(), self._tick)
+        return judge_run(trace, point.clock_mhz, self.target.window_s, self._run_settings(), number)
 
     def _refused(self) -> list[MeasuredRun]:
         """Refused runs, and those whose repeats differ."""
@@ -222,9 +226,26 @@ class ClockSweep:
         self.on_progress(SweepProgress(words, spent_s, max(self.expected_s, spent_s), is_result))
 
 
-def fit_runs(
-    runs: Sequence[MeasuredRun], levels_mhz: Sequence[int]
-) -> tuple[LawFit, LawFit]:
+@contextmanager
+def ending_signals() -> Iterator[None]:
+    """A termination or a hang-up ends the work as Ctrl-C does: what is open is closed, clocks are
+    reset, the load is ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def fit_runs(runs: Sequence[MeasuredRun], levels_mhz: Sequence[int]) -> tuple[LawFit, LawFit]:
     """The laws of power and time of the runs, with clocks as fractions of the top level."""
     watts, seconds = [run.watts for run in runs], [run.seconds_per_unit for run in runs]
     if not levels_mhz:

@@ -156,9 +156,7 @@ def _fit(names: Sequence[str], design: Floats, y: Floats, points: Floats, top: F
     residuals = y / g - 1
     return LawFit(
         tuple(
-            Coefficient(
-                name, float(c), float(min(lo, c)), float(max(hi, c)), float(share)
-            )
+            Coefficient(name, float(c), float(min(lo, c)), float(max(hi, c)), float(share))
             for name, c, lo, hi, share in zip(names, values, low, high, shares, strict=True)
         ),
         tuple(g.tolist()),
@@ -188,9 +186,7 @@ def _not_negative(design: Floats, y: Floats) -> Floats:
     return best
 
 
-def _variance(
-    rest: Floats, points: Floats, size: int
-) -> tuple[float, int, float, float | None]:
+def _variance(rest: Floats, points: Floats, size: int) -> tuple[float, int, float, float | None]:
     """Variance of an observation with its degrees of freedom, the scatter of repeats, and the
     probability of the F test."""
     places, group = np.unique(points, return_inverse=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,7 +97,9 @@ def trace_load(
 ) -> RunTrace:
     """Run the load on the first ``count`` devices, and sample them until it ends."""
     trace = RunTrace([[] for _ in range(count)])
-    with target.placed(count), running_load(command, target.environment()) as load:
+    with ExitStack() as stack:
+        with target.placed(count):
+            load = stack.enter_context(running_load(command, target.environment()))
         following_s = load.began_s
         while not load.ended:
             following_s = max(following_s + settings.period_s, time.monotonic())

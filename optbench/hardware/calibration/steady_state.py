@@ -65,9 +65,7 @@ def by_counter(times_s: Sequence[float], energy_j: Sequence[float]) -> PowerSeri
     return PowerSeries(t[:-1], t[1:], np.diff(energy) / np.diff(t))
 
 
-def by_readings(
-    times_s: Sequence[float], watts: Sequence[float], window_s: float
-) -> PowerSeries:
+def by_readings(times_s: Sequence[float], watts: Sequence[float], window_s: float) -> PowerSeries:
     """Readings, each of which is a mean over the window before it.
 
     A reading without a window counts for a microsecond: all have the same weight."""

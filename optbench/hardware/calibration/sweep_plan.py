@@ -44,6 +44,7 @@ class SweepSettings:
     retries: int = 1
     leave_out: bool = False
     seed: int = 0
+    start_s: float = 0.5  # about what the program takes before it works
 
     def __post_init__(self) -> None:
         check_workload(self.workload)
@@ -87,10 +88,21 @@ class SweepPlan:
         wanted_s = self.settings.settle_s + self.window_s + 1.25 * self.settings.measure_s
         return wanted_s * 2**attempt
 
-    def duration_s(self, rounds: int, start_s: float = 0.0) -> float:
-        """Seconds of a sweep whose program takes ``start_s`` before it works."""
+    def duration_s(self, rounds: int) -> float:
+        """About how many seconds these rounds take."""
         runs = rounds * len(self.points)
-        return self.settings.idle_s + runs * (self.load_s() + start_s)
+        return self.settings.idle_s + runs * (self.load_s() + self.settings.start_s)
+
+    def fractions(self, target: CalibrationTarget) -> list[float]:
+        """The clocks as a profile has them."""
+        return fractions_of(target.levels_mhz, self.clocks_mhz)
+
+
+def fractions_of(levels_mhz: Sequence[int], clocks_mhz: Sequence[int]) -> list[float]:
+    """Clocks as fractions of the top level; 1 where there is one clock."""
+    if not levels_mhz:
+        return [1.0]
+    return [round(mhz / levels_mhz[-1], 6) for mhz in clocks_mhz]
 
 
 def plan_sweep(target: CalibrationTarget, settings: SweepSettings) -> SweepPlan:

@@ -123,10 +123,7 @@ def synchronise(devices: Sequence[torch.device]) -> None:
 def devices_of(words: str) -> list[torch.device]:
     import torch
 
-    return [
-        torch.device(f"cuda:{word}" if word.isdigit() else word)
-        for word in words.split(",")
-    ]
+    return [torch.device(f"cuda:{word}" if word.isdigit() else word) for word in words.split(",")]
 
 
 def work(step: Step, devices: Sequence[torch.device], seconds: float) -> tuple[int, float]:

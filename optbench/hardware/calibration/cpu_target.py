@@ -1,7 +1,7 @@
 """Packages of processors as the target of a calibration, where RAPL exposes their energy.
 
 A device is a package with its memory. The load runs on the cores of the first packages. Clocks are
-set through cpufreq where its files may be written; else there is one clock, and the law holds there.
+set through cpufreq where its files may be written; else there is one clock, at which the law holds.
 """
 
 from __future__ import annotations

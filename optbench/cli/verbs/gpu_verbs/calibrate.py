@@ -28,8 +28,8 @@ DESCRIPTION = (
     "Measure power and time per unit of work at several clocks and numbers of devices, fit the "
     "laws P(f) = alpha f^3 + beta f + gamma and T(n, f) = (alpha + beta / f + gamma n) / n, and "
     'write a profile for `m.pool(..., profile="my-a100.json")`. The load is a program that prints '
-    "lines `units=U seconds=S`; ours works with torch. Clocks are reset at the end, after an error, "
-    "a signal and a crash too. Without a GPU, processors are calibrated where the machine exposes "
+    "lines `units=U seconds=S`; ours works with torch. Clocks are reset at the end, also after an "
+    "error, a signal or a crash. Without a GPU, processors are calibrated where the machine exposes "
     "their energy. Points that were throttled, unsteady or noisy are not fitted, and named."
 )
 EXAMPLES = (

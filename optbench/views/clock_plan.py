@@ -1,7 +1,7 @@
 """The clock plan of a schedule: the clocks of its modes on devices by interval colouring.
 
-The clock of a mode is that of the devices of its primary pool. Devices that no segment uses are left
-out, and the others numbered in their order, so that as few devices as possible are needed.
+The clock of a mode is that of the devices of its primary pool. Devices that no segment uses are
+left out, and the others numbered in their order, so that as few devices as possible are needed.
 """
 
 from __future__ import annotations

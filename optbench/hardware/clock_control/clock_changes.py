@@ -1,8 +1,8 @@
 """From a plan and its devices to what is set when: supported clocks, and changes in order of time.
 
-A fraction f of the top clock becomes the supported clock c nearest to f · top, the lower one of two;
-its deviation is c / (f · top) − 1. Between two segments of a device a short gap keeps the clock, and
-a longer one releases it.
+A fraction f of the top clock becomes the supported clock c nearest to f · top, the lower one of
+two; its deviation is c / (f · top) − 1. Between two segments of a device a short gap keeps the
+clock, and a longer one releases it.
 """
 
 from __future__ import annotations

@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError, ParameterError
 from optbench.hardware.clock_control.device_lock import DeviceLock, hold_devices
-from optbench.hardware.clock_control.journal import (
-    ClockRange,
-    Journal,
-    JournalError,
-    new_header,
-    read_journal,
-)
+from optbench.hardware.clock_control.journal import ClockRange, Journal, new_header
 from optbench.hardware.clock_control.restoring import (
     RestoreOutcome,
     release,
@@ -34,7 +28,13 @@ from optbench.hardware.clock_control.restoring import (
 )
 from optbench.hardware.clock_control.state_folder import prepared, state_folder
 from optbench.hardware.clock_control.watchdog import Watchdog, WatchdogError
-from optbench.hardware.gpus.nvml_session import GpuError
+from optbench.hardware.gpus.nvml_errors import (
+    FUNCTION_NOT_FOUND,
+    INVALID_ARGUMENT,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    GpuError,
+)
 
 if TYPE_CHECKING:
     from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 # A watchdog that dies this often is killed by something that will not stop.
 MOST_WATCHDOGS = 20
+# Results of NVML after which the clocks are as they were. After any other it is not known.
+CHANGES_NOTHING = (INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND)
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -60,15 +62,26 @@ class ClockControl:
         self,
         session: GpuSession,
         folder: Path,
-        journals: Mapping[str, Journal],
         locks: Sequence[DeviceLock],
+        restore_to: ClockRange | None,
         say: Say,
     ) -> None:
         self._session, self._folder, self._say = session, folder, say
-        self._journals, self._locks = dict(journals), locks
-        self._set: dict[str, ClockRange | None] = {}
+        self._locks, self._restore_to = locks, restore_to
+        self._journals: dict[str, Journal] = {}
+        self._set: dict[str, ClockRange] = {}
         self._watchdog: Watchdog | None = None
         self._started = 0
+
+    def begin_journals(self, devices: Iterable[GpuDevice], purpose: str) -> None:
+        """Write down how to restore the devices, and what they were like."""
+        for device in devices:
+            before = {
+                "application_clock_mhz": self._session.application_clock_mhz(device),
+                "power_limit_w": device.power_limit_w,
+            }
+            header = new_header(device.uuid, device.title, purpose, self._restore_to, before)
+            self._journals[device.uuid] = Journal.begin(self._folder, header)
 
     def lock(self, device: GpuDevice, low_mhz: int, high_mhz: int) -> None:
         """Lock a device to a range of graphics clocks."""
@@ -79,22 +92,17 @@ class ClockControl:
         try:
             self._session.lock_clocks(device, low_mhz, high_mhz)
         except GpuError as error:
-            journal.note_refused(str(error))
+            if error.code in CHANGES_NOTHING:
+                journal.note_refused(error.words)
             raise
         self._set[device.uuid] = clocks
 
     def release(self, device: GpuDevice) -> None:
         """Put a device into the state that a restoration leaves it in, and keep control of it."""
-        if self._set.get(device.uuid) is None:
-            return
-        entry = read_journal(self._folder, device.uuid)
-        if entry is None:
-            raise ClockControlError(
-                f"device {device.uuid}: its journal was removed by somebody else"
-            )
-        release(self._session, device, entry)
-        self._journals[device.uuid].note_released()
-        self._set[device.uuid] = None
+        if device.uuid in self._set:
+            release(self._session, device, self._restore_to)
+            self._journals[device.uuid].note_released()
+            del self._set[device.uuid]
 
     def locked(self, device: GpuDevice) -> ClockRange | None:
         """The range that this process has locked a device to."""
@@ -164,12 +172,12 @@ def controlled_clocks(
     with ExitStack() as stack:
         locks = stack.enter_context(hold_devices(folder, (d.uuid for d in chosen), purpose))
         restore_leftovers(folder, locks, say)
-        control = ClockControl(session, folder, {}, tuple(locks.values()), say)
+        control = ClockControl(session, folder, tuple(locks.values()), restore_to, say)
         stack.callback(control.stop_watchdog)
         control.start_watchdog()
         control.watchdog.await_ready()
         try:
-            control.begin_journals(chosen, purpose, restore_to)
+            control.begin_journals(chosen, purpose)
             yield control
         finally:
             with _undisturbed():
@@ -190,26 +198,28 @@ def restore_leftovers(folder: Path, locks: Mapping[str, DeviceLock], say: Say) -
 
 def check_controllable(device: GpuDevice) -> None:
     """Refuse a device whose clocks cannot be locked."""
-    where = f"device {device.index} ({device.name}, {device.uuid})"
     if device.mig:
         raise ClockControlError(
-            f"{where} is in MIG mode: its parts share one clock, which cannot be locked. Choose "
-            f"another device, or end the mode with `nvidia-smi -i {device.index} -mig 0`"
+            f"{device.title} is in MIG mode: its parts share one clock, which cannot be locked. "
+            f"Choose another device, or end the mode with `nvidia-smi -i {device.index} -mig 0` as "
+            "root"
         )
     for need in ("clock_lock", "clocks"):
         if need in device.missing:
-            raise ClockControlError(f"{where}: {device.missing[need]}")
+            raise ClockControlError(f"{device.title}: {device.missing[need]}")
 
 
 def check_supported(device: GpuDevice, clocks: ClockRange) -> None:
     """Refuse a range that a device does not have."""
     known = device.clocks_mhz
     if clocks.low_mhz > clocks.high_mhz:
-        raise ParameterError(f"the range {clocks.low_mhz}-{clocks.high_mhz} MHz is upside down")
+        raise ParameterError(
+            f"the range {clocks.low_mhz}-{clocks.high_mhz} MHz is upside down; write LOW-HIGH"
+        )
     if known and not known[0] <= clocks.low_mhz <= clocks.high_mhz <= known[-1]:
         raise ParameterError(
-            f"the range {clocks} is outside of what device {device.index} ({device.name}) has: "
-            f"{known[0]:,} to {known[-1]:,} MHz"
+            f"the range {clocks} is outside of what {device.title} has: {known[0]:,} to "
+            f"{known[-1]:,} MHz"
         )
 
 
@@ -223,4 +233,4 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-__all__ = ["ClockControl", "ClockRange", "JournalError", "controlled_clocks"]
+__all__ = ["ClockControl", "ClockRange", "controlled_clocks"]

@@ -1,10 +1,10 @@
 """The journal of a device: what its clocks were locked to, and how they are restored.
 
-A file per device, of JSON lines. The first line says who locks, how to restore, and what application
-clocks and power limit were before; it is written beside, synced, renamed, and the folder is synced,
-all before the first lock. Each lock then adds a line before the driver is called, and each answer of
-the driver a line after it. The file is removed once the clocks are restored. A line that was cut off
-or damaged counts as a lock: restoring once too often does no harm.
+A file per device, of JSON lines. The first line says who locks, how to restore, and what
+application clocks and power limit were before; it is written beside, synced, renamed, and the
+folder is synced, all before the first lock. Each lock then adds a line before the driver is called,
+and each answer of the driver a line after it. The file is removed once the clocks are restored. A
+line that was cut off or damaged counts as a lock: restoring once too often does no harm.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ class JournalEntry:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether the journal was written on another host, into a folder that both share."""
+        """Whether the journal was written on a host of another name, in a folder that both share.
+
+        Whether a device is here, its UUID decides: containers of one host have names of their own.
+        """
         return bool(self.header.host) and self.header.host != socket.gethostname()
 
 

@@ -1,7 +1,7 @@
 """A schedule's clocks as plain data: which task runs when, on which devices, at what clock.
 
-Clocks are fractions of the top clock of a device; ``None`` is a segment without a clock. The devices
-of a pool are numbered from 0. Each runs one segment at a time.
+Clocks are fractions of the top clock of a device; ``None`` is a segment without a clock. The
+devices of a pool are numbered from 0. Each runs one segment at a time.
 """
 
 from __future__ import annotations

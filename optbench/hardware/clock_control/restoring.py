@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError, UnknownNameError
-from optbench.hardware.clock_control.device_lock import hold_devices, holder_of
-from optbench.hardware.clock_control.device_lock import DeviceBusyError
+from optbench.hardware.clock_control.device_lock import DeviceBusyError, hold_devices, holder_of
 from optbench.hardware.clock_control.journal import (
+    ClockRange,
     JournalEntry,
     JournalError,
     journals,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession
 
 # A process that looks whether a device is held holds it for a moment itself.
-GLANCE_S = 1.0
+GLANCE_S = 0.2
 PURPOSE = "restoring clocks"
 
 
@@ -53,7 +53,8 @@ class RestoreOutcome:
 def restore_journals(
     folder: Path, mine: Iterable[str] = (), only: Container[str] | None = None
 ) -> tuple[RestoreOutcome, ...]:
-    """Restore every device, or of ``only`` these, that has a journal in the folder and whose process
+    """Restore every device, or of ``only`` these, that has a journal in the folder and whose
+    process
     has ended.
 
     ``mine`` are devices that the caller holds already.
@@ -98,25 +99,18 @@ def restore_device(session: GpuSession, folder: Path, uuid: str) -> RestoreOutco
             remove_journal(entry.path)
             words = "no clock had been locked; the journal is removed"
             return RestoreOutcome(uuid, entry.header.device, "untouched", words)
-        if entry.elsewhere:
-            return _kept(entry, f"it was locked on host {entry.header.host}; restore it there")
         device = session.find(uuid)
-        words = release(session, device, entry)
+        words = release(session, device, entry.header.restore_to)
         remove_journal(entry.path)
     except UnknownNameError:
-        return _kept(
-            entry,
-            "the driver has no such device now. If it is gone for good, `optbench gpu restore "
-            f"--forget {uuid}` removes the journal",
-        )
+        return _kept(entry, _absence(session, entry))
     except (GpuError, JournalError) as error:
         return _kept(entry, str(error))
     return RestoreOutcome(uuid, entry.header.device, "restored", words + _circumstances(entry))
 
 
-def release(session: GpuSession, device: GpuDevice, entry: JournalEntry) -> str:
-    """Put the clocks back and say how."""
-    target = entry.header.restore_to
+def release(session: GpuSession, device: GpuDevice, target: ClockRange | None) -> str:
+    """Put the clocks back, into a range where one is named, and say how."""
     if target is None:
         session.reset_clocks(device)
         return "locked clocks were reset"
@@ -143,6 +137,16 @@ def forget_journal(folder: Path, uuid: str) -> RestoreOutcome:
 def _kept(entry: JournalEntry, why: str) -> RestoreOutcome:
     words = f"its clocks are not restored: {why}. The journal {entry.path} is kept"
     return RestoreOutcome(entry.uuid, entry.header.device, "kept", words)
+
+
+def _absence(session: GpuSession, entry: JournalEntry) -> str:
+    """Why a device is not found, and what to do."""
+    silent = "".join(f"; {error}" for error in session.unreadable)
+    there = f" (it was locked on host {entry.header.host})" if entry.elsewhere else ""
+    return (
+        f"the driver has no such device now{there}{silent}. If it is gone for good, `optbench gpu "
+        f"restore --forget {entry.uuid}` removes the journal"
+    )
 
 
 def _gone_meanwhile(entry: JournalEntry) -> RestoreOutcome:

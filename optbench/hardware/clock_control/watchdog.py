@@ -68,12 +68,13 @@ class Watchdog:
             "answer": answer_write,
             "parent": parent,
         }
+        log = _open_log(folder)
         try:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", STARTER, json.dumps(told)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=log,
                 pass_fds=[*inherited, *([] if parent is None else [parent])],
                 start_new_session=True,
             )
@@ -84,7 +85,7 @@ class Watchdog:
                 f"the watchdog cannot be started ({error.strerror}); no clock is locked without it"
             ) from None
         finally:
-            for handle in (alive_read, answer_write, *([] if parent is None else [parent])):
+            for handle in (log, alive_read, answer_write, *([] if parent is None else [parent])):
                 os.close(handle)
         return cls(process, alive, answer)
 
@@ -142,7 +143,7 @@ def watch(told: dict[str, Any]) -> None:
         if attempt:
             time.sleep(PAUSE_S)
         outcomes = restore_journals(folder, mine=uuids, only=uuids)
-        _log(folder, outcomes)
+        _log(outcomes)
         if not any(outcome.kept for outcome in outcomes):
             return
 
@@ -165,15 +166,20 @@ def _process_handle() -> int | None:
     return None
 
 
-def _log(folder: Path, outcomes: Iterable[RestoreOutcome]) -> None:
-    """Add what was done to the watchdog's log, which nobody may be there to read on a terminal."""
+def _open_log(folder: Path) -> int:
+    """The watchdog's log: what it restored, and why it could not; no terminal may be left."""
     path = folder / LOG
     with suppress(OSError):
-        if path.exists() and path.stat().st_size > MOST_LOGGED:
+        if path.stat().st_size > MOST_LOGGED:
             path.unlink()
-        with path.open("a", encoding="utf-8") as file:
-            for outcome in outcomes:
-                file.write(
-                    f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {outcome.uuid}  "
-                    f"{outcome.state}: {outcome.words}\n"
-                )
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def _log(outcomes: Iterable[RestoreOutcome]) -> None:
+    with suppress(OSError):
+        for outcome in outcomes:
+            sys.stderr.write(
+                f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {outcome.uuid}  {outcome.state}: "
+                f"{outcome.words}\n"
+            )
+        sys.stderr.flush()

@@ -116,7 +116,7 @@ def _time(law: Law, runs: Sequence[Run], top: int | None) -> str:
     for k, count in enumerate(_counts(runs)):
         if top:
             parts.append(
-                _curve(x, y, k, lambda f, n=count: law.time_per_unit_s(n, f), top)  # type: ignore[misc]
+                _curve(x, y, k, lambda f, n=count: law.time_per_unit_s(n, f), top)
             )
     parts += [_mark(x, y, run, run["seconds_per_unit"], "s", runs, top) for run in runs]
     return axes.chart(x, y, parts, "measured times per unit and the fitted law by clock")

@@ -44,7 +44,7 @@ def profile_document(
 ) -> dict[str, Any]:
     """The profile as JSON's types."""
     sources: dict[str, str] = {}
-    how = f"measured: {SOURCES[found.idle_source]}, {found.plan.settings.idle_s:g} s without a load"
+    how = f"measured: {SOURCES[found.idle_source]}, {found.plan.idle_s:g} s without a load"
     idle_w = _rounded(found.idle_w)
     sources["idle_w"] = how + (", mean of the devices" if len(target.devices) > 1 else "")
     sleep_w = _sleep(given, idle_w, sources)
@@ -88,7 +88,7 @@ def measurement(target: CalibrationTarget, found: Calibration) -> dict[str, Any]
         "power_window_s": target.window_s,
         "sampling_period_s": settings.period_s,
         "settle_s": settings.settle_s,
-        "measure_s": settings.measure_s,
+        "measure_s": found.plan.measure_s,
         "rounds": found.rounds,
         "spent_s": round(found.spent_s, 1),
         "seed": settings.seed,

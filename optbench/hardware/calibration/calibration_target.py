@@ -5,7 +5,7 @@ GPUs and packages of processors are targets (``gpu_target``, ``cpu_target``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -47,7 +47,7 @@ class CalibrationTarget(Protocol):
     """Devices of one model."""
 
     model: str
-    devices: Sequence[DeviceIdentity]
+    devices: tuple[DeviceIdentity, ...]
     driver: str
     levels_mhz: tuple[int, ...]  # clocks that can be set, ascending; empty where none can
     fixed_clock: str  # why no clock can be set; empty where they can

@@ -130,7 +130,7 @@ class ClockSweep:
     def _idle(self) -> tuple[float, str]:
         self.words = "idle power"
         settings = self.plan.settings
-        trace = trace_idle(self.target, settings.idle_s, settings.period_s, self._tick)
+        trace = trace_idle(self.target, self.plan.idle_s, settings.period_s, self._tick)
         for device, samples in zip(self.target.devices, trace.samples, strict=False):
             busy = [each.utilisation for each in samples if each.utilisation is not None]
             if busy and float(np.mean(busy)) > IN_USE:
@@ -142,7 +142,7 @@ class ClockSweep:
             trace,
             None,
             self.target.window_s,
-            replace(self._run_settings(), measure_s=0.4 * settings.idle_s, settle_s=0.0),
+            replace(self._run_settings(), measure_s=0.4 * self.plan.idle_s, settle_s=0.0),
         )
         if not judged.watts:
             raise CalibrationRefusedError(f"idle power of {self.target.model}: {judged.refused}")
@@ -151,7 +151,7 @@ class ClockSweep:
 
     def _run_settings(self) -> RunSettings:
         s = self.plan.settings
-        return RunSettings(s.period_s, s.measure_s, s.noise, s.run_limit_s, s.settle_s)
+        return RunSettings(s.period_s, self.plan.measure_s, s.noise, s.run_limit_s, s.settle_s)
 
     def _round(self, holder: ClockHolder, number: int) -> None:
         out = {_place(run) for run in self._refused()}
@@ -206,8 +206,8 @@ class ClockSweep:
         settings = self.plan.settings
         wanted = found.rounds * (found.half_width / settings.precision) ** 2
         rounds = min(settings.rounds[1], max(found.rounds + 1, math.ceil(wanted)))
-        per_round = (time.monotonic() - self.began_s - settings.idle_s) / found.rounds
-        self.expected_s = settings.idle_s + rounds * per_round
+        per_round = (time.monotonic() - self.began_s - self.plan.idle_s) / found.rounds
+        self.expected_s = self.plan.idle_s + rounds * per_round
         self._say(
             f"widest interval after {found.rounds} rounds: ±{100 * found.half_width:.2f} %, "
             f"wanted ±{100 * settings.precision:.2g} %: about {rounds - found.rounds} more"

@@ -36,6 +36,8 @@ COVERAGE = 0.95
 # Below this probability of the F test, the points do not lie on the law.
 MISFIT_AT = 0.01
 REWEIGHTINGS = 4
+# Relative scatter of repeats below this is that of printed digits, and tests nothing.
+ROUNDING = 1e-5
 POWER, TIME = ("alpha_p", "beta_p", "gamma_p"), ("alpha_t", "beta_t", "gamma_t")
 # The relative precision of a coefficient is judged against at least this share of the law's value.
 LEAST_SHARE = 0.02
@@ -103,7 +105,13 @@ def fit_time(counts: Sequence[int], clocks: Sequence[float], seconds: Sequence[f
     design = np.column_stack([np.ones_like(f), 1 / f, n * several])
     top = np.array([1.0, 1.0, float(n.max())])
     names = TIME if several.any() else TIME[:2]
-    found = _fit(names, design[:, : len(names)], n * np.asarray(seconds, dtype=float), f + n, top)
+    found = _fit(
+        names,
+        design[:, : len(names)],
+        n * np.asarray(seconds, dtype=float),
+        f + n,
+        top[: len(names)],
+    )
     return found if several.any() else _with_zero(found, "gamma_t")
 
 
@@ -199,9 +207,8 @@ def _variance(rest: Floats, points: Floats, size: int) -> tuple[float, int, floa
     if not repeats or not beyond:
         return total / (len(rest) - size), len(rest) - size, scatter, None
     around = max(total - within, 0.0) / beyond
-    if within <= 1e-24 * len(rest):  # repeats agree to the last digit
-        return around, beyond, scatter, 1.0 if around <= 1e-24 else 0.0
-    misfit = _f_tail(around / (within / repeats), beyond, repeats)
+    pure = max(within / repeats, ROUNDING**2)
+    misfit = _f_tail(around / pure, beyond, repeats)
     if misfit < MISFIT_AT:
         return around, beyond, scatter, misfit
     return total / (len(rest) - size), len(rest) - size, scatter, misfit

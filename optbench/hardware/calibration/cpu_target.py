@@ -57,17 +57,19 @@ class CpuTarget:
         self._policies = find_policies(self._cpus)
         self.model = _model_name()
         self.driver = f"{platform.system()} {platform.release()}, powercap"
-        self.devices = [
+        self.devices = tuple(
             DeviceIdentity(self.model, f"{platform.node()} package-{number}", "cpu")
             for number in self._packages
-        ]
+        )
         self.fixed_clock = why_fixed(self._policies, self._cpus)
-        self.levels_mhz = () if self.fixed_clock else clock_levels_mhz(self._policies)
+        self.levels_mhz: tuple[int, ...] = (
+            () if self.fixed_clock else clock_levels_mhz(self._policies)
+        )
         self.window_s = 0.0
         limits = [_limit_w(zone.counter.parent) for zone in zones if "dram" not in zone.label]
         known = [limit for limit in limits if limit is not None]
         self.power_limit_w = min(known, default=None)
-        self.memory_gb = _memory_gb() / len(self._packages)
+        self.memory_gb: float | None = _memory_gb() / len(self._packages)
 
     def read(self, device: int) -> DeviceSample:
         reading = self._counters[device].read()

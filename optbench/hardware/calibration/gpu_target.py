@@ -4,6 +4,8 @@ their clocks however this process ends.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,11 +17,13 @@ from optbench.hardware.clock_control.controlled_clocks import (
     check_controllable,
     controlled_clocks,
 )
-from optbench.hardware.gpus.nvml_session import GpuDevice, GpuReading, GpuSession
+from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession, reason_words
 
 # Reasons for a clock that do not mean that the device fell behind the clock that was set.
 HARMLESS = frozenset({"idle", "applications clocks", "display clock"})
 PURPOSE = "calibrating"
+# Temperature and utilisation change slowly.
+SLOW_EVERY_S = 0.25
 
 Say = Callable[[str], None]
 
@@ -51,17 +55,34 @@ class GpuTarget:
         for device in self._gpus:
             _check(device, first)
         self.model, self.driver = first.name, f"NVIDIA {first.driver}"
-        self.devices = [
+        self.devices = tuple(
             DeviceIdentity(device.name, device.uuid, str(device.index)) for device in self._gpus
-        ]
+        )
         self.levels_mhz, self.fixed_clock = first.clocks_mhz, ""
-        self.window_s = session.read(first).power_window_s
+        self._readers = [session.reader(device) for device in self._gpus]
+        self._slow = [reader.slow_values() for reader in self._readers]
+        self._slow_s = [time.monotonic()] * len(self._gpus)
+        self.window_s = self._readers[0].power_window_s
         limits = [d.power_limit_w for d in self._gpus if d.power_limit_w is not None]
         self.power_limit_w = min(limits, default=None)
         self.memory_gb = first.memory_gb
 
     def read(self, device: int) -> DeviceSample:
-        return _sample(self._session.read(self._gpus[device]))
+        reader = self._readers[device]
+        now = reader.moment()
+        if now.t_s - self._slow_s[device] > SLOW_EVERY_S:
+            self._slow_s[device], self._slow[device] = now.t_s, reader.slow_values()
+        slow = self._slow[device]
+        reasons = reason_words(now.reasons) if now.reasons else ()
+        return DeviceSample(
+            now.t_s,
+            _said(now.power_w),
+            _said(now.energy_j),
+            _said(now.clock_mhz),
+            tuple(reason for reason in reasons if reason not in HARMLESS),
+            _said(slow.utilisation),
+            _said(slow.temperature_c),
+        )
 
     @contextmanager
     def clocks(self) -> Iterator[GpuClocks]:
@@ -101,13 +122,5 @@ def _check(device: GpuDevice, first: GpuDevice) -> None:
         )
 
 
-def _sample(reading: GpuReading) -> DeviceSample:
-    return DeviceSample(
-        reading.t_s,
-        reading.power_w,
-        reading.energy_j,
-        reading.clock_mhz,
-        tuple(reason for reason in reading.throttle_reasons if reason not in HARMLESS),
-        reading.utilisation,
-        reading.temperature_c,
-    )
+def _said(value: float) -> float | None:
+    return None if math.isnan(value) else value

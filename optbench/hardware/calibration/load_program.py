@@ -12,6 +12,7 @@ come one by one: each is a measurement of its own, and other lines are ignored.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import re
@@ -21,7 +22,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
@@ -37,6 +38,7 @@ MOST_SHOWN = 300
 TO_END_S = 2.0
 # A line may claim this much more time than the program has run, by its own clock.
 CLOCK_SLACK_S = 0.05
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 
 
 class LoadError(OptbenchError):
@@ -159,6 +161,7 @@ class RunningLoad:
 def running_load(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[RunningLoad]:
     """Start a program in a process group of its own, which is ended with the context."""
     with tempfile.TemporaryFile() as errors:
+        began_s = time.monotonic()
         try:
             process = subprocess.Popen(
                 command,
@@ -167,6 +170,7 @@ def running_load(command: Sequence[str], environment: Mapping[str, str]) -> Iter
                 stderr=errors,
                 env={**os.environ, **environment},
                 start_new_session=True,
+                preexec_fn=dying_with(os.getpid()),
             )
         except OSError as error:
             raise LoadError(
@@ -175,10 +179,24 @@ def running_load(command: Sequence[str], environment: Mapping[str, str]) -> Iter
             ) from None
         assert process.stdout is not None
         try:
-            yield RunningLoad(command, process, errors, time.monotonic())
+            yield RunningLoad(command, process, errors, began_s)
         finally:
             end_group(process)
             process.stdout.close()
+
+
+def dying_with(parent: int) -> Callable[[], None]:
+    """What a child runs before its program, so that Linux kills it when this process dies: nobody
+    would end a load that heats a device."""
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+
+    def tie() -> None:
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+            if os.getppid() != parent:
+                os._exit(1)  # the parent died in between
+
+    return tie
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:

@@ -27,6 +27,9 @@ from optbench.hardware.calibration.steady_state import (
 # A run is throttled if a reason was given in more than this share of its readings, or if its clock
 # is off by more than this share.
 THROTTLED_SHARE, CLOCK_OFF = 0.01, 0.02
+# The last line of a load arrives a moment after the work has ended, when the device is idle: the
+# end of the work is left out, this share of it, and at most so many seconds.
+END_SHARE, END_S = 0.15, 0.3
 
 
 @dataclass(frozen=True)
@@ -130,9 +133,9 @@ def judge_run(
 ) -> MeasuredRun:
     """Power and time of a run in its steady part; ``clock_mhz`` is the one that was set."""
     begin_s = trace.begin_s + settings.settle_s
+    end_s = trace.end_s - min(END_S, END_SHARE * (trace.end_s - trace.begin_s))
     power = [
-        _device_power(samples, begin_s, trace.end_s, window_s, settings)
-        for samples in trace.samples
+        _device_power(samples, begin_s, end_s, window_s, settings) for samples in trace.samples
     ]
     steady = [part for part, _ in power if isinstance(part, SteadyPart)]
     reason = next((part for part, _ in power if isinstance(part, str)), "")
@@ -143,7 +146,7 @@ def judge_run(
     ] or trace.lines
     units, seconds = sum(line.units for line in lines), sum(line.seconds for line in lines)
     during = [
-        [each for each in samples if trace.begin_s <= each.t_s <= trace.end_s]
+        [each for each in samples if trace.begin_s <= each.t_s <= end_s]
         for samples in trace.samples
     ]
     reason = _throttled(during, clock_mhz) or reason or _noisy(steady, lines, settings.noise)

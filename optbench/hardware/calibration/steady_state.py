@@ -6,9 +6,9 @@ counter over the time between them.
 
 The part that is left is divided into blocks no shorter than the window. It is steady if the means
 of its two halves differ by no more than 0.5 %, or than three standard errors by the scatter of the
-blocks; while it is not, a tenth more of its beginning is left out, up to six tenths. The scatter s
-of blocks is that of successive differences, s² = mean((b_k+1 − b_k)²) / 2, which a slow drift does
-not enlarge.
+blocks; while it is not, a tenth more of its beginning is left out, up to six tenths. That scatter
+is the median of |b_k+1 − b_k| over 0.6745 √2 (of normal errors their standard deviation), which
+neither a slow drift nor a step enlarges. What is reported is sqrt(mean((b_k+1 − b_k)²) / 2).
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ DRIFT = 0.005
 ERRORS = 3.0
 MOST_BLOCKS, LEAST_BLOCKS = 12, 4
 STEP, STEPS = 0.1, 7
+# Median of |x − y| for normal x and y over their standard deviation.
+NORMAL = 0.6745 * 2**0.5
 
 
 @dataclass(frozen=True)
@@ -90,9 +92,10 @@ def steady_part(
             break
         half = len(blocks) // 2
         mean = part.mean_w
-        scatter = float(np.sqrt(np.mean(np.diff(blocks) ** 2) / 2))
+        steps = np.abs(np.diff(blocks))
+        scatter, robust = float(np.sqrt(np.mean(steps**2) / 2)), float(np.median(steps)) / NORMAL
         drift = (float(blocks[-half:].mean()) - float(blocks[:half].mean())) / mean
-        if abs(drift) <= max(DRIFT, ERRORS * scatter / mean * (2 / half) ** 0.5):
+        if abs(drift) <= max(DRIFT, ERRORS * robust / mean * (2 / half) ** 0.5):
             return SteadyPart(first, float(part.end_s[-1]), mean, scatter / mean, length)
     if drift:
         return (

@@ -21,6 +21,10 @@ from optbench.hardware.calibration.load_program import check_workload
 MOST_OFF = 0.02
 # The cubic of power has three coefficients, and a fourth clock shows whether it holds.
 LEAST_CLOCKS = 4
+# A load works longer than it is measured, for the ends that are left out.
+ROOM = 1.4
+# Steadiness shows in blocks as long as the window of the readings, and in four of them at least.
+WINDOWS = 4.5
 
 
 @dataclass(frozen=True)
@@ -83,15 +87,24 @@ class SweepPlan:
         rng = np.random.default_rng([self.settings.seed, round_number])
         return [self.points[k] for k in rng.permutation(len(self.points))]
 
+    @property
+    def measure_s(self) -> float:
+        """Least steady time of a run: several windows, whatever the settings say."""
+        return max(self.settings.measure_s, WINDOWS * self.window_s)
+
+    @property
+    def idle_s(self) -> float:
+        return max(self.settings.idle_s, (2 * WINDOWS + 1) * self.window_s)
+
     def load_s(self, attempt: int = 0) -> float:
         """Seconds that a program with the place {seconds} is to work; longer after a refusal."""
-        wanted_s = self.settings.settle_s + self.window_s + 1.25 * self.settings.measure_s
-        return wanted_s * 2**attempt
+        wanted_s = self.settings.settle_s + self.window_s + ROOM * self.measure_s
+        return wanted_s * float(1 << attempt)
 
     def duration_s(self, rounds: int) -> float:
         """About how many seconds these rounds take."""
         runs = rounds * len(self.points)
-        return self.settings.idle_s + runs * (self.load_s() + self.settings.start_s)
+        return self.idle_s + runs * (self.load_s() + self.settings.start_s)
 
     def fractions(self, target: CalibrationTarget) -> list[float]:
         """The clocks as a profile has them."""

@@ -83,7 +83,7 @@ def training(devices: Sequence[torch.device], size: int) -> Step:
 
     def step() -> None:
         for net, x, y in zip(networks, inputs, labels, strict=True):
-            nn.functional.cross_entropy(net(x), y).backward()
+            torch.autograd.backward(nn.functional.cross_entropy(net(x), y))
         if len(devices) > 1:
             average_gradients(weights)
         for optimiser in optimisers:

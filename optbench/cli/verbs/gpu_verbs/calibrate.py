@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,15 +12,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits, output
-from optbench.cli.terminal.live_line import LiveLine, Step
-from optbench.cli.terminal.output import DIM, emit_json, escape, figure, percent, show, table
+from optbench.cli.terminal.output import emit_json
 from optbench.cli.terminal.parser import Parser, UsageError, number, seconds
+from optbench.cli.terminal.sweep_lines import (
+    SweepLine,
+    plan_json,
+    result_json,
+    show_plan,
+    show_result,
+)
+from optbench.cli.terminal.sweep_options import (
+    clock_list,
+    count_list,
+    rounds,
+    share,
+    span,
+    word_list,
+)
 from optbench.errors import OptbenchError
-from optbench.html.quantities import duration
 
 if TYPE_CHECKING:
     from optbench.hardware.calibration.calibration_target import CalibrationTarget
-    from optbench.hardware.calibration.clock_sweep import Calibration, SweepProgress
     from optbench.hardware.calibration.sweep_plan import SweepPlan, SweepSettings
 
 DESCRIPTION = (
@@ -29,8 +40,8 @@ DESCRIPTION = (
     "laws P(f) = alpha f^3 + beta f + gamma and T(n, f) = (alpha + beta / f + gamma n) / n, and "
     'write a profile for `m.pool(..., profile="my-a100.json")`. The load is a program that prints '
     "lines `units=U seconds=S`; ours works with torch. Clocks are reset at the end, also after an "
-    "error, a signal or a crash. Without a GPU, processors are calibrated where the machine exposes "
-    "their energy. Points that were throttled, unsteady or noisy are not fitted, and named."
+    "error, a signal or a crash. Without a GPU, processors are calibrated where the machine "
+    "exposes their energy. Points that were throttled, unsteady or noisy are not fitted, and named."
 )
 EXAMPLES = (
     "optbench gpu calibrate -o my-a100.json --dry-run",
@@ -48,7 +59,7 @@ OWN_START_S = 8.0
 def configure(parser: Parser) -> None:
     parser.section("what is measured")
     devices = "indices or UUIDs with commas between, or `cpu` (default: the first GPU, else cpu)"
-    parser.option("--device DEVICES", devices, words, ())
+    parser.option("--device DEVICES", devices, word_list, ())
     parser.option("--workload CMD", "a command with {device}, {size}, {seconds}", default=None)
     kernel = "of our own load: matmul, copy, training (default: as --kind, else matmul)"
     parser.option("--kernel NAME", kernel, choices=KERNELS)
@@ -56,14 +67,14 @@ def configure(parser: Parser) -> None:
     parser.option("--size N", sizes, number(int, 1), 1000)
     parser.option("--kind NAME", "kind of work in the profile (default training)", str, "training")
     clocks = "MHz, or fractions of the top clock, with commas between"
-    parser.option("--clocks LIST", clocks, numbers, ())
-    parser.option("--levels N", "clocks spread over --span (default 8)", number(int, 1), 8)
-    parser.option("--span LOW..HIGH", "as fractions of the top clock (default 0..1)", span, (0, 1))
+    parser.option("--clocks LIST", clocks, clock_list, ())
+    parser.option("--levels N", "clocks spread over --span (default 8)", number(int, 1))
+    parser.option("--span LOW..HIGH", "as fractions of the top clock (default 0..1)", span)
     counts = "numbers of devices that work together (default 1, 2, 4, ... up to all)"
-    parser.option("--counts LIST", counts, counts_of, ())
+    parser.option("--counts LIST", counts, count_list, ())
     parser.section("how well")
-    rounds = "least and most runs of each point (default 2..12)"
-    parser.option("--rounds N..M", rounds, rounds_of, (2, 12))
+    runs = "least and most runs of each point (default 2..12)"
+    parser.option("--rounds N..M", runs, rounds, (2, 12))
     precision = "rounds are added until every interval is this narrow (default 0.5%%)"
     parser.option("--precision SHARE", precision, share, 0.005)
     parser.option("--noise SHARE", "scatter that is refused (default 3%%)", share, 0.03)
@@ -72,6 +83,8 @@ def configure(parser: Parser) -> None:
     parser.option("--idle TIME", "of the idle power (default 10s)", seconds, 10.0)
     parser.option("--period TIME", "between two readings (default 20ms)", seconds, 0.02)
     parser.option("--run-limit TIME", "longest run of the load (default 10m)", seconds, 600.0)
+    retries = "repeats of a refused run, each with twice the time (default 1)"
+    parser.option("--retries N", retries, number(int, 0), 1)
     parser.flag("--leave-out", "fit without the points that are refused")
     parser.option("--seed N", "of the order of the runs", number(int, 0), 0)
     parser.section("the profile")
@@ -86,65 +99,6 @@ def configure(parser: Parser) -> None:
     parser.flag("-q --quiet", "no progress")
 
 
-def words(text: str) -> tuple[str, ...]:
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def numbers(text: str) -> tuple[float, ...]:
-    """``600,900,1200`` or ``0.5,0.75,1``."""
-    try:
-        found = tuple(float(word) for word in words(text))
-    except ValueError:
-        found = ()
-    if not found or not all(0 < each < math.inf for each in found):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a list of clocks; write 600,900,1200 (MHz) or 0.5,0.75,1"
-        )
-    return found
-
-
-def counts_of(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(sorted({int(word) for word in words(text)}))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a list of counts; write 1,2") from None
-
-
-def span(text: str) -> tuple[float, float]:
-    low, dots, high = text.partition("..")
-    try:
-        found = float(low), float(high)
-    except ValueError:
-        found = (1.0, 0.0)
-    if not dots or not 0 <= found[0] < found[1] <= 1:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a span; write two fractions of the top clock, such as 0.4..1"
-        )
-    return found
-
-
-def rounds_of(text: str) -> tuple[int, int]:
-    low, dots, high = text.partition("..")
-    try:
-        found = int(low), int(high if dots else low)
-    except ValueError:
-        found = (0, 0)
-    if not 1 <= found[0] <= found[1]:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of rounds; write 3 or 2..12")
-    return found
-
-
-def share(text: str) -> float:
-    """``0.5%`` or ``0.005``."""
-    try:
-        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share; write 0.5% or 0.005")
-    return value
-
-
 def run(args: argparse.Namespace) -> int:
     from optbench.hardware.calibration.sweep_plan import plan_sweep
 
@@ -153,13 +107,17 @@ def run(args: argparse.Namespace) -> int:
     if args.output == output.STDOUT and args.json:
         raise UsageError("--json and -o - would mix; give the profile a path")
     output.check_writable("-o", args.output)
+    output.check_writable("-o (its page)", page_path(args.output))
     settings = settings_of(args)
-    with SweepLine("calibrate", args.quiet or args.json or args.dry_run) as progress:
-        with target_of(args.device, progress.say) as target:
-            plan = plan_sweep(target, settings)
-            if not args.dry_run:
-                return calibrate(args, target, plan, progress)
-            document = plan_json(args, target, plan)
+    quiet = args.quiet or args.json or args.dry_run
+    with (
+        SweepLine("calibrate", quiet) as progress,
+        target_of(args.device, progress.say) as target,
+    ):
+        plan = plan_sweep(target, settings)
+        if not args.dry_run:
+            return calibrate(args, target, plan, progress)
+        document = plan_json(target, plan, args.kind, args.output)
     emit_json(document) if args.json else show_plan(document)
     return exits.DONE
 
@@ -186,16 +144,23 @@ def calibrate(
     if old is not None:
         document = merged(old, document, args.output)
     written = [output.save(render_profile(document), args.output)]
-    if args.output != output.STDOUT:
+    page = page_path(args.output)
+    if page is not None:
         from optbench.html.calibration_page import render_calibration
 
-        page = Path(args.output).with_suffix(".html")
-        written.append(output.save(render_calibration(document), str(page)))
+        written.append(output.save(render_calibration(document), page))
     if args.json:
         emit_json({**result_json(found), "written": written, "profile": document})
     elif args.output != output.STDOUT:
         show_result(found, document, args.kind, written)
     return exits.DONE
+
+
+def page_path(profile: str | None) -> str | None:
+    """The page beside a profile; none beside standard output."""
+    if profile is None or profile == output.STDOUT:
+        return None
+    return str(Path(profile).with_suffix(".html"))
 
 
 def existing(path: str) -> dict[str, Any] | None:
@@ -215,6 +180,8 @@ def settings_of(args: argparse.Namespace) -> SweepSettings:
 
     if args.workload is not None and args.kernel is not None:
         raise UsageError("--kernel is of our own load; with --workload it has no meaning")
+    if args.clocks and (args.span is not None or args.levels is not None):
+        raise UsageError("--clocks names the clocks; --span and --levels spread them: give either")
     kernel = args.kernel or (args.kind if args.kind in KERNELS else KERNELS[0])
     own = (
         f"{shlex.quote(sys.executable)} -m optbench.hardware.calibration.torch_load "
@@ -224,8 +191,8 @@ def settings_of(args: argparse.Namespace) -> SweepSettings:
         workload=args.workload or own,
         size=args.size,
         clocks=args.clocks,
-        span=args.span,
-        levels=args.levels,
+        span=args.span or (0.0, 1.0),
+        levels=args.levels or 8,
         counts=args.counts,
         rounds=args.rounds,
         precision=args.precision,
@@ -235,6 +202,7 @@ def settings_of(args: argparse.Namespace) -> SweepSettings:
         idle_s=args.idle,
         period_s=args.period,
         run_limit_s=args.run_limit,
+        retries=args.retries,
         leave_out=args.leave_out,
         seed=args.seed,
         start_s=0.5 if args.workload else OWN_START_S,
@@ -276,111 +244,3 @@ def target_of(devices: Sequence[str], say: Any) -> Iterator[CalibrationTarget]:
         ) from None
     say(f"no GPU: {why}; the processors are calibrated")
     yield target
-
-
-class SweepLine(LiveLine):
-    """What is measured now, and the results of runs."""
-
-    waiting = "starting"
-    refresh_hz = 2.0
-
-    def describe(self, now: SweepProgress) -> Step:
-        left = f"about {duration(now.total - now.done)} left"
-        words = now.words if now.is_result else f"{now.words}, {left}"
-        return Step(words, now.done, now.total, is_result=now.is_result)
-
-    def has_more(self) -> bool:
-        return False
-
-
-def plan_json(
-    args: argparse.Namespace, target: CalibrationTarget, plan: SweepPlan
-) -> dict[str, Any]:
-    from optbench.hardware.calibration.load_program import command_of
-
-    settings = plan.settings
-    places = [device.place for device in target.devices]
-    command = command_of(settings.workload, ",".join(places), settings.size, plan.load_s())
-    least, most = settings.rounds
-    return {
-        "dry_run": True,
-        "model": target.model,
-        "devices": [{"uuid": each.uuid, "place": each.place} for each in target.devices],
-        "clocks_mhz": plan.clocks_mhz,
-        "fixed_clock": target.fixed_clock or None,
-        "counts": plan.counts,
-        "kind": args.kind,
-        "command": shlex.join(command),
-        "power_window_s": plan.window_s,
-        "rounds": [least, most],
-        "runs_of_a_round": len(plan.points),
-        "seconds_of_a_run": plan.load_s() + settings.start_s,
-        "seconds": [plan.duration_s(least), plan.duration_s(most)],
-        "wanted_precision": settings.precision,
-        "output": args.output,
-    }
-
-
-def show_plan(plan: dict[str, Any]) -> None:
-    least, most = plan["rounds"]
-    quick, slow = plan["seconds"]
-    places = ", ".join(f"{each['place']} ({each['uuid']})" for each in plan["devices"])
-    clocks = ", ".join(map(str, plan["clocks_mhz"])) + " MHz"
-    rows = (
-        ("devices", f"{plan['model']}: {places}"),
-        ("clocks", f"as it is: {plan['fixed_clock']}" if plan["fixed_clock"] else clocks),
-        ("devices at work", ", ".join(map(str, plan["counts"]))),
-        ("load", plan["command"]),
-        ("a run", f"{duration(plan['seconds_of_a_run'])}, {plan['runs_of_a_round']} in a round"),
-        ("power", f"readings average {plan['power_window_s']:g} s"),
-        ("rounds", f"{least} to {most}, until ±{percent(plan['wanted_precision'])}"),
-        ("takes about", f"{duration(quick)} to {duration(slow)}"),
-        ("writes", plan["output"] or "nothing (no -o)"),
-    )
-    show("\n[bold]dry run[/]: no clock is set, nothing is started")
-    show(table(("", ""), [(name, escape(str(value))) for name, value in rows]))
-
-
-def result_json(found: Calibration) -> dict[str, Any]:
-    return {
-        "coefficients": {
-            each.name: {"value": each.value, "low": each.low, "high": each.high}
-            for fit in (found.power, found.time)
-            for each in fit.coefficients
-        },
-        "half_width": found.half_width,
-        "precise": found.precise,
-        "misfits": {"power": found.power.misfits, "time": found.time.misfits},
-        "rounds": found.rounds,
-        "runs": len(found.runs),
-        "left_out": found.left_out,
-        "idle_w": found.idle_w,
-        "spent_s": found.spent_s,
-    }
-
-
-def show_result(
-    found: Calibration, document: dict[str, Any], kind: str, written: Sequence[str]
-) -> None:
-    show(f"\n[bold]{escape(document['name'])}[/], {escape(kind)}")
-    rows = [
-        (each.name, figure(each.value), f"{figure(each.low)} to {figure(each.high)}")
-        for fit in (found.power, found.time)
-        for each in fit.coefficients
-    ]
-    show(table(("coefficient", "value", "95 % interval"), rows, right=("value",)))
-    show(f"idle {figure(found.idle_w)} W, board {figure(document['tdp_w'])} W")
-    for words_, fit in (("power", found.power), ("time", found.time)):
-        beyond = ", more than its repeats explain: the law is not exact" if fit.misfits else ""
-        show(f"[{DIM}]{words_}: a point is off by {percent(fit.worst)} at most{beyond}[/]")
-    if not found.precise:
-        wanted = percent(found.plan.settings.precision)
-        show(
-            f"[{DIM}]the widest interval is ±{percent(found.half_width)}, wanted was ±{wanted}: "
-            f"more rounds (--rounds), longer ones (--measure) or a wider span would narrow it[/]"
-        )
-    for reason in found.left_out:
-        show(f"left out: {escape(reason)}")
-    show(f"[{DIM}]{len(found.runs)} runs, {duration(found.spent_s)}[/]")
-    for path in written:
-        show(f"written to [bold]{escape(path)}[/]")

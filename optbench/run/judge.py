@@ -78,6 +78,7 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Any, began_at: str) -> Reco
         machine={**machine(), "sandbox": dict(outcome.sandbox)},
         code_version=code_version(),
         labelled=True,
+        energy=outcome.energy,
     )
     if outcome.reason is not None:
         return _without_answer(base, outcome.reason)

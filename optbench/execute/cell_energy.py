@@ -35,9 +35,9 @@ class CellEnergies:
         self.running.discard(key)
         found = RunEnergy.from_dict(message["energy"])
         found = found.with_devices(self.devices.end(key, *message["span_s"]))
-        if key in self.overlapping:
-            self.overlapping.discard(key)
+        if key in self.overlapping and not found.estimated:
             found = found.shared_with_others()
+        self.overlapping.discard(key)
         return found.to_dict()
 
     def forget(self, key: str) -> None:

@@ -69,7 +69,7 @@ class Slot:
             {
                 "key": job["key"],
                 **outcome,
-                "energy": self.meter.end(outcome["cpu_s"]).to_dict(),
+                "energy": self.meter.so_far(outcome["cpu_s"]).to_dict(),
                 "span_s": [watch.began, watch.began + outcome["total_s"]],
                 "memory": f"{used:.0f} MB were used, {allowed:.0f} MB are allowed",
                 "sandbox": enforced_protections(job["landlock"]),

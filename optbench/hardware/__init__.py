@@ -1,1 +1,1 @@
-"""Measured machines: GPUs through NVML, processors through powercap, the energy of runs."""
+"""Measured machines: GPUs through NVML, the energy of processors, calibration, clock control."""

@@ -134,15 +134,21 @@ class DeviceWatch:
             if unknown:
                 self.notes[run] = unknown
 
-    def end(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
+    def so_far(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
         """Return what a run drew between two moments of ``time.monotonic``."""
-        notes = self.notes.pop(run, ())
+        notes = self.notes.get(run, ())
         if run not in self.held:
             return DeviceEnergy(notes=notes)
         with self.lock:
             self._read_all()
-            found = self._between(self.held.pop(run), began_s, ended_s)
+            found = self._between(self.held[run], began_s, ended_s)
         return replace(found, notes=(*notes, *found.notes))
+
+    def end(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
+        """Return the same at the end of a run."""
+        found = self.so_far(run, began_s, ended_s)
+        self.forget(run)
+        return found
 
     def forget(self, run: str) -> None:
         """End a run whose energy nobody asks for."""

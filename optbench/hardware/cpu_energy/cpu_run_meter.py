@@ -38,7 +38,7 @@ class _Sums:
 
 
 class CpuRunMeter:
-    """``begin``, ``tick`` as often as convenient, ``end``; then the next run.
+    """``begin`` a run, ``tick`` as often as convenient, ask ``so_far`` at its end.
 
     ``processors`` are those on which runs may be; without them those of this process.
     """
@@ -83,8 +83,8 @@ class CpuRunMeter:
         if self.counters is not None and self.clock() - self.sums.read_at >= self.every_s:
             self._close_interval(cpu_s)
 
-    def end(self, cpu_s: float) -> RunEnergy:
-        """End the run, which has used ``cpu_s`` seconds of processor time in all."""
+    def so_far(self, cpu_s: float) -> RunEnergy:
+        """Return the energy of the run, which has used ``cpu_s`` seconds of processor time."""
         if self.counters is not None:
             self._close_interval(cpu_s)
         if self.counters is None:

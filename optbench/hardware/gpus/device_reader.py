@@ -1,0 +1,107 @@
+"""Readings of one device, cheap enough for fifty a second on eight devices.
+
+A moment is what changes quickly: power, energy counter, clock and the reasons for it. Where the
+driver has the power of the moment, power and counter come from one call. Temperature, memory clock
+and utilisation change slowly (NVML forms utilisation over a sixth of a second or longer).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from optbench.hardware.gpus.gpu_device import GpuDevice
+from optbench.hardware.gpus.nvml_calls import explained, field_value, reasons_function
+
+# The window of nvmlDeviceGetPowerUsage, by the documentation of NVML (Ampere and newer).
+AVERAGING_WINDOW_S = 1.0
+
+
+class Moment(NamedTuple):
+    """What changes quickly; NaN where the driver does not say."""
+
+    t_s: float  # time.monotonic() in the middle of the call for power
+    power_w: float
+    energy_j: float
+    clock_mhz: float
+    reasons: int
+
+
+class SlowValues(NamedTuple):
+    """What changes slowly; NaN where the driver does not say."""
+
+    memory_clock_mhz: float
+    temperature_c: float
+    utilisation: float
+
+
+class DeviceReader:
+    """Reads one device; what it does not offer is not asked for again."""
+
+    def __init__(self, nvml: Any, device: GpuDevice, handle: Any) -> None:
+        self.nvml, self.device, self.handle = nvml, device, handle
+        missing = device.missing
+        self.has_instant = "instant_power" not in missing
+        self.power_window_s = 0.0 if self.has_instant else AVERAGING_WINDOW_S
+        self._fields = [nvml.NVML_FI_DEV_POWER_INSTANT]
+        if "energy_counter" not in missing:
+            self._fields.append(nvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION)
+        self._power = self._whether("power", nvml.nvmlDeviceGetPowerUsage)
+        self._energy = self._whether("energy_counter", nvml.nvmlDeviceGetTotalEnergyConsumption)
+        self._clock = self._whether("clock", nvml.nvmlDeviceGetClockInfo)
+        self._reasons = self._whether("throttle_reasons", reasons_function(nvml))
+        self._memory_clock = self._whether("memory_clock", nvml.nvmlDeviceGetClockInfo)
+        self._temperature = self._whether("temperature", nvml.nvmlDeviceGetTemperature)
+        self._utilisation = self._whether("utilisation", nvml.nvmlDeviceGetUtilizationRates)
+        self._graphics, self._memory = nvml.NVML_CLOCK_GRAPHICS, nvml.NVML_CLOCK_MEM
+        self._sensor, self._error = nvml.NVML_TEMPERATURE_GPU, nvml.NVMLError
+        self._calling: Callable[..., Any] = nvml.nvmlDeviceGetPowerUsage
+
+    def _whether(self, capability: str, call: Callable[..., Any]) -> Callable[..., Any] | None:
+        return None if capability in self.device.missing else call
+
+    def moment(self) -> Moment:
+        """Read what changes quickly."""
+        try:
+            began_s = time.monotonic()
+            power_w, energy_j = self._power_and_energy()
+            t_s = 0.5 * (began_s + time.monotonic())
+            return Moment(
+                t_s,
+                power_w,
+                energy_j,
+                self._value(self._clock, self._graphics),
+                int(self._value(self._reasons, missing=0)),
+            )
+        except self._error as error:
+            raise explained(self.device, self._calling.__name__, error) from None
+
+    def slow_values(self) -> SlowValues:
+        """Read what changes slowly."""
+        try:
+            rates = self._value(self._utilisation, missing=None)
+            return SlowValues(
+                self._value(self._memory_clock, self._memory),
+                self._value(self._temperature, self._sensor),
+                math.nan if rates is None else rates.gpu / 100.0,
+            )
+        except self._error as error:
+            raise explained(self.device, self._calling.__name__, error) from None
+
+    def _value(self, call: Callable[..., Any] | None, *words: Any, missing: Any = math.nan) -> Any:
+        if call is None:
+            return missing
+        self._calling = call
+        return call(self.handle, *words)
+
+    def _power_and_energy(self) -> tuple[float, float]:
+        """Watts and joules."""
+        if not self.has_instant:
+            return self._value(self._power) / 1e3, self._value(self._energy) / 1e3
+        self._calling = self.nvml.nvmlDeviceGetFieldValues
+        found = self._calling(self.handle, self._fields)
+        power_w = field_value(self.nvml, found[0]) / 1e3
+        energy_j = field_value(self.nvml, found[1]) / 1e3 if len(self._fields) > 1 else math.nan
+        return power_w, energy_j

@@ -61,13 +61,17 @@ class Payback:
 
     @property
     def words(self) -> str:
-        """``after 1,234 instances``, ``never``, or ``unknown: ...``."""
+        """``after 1,234 instances``, ``never``, or ``unknown: ...``; with a remark where the
+        interval of the saving holds zero.
+        """
         if self.unknown is not None or self.after is None:
             return f"unknown: {self.unknown}"
         if math.isinf(self.after):
             return "never"
         count = math.ceil(self.after)
-        return f"after {count:,} instance{'' if count == 1 else 's'}"
+        chance = self.saving is not None and not self.saving.apart_from_zero
+        remark = " (the saving may be chance)" if chance else ""
+        return f"after {count:,} instance{'' if count == 1 else 's'}{remark}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON; ``after_instances`` is null for never and for unknown."""

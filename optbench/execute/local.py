@@ -252,8 +252,8 @@ class LocalExecutor:
         }
         if job.then is not None:
             self.followed[job.key] = job
-        slot.job, slot.sent_at = job, time.monotonic()
         self.energies.begin(job.key)
+        slot.job, slot.sent_at = job, time.monotonic()
         slot.channel.send({"job": message})
 
     def _read_messages(self, timeout_s: float) -> list[JobOutcome]:

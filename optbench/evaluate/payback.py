@@ -201,9 +201,10 @@ def _without(base: Payback, why: str) -> Payback:
 
 def training_of(rows: Sequence[Row]) -> tuple[float | None, bool, str | None]:
     """Return the energy of the training of these cells' checkpoint, whether it is estimated, and
-    why it is unknown.
+    why it is unknown; of the cells that solved their instances.
     """
-    found = [row.record.energy.get("training") for row in rows if row.record is not None]
+    solved = [row.record for row in rows if verified_j(row) is not None]
+    found = [record.energy.get("training") for record in solved if record is not None]
     known = [each for each in found if each is not None]
     if not known or len(known) < len(found):
         return None, False, "its checkpoint does not say what its training drew"

@@ -20,6 +20,7 @@ from typing import IO, Any
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
 from optbench.execute.base import Job, JobOutcome
+from optbench.execute.cell_energy import CellEnergies
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
 from optbench.execute.message_channel import MessageChannel
@@ -95,7 +96,7 @@ class LocalExecutor:
         self.loaded: PreloadReport | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.slots: dict[int, _SlotHandle] = {}
-        self.compiled = PluginCodeFolders()
+        self.compiled, self.energies = PluginCodeFolders(), CellEnergies()
         self.ready, self.load, self.trouble = False, True, ""
         self.names = iter(range(1 << 62))
         # Jobs that follow others, the jobs that are followed, and the outcomes of those.
@@ -150,7 +151,7 @@ class LocalExecutor:
                 ]
         finally:
             self._stop_all()
-            for kept in (self.next_jobs, self.followed, self.first):
+            for kept in (self.next_jobs, self.followed, self.first, self.energies):
                 kept.clear()
 
     def _complete(self, outcome: JobOutcome) -> JobOutcome | None:
@@ -226,6 +227,7 @@ class LocalExecutor:
             self.process.kill()
             self.process.wait()
         self.process = None
+        self.energies.close()
         self.log.close()
 
     def _send(self, slot: _SlotHandle, job: Job) -> None:
@@ -250,6 +252,7 @@ class LocalExecutor:
         }
         if job.then is not None:
             self.followed[job.key] = job
+        self.energies.begin(job.key)
         slot.job, slot.sent_at = job, time.monotonic()
         slot.channel.send({"job": message})
 
@@ -282,7 +285,8 @@ class LocalExecutor:
             if "not_started" in message:
                 self.trouble = message["not_started"]
             elif job is not None and "key" in message:
-                out.append(outcome(job, message))
+                energy = self.energies.end(job.key, message)
+                out.append(replace(outcome(job, message), energy=energy))
         return out
 
     def _read_zygote(self) -> list[JobOutcome]:
@@ -304,7 +308,7 @@ class LocalExecutor:
                 slot.channel.close()
                 words = exit_words(os.waitstatus_to_exitcode(message["status"]))
                 what = "the process that watched the cell was ended, probably by the cell"
-                out += _lost_job(slot, f"{what} ({words})")
+                out += self._lost_job(slot, f"{what} ({words})")
                 self._add_slot()
         return out
 
@@ -323,12 +327,20 @@ class LocalExecutor:
         out = []
         for old, new in zip(slots, list(self.slots.values()), strict=True):
             if was_ready:
-                out += _lost_job(
+                out += self._lost_job(
                     old, f"the process that starts cells was ended, probably by a cell ({words})"
                 )
             elif old.job is not None:
                 self._send(new, old.job)
         return out
+
+    def _lost_job(self, slot: _SlotHandle, message: str) -> list[JobOutcome]:
+        """Return the outcome of a job whose slot has ended."""
+        if slot.job is None:
+            return []
+        self.energies.forget(slot.job.key)
+        lasted_s = round(time.monotonic() - slot.sent_at, 6)
+        return [JobOutcome(slot.job.key, None, Reason("signal", message), total_s=lasted_s)]
 
     def _last_words(self) -> str:
         assert self.process is not None
@@ -371,17 +383,3 @@ def outcome(job: Job, message: dict[str, Any]) -> JobOutcome:
             **facts,
         )
     return JobOutcome(job.key, found, **facts)
-
-
-def _lost_job(slot: _SlotHandle, message: str) -> list[JobOutcome]:
-    """Return the outcome of a job whose slot has ended."""
-    if slot.job is None:
-        return []
-    return [
-        JobOutcome(
-            slot.job.key,
-            None,
-            Reason("signal", message),
-            total_s=round(time.monotonic() - slot.sent_at, 6),
-        )
-    ]

@@ -72,7 +72,7 @@ class Slot:
                 "energy": self.meter.so_far(outcome["cpu_s"]).to_dict(),
                 "span_s": [watch.began, watch.began + outcome["total_s"]],
                 "memory": f"{used:.0f} MB were used, {allowed:.0f} MB are allowed",
-                "sandbox": enforced_protections(job["landlock"]),
+                "sandbox": enforced_protections(job["landlock"], job["placement"]["network"]),
             }
         )
 

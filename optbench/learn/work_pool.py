@@ -56,6 +56,11 @@ class WorkPool(Protocol):
     @property
     def cpu_s(self) -> float: ...
 
+    @property
+    def cpu_elsewhere_s(self) -> float:
+        """The part of ``cpu_s`` that was spent on other nodes, not below this process."""
+        ...
+
     def workplace(
         self, build: Callable[[Given], Built], given: Given, here: Built | None = None
     ) -> Workplace[Built]:
@@ -75,6 +80,7 @@ class OneProcess:
 
     workers: int = 1
     cpu_s: float = 0.0
+    cpu_elsewhere_s: float = 0.0
 
     def workplace(
         self, build: Callable[[Given], Built], given: Given, here: Built | None = None

@@ -82,6 +82,7 @@ class TrainingProgress(LiveLine):
 
 def run(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.place import announce_store
+    from optbench.cli.terminal.training_ledger import TrainingLedger
     from optbench.cli.terminal.work import interruptible
     from optbench.plugins import specs
     from optbench.plugins.discovery import load_problem
@@ -110,12 +111,12 @@ def run(args: argparse.Namespace) -> int:
             problems = [load_problem(spec) for spec in args.on]
             with training_pool(solver, args, stop) as pool:
                 began = time.monotonic()
-                done = solver.train(
-                    TrainingRun(
-                        problems, args.output, settings, args.on, args.seed, args.fresh, progress,
-                        stop, pool,
-                    )
+                given = TrainingRun(
+                    problems, args.output, settings, args.on, args.seed, args.fresh, progress,
+                    stop, pool,
                 )  # fmt: skip
+                with TrainingLedger(given) as ledger:
+                    done = ledger.kept(solver.train(given))
                 return done, pool_figures(pool, time.monotonic() - began)
 
         done, workers = interruptible(work, patience=PATIENCE)
@@ -193,4 +194,7 @@ def show_training(name: str, told: dict[str, Any], resumes: bool) -> None:
         (f"price at {figure(budget)} s", f"{figure(price)} W")
         for budget, price in told.get("prices_w", {}).items()
     ]
+    energy = told["energy"]
+    how = " (estimated)" if energy["estimated"] else ""
+    rows.append(("energy of the training", f"{figure(energy['energy_j'])} J{how}"))
     show("", table(("", "value"), rows, right=("value",)))

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, ClassVar
 
 from optbench.errors import OptbenchError
 from optbench.execute.worker_pools.pool_worker import PoolAnswer, PoolCalls, PoolWorker
@@ -24,6 +24,8 @@ LEAVE_S = 5.0
 @dataclass(frozen=True)
 class ProcessStaff:
     """Starts processes that load ``kernels`` first."""
+
+    elsewhere: ClassVar[bool] = False
 
     kernels: tuple[str, ...] = ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from optbench.execute.ray_cluster.connection import first_line
 from optbench.execute.ray_cluster.like_nodes import LikeNodes
@@ -14,6 +14,8 @@ from optbench.execute.worker_pools.worker_pool import WorkerLostError
 @dataclass(frozen=True)
 class RayStaff:
     """Hires actors wherever a core is free; they load ``kernels`` first."""
+
+    elsewhere: ClassVar[bool] = True
 
     nodes: LikeNodes
     kernels: tuple[str, ...] = ()

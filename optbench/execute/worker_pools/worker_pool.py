@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from optbench.errors import OptbenchError
 from optbench.execute.worker_pools.pool_worker import Call, PoolAnswer, PoolCalls, Where
@@ -57,7 +57,9 @@ class Member(Protocol):
 
 
 class Staff(Protocol):
-    """Hires workers."""
+    """Hires workers; ``elsewhere`` says that they are no processes below this one."""
+
+    elsewhere: ClassVar[bool]
 
     def hire(self) -> Member: ...
 
@@ -126,6 +128,10 @@ class StaffedPool:
         self.owner: dict[Where, _Seat] = {}
         self.unstarted, self.hire_after = 0, 0.0
         self._numbers = itertools.count()
+
+    @property
+    def cpu_elsewhere_s(self) -> float:
+        return self.cpu_s if self.staff.elsewhere else 0.0
 
     def __enter__(self) -> StaffedPool:
         self._welcome()

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PATIENCE_S = 600.0
-SETUP = "hostname {name} && mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /dev/shm && sleep inf"
+# The first process reaps those whose parents have ended.
+SETUP = """hostname {name} && mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /dev/shm
+while sleep 1; do :; done"""
 
 
 @dataclass

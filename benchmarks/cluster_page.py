@@ -196,20 +196,19 @@ def run_batch(walk: Walk, base: Path) -> list[str]:
     shutil.rmtree(walk.folder / ".optbench")
     slurm = f"SLURM_SUBMIT_DIR={walk.folder} SLURM_JOB_ID=4711 SLURM_JOB_NODELIST=node1,node1b "
     slurm += f"SLURM_CPUS_ON_NODE=1 PATH={stand_ins}:$PATH"
-    command = f"{slurm} bash my_batch.sh optbench run quickstart --backend ray"
-    began = time.monotonic()
-    done = walk.head.run(command, walk.folder, check=False)
-    said = last_line(done.stdout)
-    shown = "sbatch my_batch.sh optbench run quickstart --backend ray"
-    walk.steps.append(("node1", shown, time.monotonic() - began, said))
-    left = walk.head.run("pgrep -fa 'raylet|gcs_server' || true", walk.folder).stdout
-    wrong = []
-    if done.returncode:
-        wrong.append(f"the batch script ended with {done.returncode}: {done.stderr[-1500:]}")
-    elif not records_of(walk.folder):
-        wrong.append("the batch script left no records")
-    if "/raylet" in left or "/tmp/ray-4711" in left:
-        wrong.append(f"the batch script left {left}")
+    shown, wrong = "my_batch.sh optbench run quickstart --backend ray", list[str]()
+    # First the time is up after 45 seconds, as Slurm says it by SIGTERM; then it is not.
+    for limit, expected in (("timeout --foreground --preserve-status -s TERM 45 ", 130), ("", 0)):
+        began = time.monotonic()
+        done = walk.head.run(f"{slurm} {limit}bash {shown}", walk.folder, check=False)
+        kept = f"{len(records_of(walk.folder))} records; {last_line(done.stdout)}"
+        step = f"sbatch {shown}{' (SIGTERM after 45 s)' if limit else ''}"
+        walk.steps.append(("node1", step, time.monotonic() - began, kept))
+        if done.returncode != expected:
+            wrong.append(f"the batch script ended with {done.returncode}: {done.stderr[-1500:]}")
+        left = walk.head.run("pgrep -fa 'raylet|gcs_server' || true", walk.folder).stdout
+        if "/raylet" in left or "/tmp/ray-4711" in left:
+            wrong.append(f"the batch script left {left}")
     return wrong
 
 

@@ -54,7 +54,7 @@ TRAININGS = (
             "envs": "4",
             "validation": "2",
             "imitate_on": "2",
-            "generations": "12",
+            "generations": "10",
             "pairs": "8",
             "check_every": "4",
         },
@@ -67,7 +67,7 @@ TRAININGS = (
     (
         "chsac_af",
         ("geo_dc:days=0.5",),
-        {"decisions": "40000", "envs": "16", "calibrate": "45"},
+        {"decisions": "20000", "envs": "16", "calibrate": "45"},
     ),
 )
 WAYS = ("home", "one node", "two nodes", "node killed")

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -175,6 +174,10 @@ class Training:
         else:
             processes(POOL_ACTOR, nodes)[0].kill()
 
+    def said_when_killed(self) -> list[str]:
+        """What the training said on standard error when a node was killed."""
+        return str(self.told["node killed"]["said"]).splitlines()
+
     def weights(self, way: str) -> Any:
         """What the checkpoint holds, without when and how long it was trained."""
         path = self.output(way)
@@ -186,7 +189,3 @@ class Training:
 
     def is_same(self, way: str, as_way: str) -> bool:
         return bool(self.weights(way) == self.weights(as_way))
-
-
-def unique(keys: list[str]) -> bool:
-    return set(Counter(keys).values()) <= {1}

@@ -1,7 +1,7 @@
 """`optbench tune` and `optbench train` on a real two-node Ray cluster, with workers and nodes
 killed; writes docs/results/ray_tune_train.md.
 
-    python benchmarks/ray_remote.py [-o docs/results/ray_tune_train.md]
+    python benchmarks/ray_remote.py [--part search|train] [-o docs/results/ray_tune_train.md]
 
 The search runs with two Ray workers and a PostgreSQL store (a cluster of its own under a temporary
 folder; needs PostgreSQL's programs and psycopg2). ``kill -9`` hits workers, then a whole node, then
@@ -9,7 +9,8 @@ the command itself, which is started again. In the end no trial may be lost or d
 of its cells, every cell stands in the driver's store once, and MLflow shows one run per trial. With
 one worker the trials must be those of a search at home. The trainings run in one process at home,
 on one node, on two nodes, and on two of which one is killed: all checkpoints must have the same
-weights. Exit code 1 when anything does not hold. About ten minutes.
+weights. Exit code 1 when anything does not hold. About ten minutes; a part alone
+keeps the figures of the other.
 """
 
 from __future__ import annotations
@@ -45,29 +46,30 @@ from tests.ray_nodes import RayNodes  # noqa: E402
 
 COMMAND = "python benchmarks/ray_remote.py"
 STREAM = "drain=yes,minimize=cost,local_hours=yes,sojourn_s=4h"
-# (solver, problems, settings): sizes of which rollouts take at least half a minute in one process.
+# (solver, problems, settings): small ones, so that all ways of all of them take minutes.
 TRAININGS = (
     (
         "learned_prices",
-        (f"geo_dc:days=2,{STREAM}",),
+        (f"geo_dc:days=1,{STREAM}",),
         {
-            "envs": "4",
-            "validation": "2",
-            "imitate_on": "2",
-            "generations": "10",
-            "pairs": "8",
-            "check_every": "4",
+            "envs": "2",
+            "validation": "1",
+            "imitate_on": "1",
+            "imitation_steps": "300",
+            "generations": "5",
+            "pairs": "6",
+            "check_every": "5",
         },
     ),
     (
         "hgnn",
         ("gpu_cluster:nodes=8,tasks=120", "gpu_cluster:nodes=8,tasks=120,load=0.5"),
-        {"steps": "16", "instances": "4", "check_every": "8", "samples": "16"},
+        {"steps": "6", "instances": "2", "check_every": "3", "samples": "16"},
     ),
     (
         "chsac_af",
-        ("geo_dc:days=0.5",),
-        {"decisions": "20000", "envs": "16", "calibrate": "45"},
+        ("geo_dc:days=0.25",),
+        {"decisions": "6000", "envs": "8", "calibrate": "30"},
     ),
 )
 WAYS = ("home", "one node", "two nodes", "node killed")
@@ -141,102 +143,129 @@ def two_nodes() -> Iterator[RayNodes]:
         nodes.close()
 
 
-def render(case: RayCase, one: tuple[bool, int], trainings: list[Training], spent_s: float) -> str:
-    """The page."""
+def search_facts(case: RayCase, one: tuple[bool, int]) -> dict[str, Any]:
+    """The raw figures of the search."""
+    kept = ("kills", "starts", "seconds", "facts", "problems", "said")
+    return {**{name: getattr(case, name) for name in kept}, "alone": list(one)}
+
+
+def train_facts(trainings: list[Training]) -> dict[str, Any]:
+    """The raw figures of the trainings."""
+    return {
+        each.solver: {
+            "wall_s": each.wall_s,
+            "same": {way: each.is_same(way, "home") for way in WAYS},
+            "told": {
+                way: {name: value for name, value in told.items() if name not in ("said", "energy")}
+                for way, told in each.told.items()
+            },
+            "lost": [line for line in each.said_when_killed() if "lost" in line],
+            "problems": each.problems,
+            "settings": each.settings,
+        }
+        for each in trainings
+    }
+
+
+def render(rows: dict[str, Any]) -> str:
+    """The page, from the raw figures of both parts."""
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("ray", "optuna", "torch"))
-    lines = [
-        "# Searches and trainings on a Ray cluster",
-        "",
-        f"`{COMMAND}`, {datetime.now(UTC):%Y-%m-%d}, {platform.node()}, {os.cpu_count()} cores, "
-        f"Python {platform.python_version()}, {versions}; {spent_s:.0f} s. Two raylets on this "
-        "machine, which other work used at the same time: seconds are noisy, and the two nodes "
-        "share two cores.",
-        "",
+    return "\n".join(
+        [
+            "# Searches and trainings on a Ray cluster",
+            "",
+            f"`{COMMAND}`, {datetime.now(UTC):%Y-%m-%d}, {platform.node()}, {os.cpu_count()} "
+            f"cores, Python {platform.python_version()}, {versions}. Two raylets on this machine, "
+            "which much other work used at the same time: seconds are noisy, and the two nodes "
+            "share two cores. Raw figures: [ray_tune_train.json](raw/ray_tune_train.json).",
+            "",
+            *(search_lines(rows["search"]) if "search" in rows else ()),
+            *(train_lines(rows["train"]) if "train" in rows else ()),
+        ]
+    )
+
+
+def search_lines(found: dict[str, Any]) -> list[str]:
+    held = "; ".join(found["problems"]) or "yes"
+    alone_held, count = found["alone"]
+    killed = ", ".join(f"{n} × {what}" for what, n in sorted(found["kills"].items()))
+    return [
         "## A search with two workers, PostgreSQL and kills",
         "",
-        f"Killed: {', '.join(f'{n} × {what}' for what, n in sorted(case.kills.items()))}; the "
-        f"command was started {case.starts} times. {case.seconds:.0f} s.",
+        f"Killed: {killed}; the command was started {found['starts']} times. "
+        f"{found['seconds']:.0f} s.",
         "",
         "| | |",
         "| --- | ---: |",
-        *(f"| {name.replace('_', ' ')} | {value} |" for name, value in case.facts.items()),
+        *(f"| {name.replace('_', ' ')} | {value} |" for name, value in found["facts"].items()),
         "",
-        f"No trial lost, none doubled, every cell once, every value as the store has it: "
-        f"**{'yes' if not case.problems else '; '.join(case.problems)}**.",
+        "No trial lost, none doubled, every cell once, every value as the store has it: "
+        f"**{held}**.",
         "",
-        *(f"- `{line}`" for line in case.said),
+        *(f"- `{line}`" for line in found["said"]),
         "",
-        f"With one worker, the {one[1]} trials of a search on a node have the parameters and the "
-        f"values of those at home: **{'yes' if one[0] else 'no'}**.",
+        f"With one worker, the {count} trials of a search on a node have the parameters and the "
+        f"values of those at home: **{'yes' if alone_held else 'no'}**.",
         "",
+    ]
+
+
+def train_lines(found: dict[str, Any]) -> list[str]:
+    lines = [
         "## Trainings",
         "",
-        "Seconds of the whole command. Calls are what the workers did; the training waited for "
-        "them. The speed-up of calls is their seconds over the seconds waited, on two nodes.",
+        "Seconds of the whole command, connecting and starting the workers included. Calls are "
+        "what the workers did on two nodes, and the training waited for them: calls over waited is "
+        "the speed-up of the rollouts. The speed-up of the training is over the same training "
+        "whose calls had waited for each other.",
         "",
-        "| training | home (s) | one node (s) | two nodes (s) | one of two killed (s) | "
-        "calls (s) | waited (s) | speed-up of calls | of the command, one node to two | "
-        "same weights |",
+        "| training | home (s) | one node (s) | two nodes (s) | one of two killed (s) | calls (s) "
+        "| waited (s) | speed-up of rollouts | of the training | same weights in all four |",
         "| --- | " + "---: | " * 9,
     ]
-    for each in trainings:
-        two = each.told["two nodes"]
-        same = all(each.is_same(way, "home") for way in WAYS)
+    for solver, each in found.items():
+        two = each["told"]["two nodes"]
+        walls = " | ".join(f"{each['wall_s'][way]:.1f}" for way in WAYS)
+        rollouts = two["calls_s"] / two["waited_for_calls_s"]
         lines.append(
-            f"| {each.solver} | "
-            + " | ".join(f"{each.wall_s[way]:.1f}" for way in WAYS)
-            + f" | {two['calls_s']:.1f} | {two['waited_for_calls_s']:.1f} | "
-            f"{two['calls_s'] / two['waited_for_calls_s']:.2f} | "
-            f"{each.wall_s['one node'] / each.wall_s['two nodes']:.2f} | "
-            f"{'yes' if same else '**no**'} |"
+            f"| {solver} | {walls} | {two['calls_s']:.1f} | {two['waited_for_calls_s']:.1f} | "
+            f"{rollouts:.2f} | {two['speed_up']:.2f} | "
+            f"{'yes' if all(each['same'].values()) else '**no**'} |"
         )
-    lines += ["", "What the trainings said when the node was killed:", ""]
-    lines += [f"- {t.solver}: `{_lost(t)}`" for t in trainings]
-    return "\n".join([*lines, ""])
-
-
-def _lost(training: Training) -> str:
-    said = [line for line in training.told["node killed"]["said"].splitlines() if "lost" in line]
-    return said[0] if said else "nothing was at work there"
-
-
-def raw(case: RayCase, trainings: list[Training]) -> dict[str, Any]:
-    return {
-        "search": {"kills": dict(case.kills), "facts": case.facts, "problems": case.problems},
-        "trainings": {
-            each.solver: {
-                "wall_s": each.wall_s,
-                "told": {way: {k: v for k, v in told.items() if k != "said"}
-                         for way, told in each.told.items()},
-            }
-            for each in trainings
-        },
-    }  # fmt: skip
+    lines += ["", "When the node was killed:", ""]
+    for solver, each in found.items():
+        words = each["lost"][0] if each["lost"] else "no call was there at that moment"
+        lines.append(f"- {solver}: `{words}`")
+    lines += ["", "What was trained:", ""]
+    for solver, each in found.items():
+        words = " ".join(f"-p {name}={value}" for name, value in each["settings"].items())
+        problems = " ".join(f"--on {problem}" for problem in each["problems"])
+        lines.append(f"- `optbench train {solver} {problems} {words}`")
+    return [*lines, ""]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     page = ROOT / "docs" / "results" / "ray_tune_train.md"
     parser.add_argument("-o", "--output", type=Path, default=page)
+    parser.add_argument("--part", choices=("search", "train"), action="append")
     args = parser.parse_args()
-    began = time.monotonic()
-    with (
-        tempfile.TemporaryDirectory(prefix="optbench-remote-") as name,
-        two_nodes() as nodes,
-        postgres(Path(name)) as database,
-    ):
+    raw = args.output.parent / "raw" / f"{args.output.stem}.json"
+    rows = json.loads(raw.read_text()) if raw.exists() else {}
+    wanted = args.part or ["search", "train"]
+    with tempfile.TemporaryDirectory(prefix="optbench-remote-") as name, two_nodes() as nodes:
         base = Path(name)
-        case = search(base, nodes, database)
-        held = case.problems or "all holds"
-        print(f"search: {dict(case.kills)}, {case.facts}: {held}", flush=True)
-        one = alone(base, nodes)
-        print(f"one worker: same trials {one}", flush=True)
-        trainings = train(base, nodes)
-        args.output.write_text(render(case, one, trainings, time.monotonic() - began))
-        rows = args.output.parent / "raw" / f"{args.output.stem}.json"
-        rows.write_text(json.dumps(raw(case, trainings), indent=1, default=str) + "\n")
-        same = all(each.is_same(way, "home") for each in trainings for way in WAYS)
-        return 0 if same and one[0] and not case.problems else 1
+        if "search" in wanted:
+            with postgres(base) as database:
+                case = search(base, nodes, database)
+            rows["search"] = search_facts(case, alone(base, nodes))
+        if "train" in wanted:
+            rows["train"] = train_facts(train(base, nodes))
+    raw.write_text(json.dumps(rows, indent=1, default=str) + "\n")
+    args.output.write_text(render(rows))
+    same = all(all(each["same"].values()) for each in rows.get("train", {}).values())
+    found = rows.get("search", {"problems": [], "alone": [True]})
+    return 0 if same and found["alone"][0] and not found["problems"] else 1
 
 
 if __name__ == "__main__":

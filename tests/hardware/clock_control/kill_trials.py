@@ -27,9 +27,17 @@ DEVICES, CALL_S, PIECE_S = 2, 0.03, 0.15
 LENGTHS_S = [PIECE_S] * 6 * DEVICES
 PATIENCE_S, GLANCE_S = 60.0, 0.0005
 LOCK, RESET = 1, 2
-# When to kill: any time from the start on, before the first lock, within a call that locks, between
-# two calls, and while clocks are restored (by apply; by the watchdog, where apply died before).
-MOMENTS = ("any time", "before the first lock", "in a lock call", "between calls", "restoring")
+# When to kill. A first lock has taken effect and its call has not returned; a first reset has not
+# taken effect. Restoring is done by apply, or by the watchdog, where apply died before.
+MOMENTS = (
+    "any time",
+    "before the first lock",
+    "in the first lock call",
+    "in a lock call",
+    "between calls",
+    "in the first reset call",
+    "restoring",
+)
 
 
 @dataclass(frozen=True)
@@ -159,6 +167,12 @@ def _await_moment(apply: RunningApply, moment: str, rng: random.Random) -> None:
         # Start, imports, verification: about this long; the lock may come first on a fast machine.
         until = time.monotonic() + rng.uniform(0.0, 0.1 if apply.known_watchdogs else 0.4)
         await_that(lambda: apply.in_call(LOCK) or time.monotonic() > until, apply.process)
+    elif moment == "in the first lock call":
+        await_that(lambda: apply.num_locks() >= 1, apply.process)
+        time.sleep(rng.uniform(0.0, CALL_S / 4))
+    elif moment == "in the first reset call":
+        await_that(lambda: apply.in_call(RESET), apply.process)
+        time.sleep(rng.uniform(0.0, CALL_S / 4))
     elif moment == "in a lock call":
         number = rng.randrange(1, 10)
         await_that(lambda: apply.num_locks() >= number, apply.process)

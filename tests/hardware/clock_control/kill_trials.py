@@ -28,8 +28,9 @@ DEVICES, CALL_S, PIECE_S = 2, 0.03, 0.15
 LENGTHS_S = [PIECE_S] * 6 * DEVICES
 PATIENCE_S, GLANCE_S = 60.0, 0.0005
 LOCK, RESET = 1, 2
-# When to kill. A first lock has taken effect and its call has not returned; a first reset,
-# after a SIGTERM in the middle of the plan, has not taken effect. Restoring is done by apply, or by the watchdog, where apply died before.
+# When to kill. A first lock has taken effect and its call has not returned. A first reset, after a
+# SIGTERM in the middle of the plan, has not taken effect. Restoring is done by apply, or by the
+# watchdog, where apply died before.
 MOMENTS = (
     "any time",
     "before the first lock",

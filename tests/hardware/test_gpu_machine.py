@@ -10,10 +10,9 @@ from tests.hardware.conftest import MachineMaker
 from tests.hardware.gpu_machine import GpuMachine
 
 
-def units_and_seconds(line: str) -> tuple[float, float]:
+def printed(line: str) -> list[float]:
     """What the load program prints: ``units=U seconds=S``."""
-    units, seconds = (float(word.partition("=")[2]) for word in line.split())
-    return units, seconds
+    return [float(word.partition("=")[2]) for word in line.split()]
 
 
 def test_the_load_takes_time_and_draws_power_by_the_laws(gpu_machine: GpuMachine) -> None:
@@ -21,7 +20,7 @@ def test_the_load_takes_time_and_draws_power_by_the_laws(gpu_machine: GpuMachine
     # P = 150/8 + 50/2 + 50 = 93.75 W, so 33.75 J, and 40 W for the rest of the time.
     gpu_machine.set(0, locked_low_mhz=705, locked_high_mhz=705)
     out, _ = gpu_machine.load([0], units=20).communicate()
-    assert units_and_seconds(out) == (20, pytest.approx(0.36, abs=1e-7))
+    assert printed(out) == pytest.approx([20, 0.36], abs=1e-7)
     with gpu_machine.changing() as state:
         total_s = (state.now_ns - state.began_ns) * 1e-9
         assert state.devices[0].energy_j == pytest.approx(33.75 + 40 * (total_s - 0.36), rel=1e-6)
@@ -30,7 +29,7 @@ def test_the_load_takes_time_and_draws_power_by_the_laws(gpu_machine: GpuMachine
 def test_two_devices_pay_for_synchronising(gpu_machines: MachineMaker) -> None:
     # T(2, 1) = (0.002 + 0.008 + 0.0005 x 2) / 2 = 0.0055 s: in 0.11 s, 20 units.
     out, _ = gpu_machines(num_devices=2).load([0, 1], seconds=0.11).communicate()
-    assert units_and_seconds(out) == (pytest.approx(20), pytest.approx(0.11, abs=1e-7))
+    assert printed(out) == pytest.approx([20, 0.11], abs=1e-6)
 
 
 def test_the_power_limit_and_a_cap_lower_the_clock(gpu_machine: GpuMachine) -> None:

@@ -27,9 +27,12 @@ def energy_words(account: EnergyAccount) -> tuple[str, ...]:
     side = "more" if account.difference > 0 else "less"
     if account.agrees:
         return (counter, f"{integral} by integration, {share} {side}: they agree")
-    cause = f"{spikes} are not in the integral or weigh too much in it"
-    if account.power_window_s:
+    if account.within_error:
+        cause = "the difference is within its stated error"
+    elif account.power_window_s:
         cause = f"power is a mean over {account.power_window_s:g} s, which blurs the ends"
+    else:
+        cause = f"{spikes} are not in the integral or weigh too much in it"
     return (
         counter,
         f"{integral} by integration, {share} {side}, which is beyond {100 * AGREE:g} %: the "

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from optbench.hardware.gpus.device_reader import DeviceReader, Moment, SlowValues
+from optbench.hardware.gpus.device_reader import DeviceReader, QuickValues, SlowValues
 from optbench.hardware.gpus.nvml_errors import GpuError
 
 Ended = Literal["finished", "interrupted", "lost"]
@@ -25,7 +25,7 @@ SLOW_EVERY_S = 0.5
 class SamplingListener:
     """What is told of a loop; a subclass overrides what it uses."""
 
-    def take(self, position: int, moment: Moment, slow: SlowValues) -> None:
+    def take(self, position: int, moment: QuickValues, slow: SlowValues) -> None:
         """A reading of a device by its position: what changes quickly, and the last of the rest."""
 
     def lose(self, position: int, error: GpuError) -> None:

@@ -11,6 +11,7 @@ raised as ClockRestoreError, and its journal is kept.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -175,6 +176,11 @@ def controlled_clocks(
         if restore_to is not None:
             check_supported(device, restore_to)
     folder = prepared(state_folder())
+    if os.getpid() == 1:
+        say(
+            "this is process 1 of its container: if it is killed, the kernel kills the watchdog "
+            f"too. Keep {folder} outside of the container, and run `optbench gpu restore` there"
+        )
     with ExitStack() as stack:
         locks = stack.enter_context(hold_devices(folder, (d.uuid for d in chosen), purpose))
         restore_leftovers(folder, locks, say)

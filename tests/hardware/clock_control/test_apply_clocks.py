@@ -65,6 +65,12 @@ def test_a_dry_run_shows_devices_and_clocks_and_changes_nothing(
         (0.2, first, "task 2", None),
         (0.2, second, "task 3", None),
     ]
+    assert [(each["task"], each["devices"], each["clock"]) for each in found["segments"]] == [
+        ("task 0", [0], 0.5),
+        ("task 1", [1], 0.5),
+        ("task 2", [0], 1.0),
+        ("task 3", [1], 1.0),
+    ]
     assert [each["deviation"] for each in found["clocks"]] == [0.0] * 4
     assert "interval colouring" in found["colouring"]
     assert "in longer ones it is reset: the idle power" in found["between"]

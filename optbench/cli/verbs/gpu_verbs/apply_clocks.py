@@ -254,6 +254,17 @@ def document_of(
         {"uuid": uuid, "fraction": each.fraction, "mhz": each.mhz, "deviation": each.deviation}
         for (uuid, _), each in ready.clocks.items()
     ]
+    segments = [
+        {
+            "task": each.task,
+            "start_s": each.start_s,
+            "end_s": each.end_s,
+            "pool": each.pool,
+            "devices": list(each.places),
+            "clock": each.clock,
+        }
+        for each in ready.plan.clocked
+    ]
     changes = [
         {"at_s": each.at_s, "uuid": each.device.uuid, "task": each.task, "mhz": each.mhz}
         for each in ready.changes
@@ -268,6 +279,7 @@ def document_of(
             pool: [{"index": d.index, "uuid": d.uuid, "name": d.name} for d in own]
             for pool, own in ready.devices.pools.items()
         },
+        "segments": segments,
         "clocks": clocks,
         "changes": changes,
         "events": args.events,

@@ -155,7 +155,8 @@ def run_trial(
         # Before the watchdog lives, there is none to kill.
         await_that(lambda: bool(apply.watchdogs()), apply.process)
     if moment == "any time":
-        time.sleep(rng.uniform(0.0, whole_s - (time.monotonic() - apply.began)))
+        # A watchdog is there only after a part of it.
+        time.sleep(rng.uniform(0.0, max(0.0, whole_s - (time.monotonic() - apply.began))))
     else:
         _await_moment(apply, moment, rng)
     in_call = "lock" if apply.in_call(LOCK) else "reset" if apply.in_call(RESET) else "none"

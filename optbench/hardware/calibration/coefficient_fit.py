@@ -45,23 +45,28 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient with the ends of its 95 % interval, and its share of the law's value at the
-    top clock."""
+    """A coefficient with the ends of its 95 % interval; ``weight`` times it is its part of
+    ``whole``, the law's value at the top clock (n T for the time)."""
 
     name: str
     value: float
     low: float
     high: float
-    share: float
+    whole: float
+    weight: float = 1.0
+
+    @property
+    def share(self) -> float:
+        """Its share of the law's value."""
+        return self.weight * self.value / self.whole if self.whole > 0 else 0.0
 
     @property
     def half_width(self) -> float:
         """Half the interval's width relative to the coefficient, or to the least share of the
         value that matters."""
-        whole = self.value / self.share if self.share > 0 else 0.0
-        scale = max(self.value, LEAST_SHARE * whole)
+        scale = max(self.value, LEAST_SHARE * self.whole / self.weight)
         half = (self.high - self.low) / 2
-        return half / scale if scale > 0 else (0.0 if half == 0 else float("inf"))
+        return half / scale if half > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -160,12 +165,12 @@ def _fit(names: Sequence[str], design: Floats, y: Floats, points: Floats, top: F
     spread = np.sqrt(variance * np.diag(np.linalg.inv(scaled.T @ scaled)))
     reach = _t_quantile(degrees) * spread
     low, high = np.maximum(free - reach, 0.0), np.maximum(free + reach, 0.0)
-    shares = values * top / max(float(values @ top), 1e-300)
+    whole = float(values @ top)
     residuals = y / g - 1
     return LawFit(
         tuple(
-            Coefficient(name, float(c), float(min(lo, c)), float(max(hi, c)), float(share))
-            for name, c, lo, hi, share in zip(names, values, low, high, shares, strict=True)
+            Coefficient(name, float(c), float(min(lo, c)), float(max(hi, c)), whole, float(weight))
+            for name, c, lo, hi, weight in zip(names, values, low, high, top, strict=True)
         ),
         tuple(g.tolist()),
         tuple(residuals.tolist()),

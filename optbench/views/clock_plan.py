@@ -1,7 +1,7 @@
 """The clock plan of a schedule: the clocks of its modes on devices by interval colouring.
 
-The clock of a mode is that of the devices of its primary pool. Devices that no segment uses are
-left out, and the others numbered in their order, so that as few devices as possible are needed.
+The clock of a mode is that of the devices of its primary pool. The lowest free devices are taken
+first, so that none between two that are used stays idle all the time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,6 @@ def clock_plan(instance: Instance, schedule: Schedule) -> ClockPlan:
         mode = int(schedule.mode[block.segment])
         if block.pool == primary[mode] and math.isfinite(instance.modes.clock[mode]):
             lanes[block.segment] += range(block.lane, block.lane + block.height)
-    used: dict[int, set[int]] = defaultdict(set)
-    for segment, chosen in lanes.items():
-        used[int(primary[schedule.mode[segment]])] |= set(chosen)
-    place = {pool: {lane: k for k, lane in enumerate(sorted(own))} for pool, own in used.items()}
     segments = []
     for row in range(schedule.num_segments):
         begin_s, end_s = (float(x[row]) * instance.tick_s for x in (schedule.start, schedule.end))
@@ -36,7 +32,7 @@ def clock_plan(instance: Instance, schedule: Schedule) -> ClockPlan:
             continue
         mode = int(schedule.mode[row])
         pool = int(primary[mode])
-        where = tuple(place[pool][lane] for lane in sorted(lanes[row]))
+        where = tuple(sorted(lanes[row]))
         clock = float(instance.modes.clock[mode])
         segments.append(PlannedSegment(task, begin_s, end_s, pools[pool], where, clock))
     order = sorted(segments, key=lambda each: (each.start_s, each.end_s))

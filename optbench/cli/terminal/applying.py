@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,10 @@ STATES = {"restored": GOOD, "untouched": GOOD, "forgotten": GOOD, "held": DIM, "
 
 
 def warn(words: str) -> None:
-    """One line on stderr."""
-    sys.stderr.write(f"optbench: {words}\n")
-    sys.stderr.flush()
+    """One line on stderr; a terminal that has gone must not end a restoration."""
+    with suppress(OSError):
+        sys.stderr.write(f"optbench: {words}\n")
+        sys.stderr.flush()
 
 
 def show_violations(name: str, path: str, violations: Iterable[Violation], json: bool) -> None:

@@ -1,4 +1,4 @@
-"""A schedule file with its instance; without one, the instance is looked for beside the schedule."""
+"""A schedule file with its instance, which may lie beside the schedule."""
 
 from __future__ import annotations
 

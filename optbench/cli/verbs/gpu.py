@@ -11,6 +11,8 @@ from optbench.cli.terminal.parser import Parser, add_json
 # Each is a module of gpu_verbs/ with DESCRIPTION, EXAMPLES, configure(parser) and run(args).
 SUB_VERBS = {
     "list": ("list_gpus", "devices, clocks, power, energy counter, why a clock is not higher"),
+    "watch": ("watch_gpus", "a live view of power, clocks and utilisation"),
+    "record": ("record_gpus", "write readings to a Parquet file, with energy and a plot"),
     "calibrate": ("calibrate", "a profile of power and speed, measured on the own devices"),
     "apply": ("apply_clocks", "lock clocks as a schedule says, and always restore them"),
     "restore": ("restore_clocks", "restore the clocks that a killed process left locked"),

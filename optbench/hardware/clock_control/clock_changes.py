@@ -28,7 +28,7 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class SupportedClock:
-    """The clock of a device that stands for a fraction; ``deviation`` is relative, with its sign."""
+    """The clock that stands for a fraction; ``deviation`` is relative, with its sign."""
 
     fraction: float
     mhz: int
@@ -99,7 +99,7 @@ def clock_changes(
         for device in devices_of(segment, devices):
             runs[device.uuid].append(segment)
             known[device.uuid] = device
-    out = []
+    out: list[ClockChange] = []
     for uuid, own in runs.items():
         out += _changes_of(known[uuid], own, clocks, kept_gap_s)
     return tuple(sorted(out, key=lambda each: (each.at_s, each.mhz is not None)))

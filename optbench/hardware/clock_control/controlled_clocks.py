@@ -124,6 +124,11 @@ class ClockControl:
             )
         self._watchdog = Watchdog.start(self._folder, self._locks)
 
+    def await_watchdog(self) -> None:
+        """Wait until a watchdog watches, another one where the first was killed at once."""
+        while not self.watchdog.await_answer():
+            self.check_watchdog()
+
     def check_watchdog(self) -> None:
         """Start another watchdog where it has died."""
         if self.watchdog.has_died():
@@ -145,7 +150,8 @@ class ClockControl:
             outcome = restore_device(self._session, self._folder, uuid)
             if outcome is not None:
                 outcomes.append(outcome)
-                self._say(f"{outcome.device} {uuid}: {outcome.words}")
+        for outcome in outcomes:
+            self._say(f"{outcome.device}: {outcome.words}")
         return tuple(outcomes)
 
 
@@ -175,7 +181,7 @@ def controlled_clocks(
         control = ClockControl(session, folder, tuple(locks.values()), restore_to, say)
         stack.callback(control.stop_watchdog)
         control.start_watchdog()
-        control.watchdog.await_ready()
+        control.await_watchdog()
         try:
             control.begin_journals(chosen, purpose)
             yield control
@@ -191,9 +197,9 @@ def restore_leftovers(folder: Path, locks: Mapping[str, DeviceLock], say: Say) -
     """Restore what dead processes left; refuse to go on where that fails for a device of ours."""
     for outcome in restore_journals(folder, mine=locks):
         if outcome.state != "held":
-            say(f"left by an earlier process: {outcome.device} {outcome.uuid}: {outcome.words}")
+            say(f"left by an earlier process: {outcome.device}: {outcome.words}")
         if outcome.kept and outcome.uuid in locks:
-            raise ClockControlError(f"device {outcome.uuid}: {outcome.words}")
+            raise ClockControlError(f"{outcome.device}: {outcome.words}")
 
 
 def check_controllable(device: GpuDevice) -> None:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from optbench.errors import OptbenchError
 from optbench.hardware.clock_control.state_folder import LOCK, path_of
@@ -23,6 +24,10 @@ from optbench.hardware.clock_control.state_folder import LOCK, path_of
 # A watchdog that restores the clocks of a process that has just died needs a moment.
 PATIENCE_S = 10.0
 RETRY_S = 0.02
+# A process that only looks whether a device is held holds it for a moment itself.
+GLANCE_S = 0.2
+# What a process says that restores and ends.
+RESTORING = "restoring clocks"
 MOST_READ = 4096
 
 
@@ -44,7 +49,8 @@ def hold_devices(
 ) -> Iterator[dict[str, DeviceLock]]:
     """Hold all these devices, or raise DeviceBusyError with the process that has one of them.
 
-    They are taken in the order of their names, so that two processes never wait for each other.
+    They are taken in the order of their names, so that two processes never wait for each other. A
+    process that lives is not waited for; the watchdog of a dead one is, up to ``patience_s``.
     """
     until = time.monotonic() + patience_s
     with ExitStack() as stack:
@@ -57,9 +63,11 @@ def hold_devices(
 
 @contextmanager
 def _waiting(folder: Path, uuid: str, purpose: str, until: float) -> Iterator[DeviceLock]:
+    begun = time.monotonic()
     with ExitStack() as stack:
         while (lock := stack.enter_context(try_device(folder, uuid, purpose))) is None:
-            if time.monotonic() >= until:
+            now = time.monotonic()
+            if now >= until or (now >= begun + GLANCE_S and _stays(folder, uuid)):
                 raise DeviceBusyError(
                     f"device {uuid}: {holder_of(folder, uuid)} controls its clocks; wait for it to "
                     "end, or stop it: it restores the clocks"
@@ -88,12 +96,12 @@ def try_device(folder: Path, uuid: str, purpose: str) -> Iterator[DeviceLock | N
 
 def holder_of(folder: Path, uuid: str) -> str:
     """Words for the process that holds a device, from what it wrote into the lock file."""
-    try:
-        with path_of(folder, uuid, LOCK).open("rb") as file:
-            said = json.loads(file.read(MOST_READ))
-        return f"process {said['pid']} or its watchdog ({said['purpose']}, since {said['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    said = _signature(folder, uuid)
+    if not {"pid", "purpose", "since"} <= said.keys():
         return "another process"
+    who = f"process {said['pid']}"
+    who = who if _lives(said["pid"]) else f"the watchdog of {who}, which has died,"
+    return f"{who} ({said['purpose']}, since {said['since']})"
 
 
 def is_held(folder: Path, uuid: str) -> bool:
@@ -109,6 +117,35 @@ def is_held(folder: Path, uuid: str) -> bool:
     finally:
         os.close(handle)
     return False
+
+
+def _signature(folder: Path, uuid: str) -> dict[str, Any]:
+    """What the last holder wrote into the lock file."""
+    try:
+        with path_of(folder, uuid, LOCK).open("rb") as file:
+            said = json.loads(file.read(MOST_READ))
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _lives(pid: Any) -> bool:
+    """Whether a process of this number lives. It decides who is named and waited for, no more:
+    another process may have the number by now.
+    """
+    if type(pid) is not int:
+        return False
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:1]
+    except OSError:
+        return False
+    return state not in ([b"Z"], [b"X"])
+
+
+def _stays(folder: Path, uuid: str) -> bool:
+    """Whether a process holds a device that lives and goes on."""
+    said = _signature(folder, uuid)
+    return said.get("purpose") != RESTORING and _lives(said.get("pid"))
 
 
 def _sign(handle: int, purpose: str) -> None:

@@ -30,8 +30,8 @@ from optbench.hardware.clock_control.task_events import (
     START,
     EventError,
     EventLines,
+    StartedTasks,
     TaskEvent,
-    TaskProgress,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class FollowedPlan:
 
 
 @dataclass(frozen=True)
-class Follower:
+class PlanFollower:
     """What both ways need: the clocks, the signals, and who is told of each change."""
 
     control: ClockControl
@@ -105,13 +105,15 @@ class Follower:
         self.show(applied)
 
 
-def follow_clock(follower: Follower, changes: Sequence[ClockChange], start_at: float) -> None:
-    """Make the changes at their times after ``start_at``, seconds of the wall clock."""
-    while (left_s := start_at - time.time()) > 0:
+def follow_clock(
+    follower: PlanFollower, changes: Sequence[ClockChange], start_at: float | None
+) -> None:
+    """Make the changes at their times after ``start_at``, seconds of the wall clock, or now."""
+    while start_at is not None and (left_s := start_at - time.time()) > 0:
         follower.wait(time.monotonic() + min(left_s, GLANCE_S))
         if follower.result.interrupted:
             return
-    begin = time.monotonic() + left_s
+    begin = time.monotonic() + (0.0 if start_at is None else start_at - time.time())
     for change in changes:
         due = begin + change.at_s
         while True:
@@ -124,14 +126,14 @@ def follow_clock(follower: Follower, changes: Sequence[ClockChange], start_at: f
 
 
 def follow_events(
-    follower: Follower,
+    follower: PlanFollower,
     plan: ClockPlan,
     devices: MappedDevices,
     clocks: Mapping[tuple[str, float], SupportedClock],
     fifo: int,
 ) -> None:
     """Make the changes that the events in a FIFO mean, until every clock has been used."""
-    begin, lines, progress = time.monotonic(), EventLines(), TaskProgress(plan)
+    begin, lines, progress = time.monotonic(), EventLines(), StartedTasks(plan)
     running = _Running(devices, clocks)
     while progress.clocks_left:
         if "events" not in follower.wait(None, events=fifo):

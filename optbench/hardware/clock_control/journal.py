@@ -56,7 +56,7 @@ class JournalHeader:
     """The first line: the device, who locks it, what it was like, how it is restored."""
 
     uuid: str
-    device: str = "a device"
+    device: str
     purpose: str = "unknown"
     pid: int = 0
     host: str = ""
@@ -67,10 +67,10 @@ class JournalHeader:
 
 
 @dataclass(frozen=True)
-class JournalEntry:
+class ReadJournal:
     """A journal as it was read.
 
-    ``locked`` is the range that was set last, None between segments; ``touched`` is whether a lock
+    ``locked`` is the range that was set last, None after a reset; ``touched`` is whether a lock
     may have been made; ``damaged`` names what could not be read; ``alive`` is whether a process
     holds the device: then the clocks are under control, otherwise they wait for a restoration.
     """
@@ -170,20 +170,26 @@ def remove_journal(path: Path) -> None:
         raise JournalError(f"the journal {path} cannot be removed: {error.strerror}") from None
 
 
-def journal_entry(uuid: str) -> JournalEntry | None:
+def journal_entry(uuid: str) -> ReadJournal | None:
     """The journal of a device, in the folders that this user may read; None without one."""
     found = (read_journal(folder, uuid) for folder in readable_folders())
     return next((entry for entry in found if entry is not None), None)
 
 
-def journals(folder: Path) -> Iterator[JournalEntry]:
+def locked_range(uuid: str) -> ClockRange | None:
+    """The range that a device is locked to by its journal; a restart of the host ends locks."""
+    entry = journal_entry(uuid)
+    return None if entry is None or entry.restarted else entry.locked
+
+
+def journals(folder: Path) -> Iterator[ReadJournal]:
     """All journals of a folder, by device."""
     for path in sorted(folder.glob(f"*{JOURNAL}")):
         if (entry := read_journal(folder, uuid_of(path))) is not None:
             yield entry
 
 
-def read_journal(folder: Path, uuid: str) -> JournalEntry | None:
+def read_journal(folder: Path, uuid: str) -> ReadJournal | None:
     """The journal of a device in a folder; None where there is none."""
     path = path_of(folder, uuid, JOURNAL)
     try:
@@ -193,20 +199,26 @@ def read_journal(folder: Path, uuid: str) -> JournalEntry | None:
         return None
     except OSError as error:
         why = f"cannot be read: {error.strerror}"
-        return JournalEntry(JournalHeader(uuid), path, None, True, is_held(folder, uuid), why)
+        return ReadJournal(_unknown(uuid), path, None, True, is_held(folder, uuid), why)
     rows, damaged = _rows(content)
     header = _header_of(rows[0], uuid) if rows else None
     if header is None:
         damaged = "the first line is damaged"
-    locked, touched = _replayed(rows[1:] if header is not None else rows)
-    return JournalEntry(
-        header or JournalHeader(uuid),
+    normal = None if header is None else header.restore_to
+    locked, touched = _replayed(rows, normal)
+    return ReadJournal(
+        header or _unknown(uuid),
         path,
         locked,
         touched or damaged is not None,
         is_held(folder, uuid),
         damaged,
     )
+
+
+def _unknown(uuid: str) -> JournalHeader:
+    """What is known without a first line: the device, by the name of the file."""
+    return JournalHeader(uuid, f"device {uuid}")
 
 
 def boot_id() -> str:
@@ -246,8 +258,12 @@ def _rows(content: bytes) -> tuple[list[dict[str, Any]], str | None]:
     return rows, "the last line is cut off" if rest else damaged
 
 
-def _replayed(rows: list[dict[str, Any]]) -> tuple[ClockRange | None, bool]:
-    """The range that is locked after these lines, and whether a lock was ever made."""
+def _replayed(
+    rows: list[dict[str, Any]], normal: ClockRange | None
+) -> tuple[ClockRange | None, bool]:
+    """The range that is locked after these lines, and whether a lock was ever made; ``normal`` is
+    the range that a release leaves.
+    """
     locked: ClockRange | None = None
     before, touched, was_touched = locked, False, False
     for row in rows:
@@ -257,7 +273,7 @@ def _replayed(rows: list[dict[str, Any]]) -> tuple[ClockRange | None, bool]:
         elif "refused" in row:
             locked, touched = before, was_touched
         elif "released" in row:
-            locked = None
+            locked = normal
     return locked, touched
 
 
@@ -277,9 +293,10 @@ def _header_of(row: Mapping[str, Any], uuid: str) -> JournalHeader | None:
     """The first line; None where it is not one, or of another device."""
     if row.get("format") != FORMAT or row.get("uuid") != uuid:
         return None
-    words = {name: row.get(name) for name in ("device", "purpose", "host", "boot_id", "began")}
+    names = ("device", "purpose", "host", "boot_id", "began")
+    words = {name: value for name in names if isinstance(value := row.get(name), str)}
     kept, pid, before = row.get("restore_to"), row.get("pid"), row.get("before")
-    if not all(isinstance(value, str) for value in words.values()) or type(pid) is not int:
+    if len(words) < len(names) or type(pid) is not int:
         return None
     restore_to = None if kept is None else _range_of(kept)
     if (restore_to is None) != (kept is None) or not isinstance(before, dict):

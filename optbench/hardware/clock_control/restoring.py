@@ -13,11 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError, UnknownNameError
-from optbench.hardware.clock_control.device_lock import DeviceBusyError, hold_devices, holder_of
+from optbench.hardware.clock_control.device_lock import (
+    GLANCE_S,
+    RESTORING,
+    DeviceBusyError,
+    hold_devices,
+    holder_of,
+)
 from optbench.hardware.clock_control.journal import (
     ClockRange,
-    JournalEntry,
     JournalError,
+    ReadJournal,
     journals,
     read_journal,
     remove_journal,
@@ -26,10 +32,6 @@ from optbench.hardware.gpus.nvml_session import GpuError, GpuUnavailableError, g
 
 if TYPE_CHECKING:
     from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession
-
-# A process that looks whether a device is held holds it for a moment itself.
-GLANCE_S = 0.2
-PURPOSE = "restoring clocks"
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,12 @@ def restore_journals(
 
 
 def _restore_held(
-    session: GpuSession, folder: Path, entry: JournalEntry, mine: frozenset[str]
+    session: GpuSession, folder: Path, entry: ReadJournal, mine: frozenset[str]
 ) -> RestoreOutcome:
     if entry.uuid in mine:
         return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     try:
-        with hold_devices(folder, [entry.uuid], PURPOSE, GLANCE_S):
+        with hold_devices(folder, [entry.uuid], RESTORING, GLANCE_S):
             return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     except DeviceBusyError:
         who = holder_of(folder, entry.uuid)
@@ -86,7 +88,8 @@ def _restore_held(
             entry.uuid, entry.header.device, "held", f"{who} controls its clocks and restores them"
         )
     except OSError as error:
-        return _kept(entry, f"its lock file: {error.strerror}")
+        remedy = "; run `sudo optbench gpu restore`" if isinstance(error, PermissionError) else ""
+        return _kept(entry, f"{error.filename}: {error.strerror}{remedy}")
 
 
 def restore_device(session: GpuSession, folder: Path, uuid: str) -> RestoreOutcome | None:
@@ -106,7 +109,8 @@ def restore_device(session: GpuSession, folder: Path, uuid: str) -> RestoreOutco
         return _kept(entry, _absence(session, entry))
     except (GpuError, JournalError) as error:
         return _kept(entry, str(error))
-    return RestoreOutcome(uuid, entry.header.device, "restored", words + _circumstances(entry))
+    words += _circumstances(entry) + _changed_by_others(session, device, entry)
+    return RestoreOutcome(uuid, entry.header.device, "restored", words)
 
 
 def release(session: GpuSession, device: GpuDevice, target: ClockRange | None) -> str:
@@ -123,7 +127,7 @@ def forget_journal(folder: Path, uuid: str) -> RestoreOutcome:
     entry = read_journal(folder, uuid)
     if entry is None:
         raise UnknownNameError("device with a journal:", uuid, (e.uuid for e in journals(folder)))
-    with hold_devices(folder, [uuid], PURPOSE, GLANCE_S):
+    with hold_devices(folder, [uuid], RESTORING, GLANCE_S):
         with suppress(GpuUnavailableError, UnknownNameError), gpu_session() as session:
             session.find(uuid)
             raise OptbenchError(
@@ -134,12 +138,12 @@ def forget_journal(folder: Path, uuid: str) -> RestoreOutcome:
     return RestoreOutcome(uuid, entry.header.device, "forgotten", "the journal is removed")
 
 
-def _kept(entry: JournalEntry, why: str) -> RestoreOutcome:
+def _kept(entry: ReadJournal, why: str) -> RestoreOutcome:
     words = f"its clocks are not restored: {why}. The journal {entry.path} is kept"
     return RestoreOutcome(entry.uuid, entry.header.device, "kept", words)
 
 
-def _absence(session: GpuSession, entry: JournalEntry) -> str:
+def _absence(session: GpuSession, entry: ReadJournal) -> str:
     """Why a device is not found, and what to do."""
     silent = "".join(f"; {error}" for error in session.unreadable)
     there = f" (it was locked on host {entry.header.host})" if entry.elsewhere else ""
@@ -149,17 +153,31 @@ def _absence(session: GpuSession, entry: JournalEntry) -> str:
     )
 
 
-def _gone_meanwhile(entry: JournalEntry) -> RestoreOutcome:
+def _gone_meanwhile(entry: ReadJournal) -> RestoreOutcome:
     return RestoreOutcome(
         entry.uuid, entry.header.device, "restored", "its own process restored it meanwhile"
     )
 
 
-def _circumstances(entry: JournalEntry) -> str:
+def _circumstances(entry: ReadJournal) -> str:
     """What else is worth knowing about a restoration."""
     words = ""
     if entry.damaged is not None:
         words += f"; of its journal {entry.damaged}, so that it was restored to be safe"
     if entry.restarted:
         words += "; the host was restarted since"
+    return words
+
+
+def _changed_by_others(session: GpuSession, device: GpuDevice, entry: ReadJournal) -> str:
+    """What is not as it was before the lock although nothing of ours sets it."""
+    now: dict[str, float | None] = {"power_limit_w": device.power_limit_w}
+    with suppress(GpuError):
+        now["application_clock_mhz"] = session.application_clock_mhz(device)
+    words = ""
+    for name, unit in (("power_limit_w", "W"), ("application_clock_mhz", "MHz")):
+        was = entry.header.before.get(name)
+        if name in now and was is not None and now[name] is not None and now[name] != was:
+            what = name.rpartition("_")[0].replace("_", " ")
+            words += f"; somebody else changed its {what} from {was:g} to {now[name]:g} {unit}"
     return words

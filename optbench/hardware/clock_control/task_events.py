@@ -87,7 +87,7 @@ class EventLines:
         return out
 
 
-class TaskProgress:
+class StartedTasks:
     """Which segment of each task runs, by the events so far."""
 
     def __init__(self, plan: ClockPlan) -> None:

@@ -25,6 +25,7 @@ from typing import Any
 
 from optbench.errors import OptbenchError
 from optbench.hardware.clock_control.device_lock import DeviceLock
+from optbench.hardware.clock_control.journal import boot_id
 from optbench.hardware.clock_control.restoring import RestoreOutcome, restore_journals
 
 # The parent's search path is used, so that the same optbench is imported; -P keeps the current
@@ -55,7 +56,7 @@ class Watchdog:
 
     @classmethod
     def start(cls, folder: Path, locks: Iterable[DeviceLock]) -> Watchdog:
-        """Start one that watches this process; ``await_ready`` returns when it does."""
+        """Start one that watches this process; ``await_answer`` returns when it does."""
         alive_read, alive = os.pipe()
         answer, answer_write = os.pipe()
         inherited = [alive_read, answer_write, *(lock.handle for lock in locks)]
@@ -98,15 +99,16 @@ class Watchdog:
         """A file that becomes readable when the watchdog has answered, and when it has died."""
         return self._answer
 
-    def await_ready(self, patience_s: float = START_S) -> None:
-        """Wait until it watches."""
+    def await_answer(self, patience_s: float = START_S) -> bool:
+        """Wait until it watches; False where it has died."""
         if not self._ready:
             readable, _, _ = select.select([self._answer], [], [], patience_s)
-            if not readable or self.has_died():
+            if not readable:
                 raise WatchdogError(
                     f"the watchdog (process {self.pid}) did not start within {patience_s:g} s; no "
                     "clock is locked without it. `optbench doctor` shows what is installed"
                 )
+        return not self.has_died()
 
     def has_died(self) -> bool:
         """Whether it has ended; the answer that it is ready is read on the way."""
@@ -133,7 +135,10 @@ def watch(told: dict[str, Any]) -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     os.chdir("/")
-    import pynvml  # noqa: F401  # Loaded now: later there may be no memory or no file for it.
+    # Loaded now: later there may be no memory or no file for it.
+    import pynvml  # noqa: F401
+
+    boot_id()
 
     with suppress(OSError):
         os.write(told["answer"], READY)

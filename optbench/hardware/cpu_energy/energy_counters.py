@@ -41,7 +41,8 @@ class CpuEnergyReading:
 class CpuEnergyCounters:
     """Reads the zones of a powercap tree; zero at its creation.
 
-    ``packages`` restricts it to some packages. ``clock`` gives the seconds by which gaps are told.
+    ``packages`` restricts it to some packages; ``zones`` have been found before. ``clock`` gives
+    the seconds by which gaps are told.
     """
 
     def __init__(
@@ -50,9 +51,10 @@ class CpuEnergyCounters:
         packages: Iterable[int] | None = None,
         highest_w: float = HIGHEST_W,
         clock: Callable[[], float] = time.monotonic,
+        zones: Iterable[PowercapZone] | None = None,
     ) -> None:
         wanted = None if packages is None else {*packages}
-        zones = find_zones(root)
+        zones = find_zones(root) if zones is None else zones
         self.zones = tuple(zone for zone in zones if wanted is None or zone.package in wanted)
         self.highest_w, self.clock = highest_w, clock
         self.wraps_within_s = min(

@@ -16,7 +16,7 @@ LOCK = "nvmlDeviceSetGpuLockedClocks"
 
 def probed(nvml: Any, index: int, driver: str) -> tuple[GpuDevice, Any]:
     """The device ``index`` with what is missing, and its handle."""
-    bare = GpuDevice(index, "UUID unknown", "name unknown", driver, None, None, (), False, {})
+    bare = GpuDevice(index, "", "", driver, None, None, (), False, {})
     handle = called(nvml, bare, nvml.nvmlDeviceGetHandleByIndex, index)
     uuid = str(called(nvml, bare, nvml.nvmlDeviceGetUUID, handle))
     name = str(called(nvml, bare, nvml.nvmlDeviceGetName, handle))
@@ -86,7 +86,8 @@ class Probe:
         def nvmlDeviceGetFieldValues(handle: Any) -> Any:  # errors show the name
             return field_value(nvml, nvml.nvmlDeviceGetFieldValues(handle, fields)[0])
 
-        self.tried("instant_power", nvmlDeviceGetFieldValues)
+        if self.tried("instant_power", nvmlDeviceGetFieldValues) is not None:
+            self.missing.pop("power", None)
 
     def look_for_clock_control(self) -> None:
         """Whether clocks can be locked, as far as it shows without trying."""

@@ -19,7 +19,7 @@ from optbench.hardware.gpus.nvml_calls import explained, field_value, reasons_fu
 AVERAGING_WINDOW_S = 1.0
 
 
-class Moment(NamedTuple):
+class QuickValues(NamedTuple):
     """What changes quickly; NaN where the driver does not say."""
 
     t_s: float  # time.monotonic() in the middle of the call for power
@@ -46,7 +46,7 @@ class DeviceReader:
         self.has_instant = "instant_power" not in missing
         self.power_window_s = 0.0 if self.has_instant else AVERAGING_WINDOW_S
         self._fields = [nvml.NVML_FI_DEV_POWER_INSTANT]
-        if "energy_counter" not in missing:
+        if "energy_counter" not in missing and self._has_energy_field():
             self._fields.append(nvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION)
         self._power = self._whether("power", nvml.nvmlDeviceGetPowerUsage)
         self._energy = self._whether("energy_counter", nvml.nvmlDeviceGetTotalEnergyConsumption)
@@ -62,13 +62,22 @@ class DeviceReader:
     def _whether(self, capability: str, call: Callable[..., Any]) -> Callable[..., Any] | None:
         return None if capability in self.device.missing else call
 
-    def moment(self) -> Moment:
+    def _has_energy_field(self) -> bool:
+        """Whether the counter comes with the power; else it takes a call of its own."""
+        nvml, field = self.nvml, self.nvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION
+        try:
+            field_value(nvml, nvml.nvmlDeviceGetFieldValues(self.handle, [field])[0])
+        except nvml.NVMLError:
+            return False
+        return True
+
+    def moment(self) -> QuickValues:
         """Read what changes quickly."""
         try:
             began_s = time.monotonic()
             power_w, energy_j = self._power_and_energy()
             t_s = 0.5 * (began_s + time.monotonic())
-            return Moment(
+            return QuickValues(
                 t_s,
                 power_w,
                 energy_j,
@@ -90,9 +99,7 @@ class DeviceReader:
         except self._error as error:
             raise explained(self.device, self._calling.__name__, error) from None
 
-    def _value(
-        self, call: Callable[..., Any] | None, *words: Any, missing: Any = math.nan
-    ) -> Any:
+    def _value(self, call: Callable[..., Any] | None, *words: Any, missing: Any = math.nan) -> Any:
         if call is None:
             return missing
         self._calling = call
@@ -105,5 +112,6 @@ class DeviceReader:
         self._calling = self.nvml.nvmlDeviceGetFieldValues
         found = self._calling(self.handle, self._fields)
         power_w = field_value(self.nvml, found[0]) / 1e3
-        energy_j = field_value(self.nvml, found[1]) / 1e3 if len(self._fields) > 1 else math.nan
-        return power_w, energy_j
+        if len(self._fields) > 1:
+            return power_w, field_value(self.nvml, found[1]) / 1e3
+        return power_w, self._value(self._energy) / 1e3

@@ -28,7 +28,7 @@ typedef struct {
     int32_t num_clocks, memory_clock_mhz, application_clock_mhz;
     int32_t locked_low_mhz, locked_high_mhz; /* both 0: not locked */
     int32_t instant_power;                   /* NVML_FI_DEV_POWER_INSTANT is present */
-    int32_t has_counter;                     /* the energy counter is present */
+    int32_t has_counter; /* the energy counter: 0 none, 1 present, 2 not as a field value */
     int32_t has_power;                       /* power can be read at all */
     int32_t deny_clocks;                     /* no permission to set clocks */
     int32_t mig;
@@ -44,7 +44,9 @@ typedef struct {
     double spike_w;
     int64_t spike_width_ns, spike_period_ns; /* period 0: no spikes */
     int64_t counter_step_ns;                 /* the counter moves at multiples of this; 0: always */
+    int64_t control_ns; /* a call that sets clocks takes this long; half passes before the effect */
     /* What the library keeps. */
+    int32_t in_call, in_call_pid; /* the call that has begun and not ended: its process may be dead */
     double energy_j; /* up to now_ns of the machine, with spikes */
     int64_t num_segments;
     segment_t segments[MAX_SEGMENTS]; /* a ring */

@@ -100,7 +100,7 @@ class Prepared:
 def run(args: argparse.Namespace) -> int:
     if args.events and args.start_at:
         raise UsageError("--events follows the tasks, not the time; leave --start-at out")
-    start_at = time.time() if args.start_at is None else start_time(args.start_at, time.time())
+    start_at = None if args.start_at is None else start_time(args.start_at, time.time())
     restore_to = None if args.restore_to is None else clock_range(args.restore_to)
     instance, path = instance_of_schedule(args.files, args.format, args.seed)
     plan = feasible_plan(instance, path, args.json)
@@ -171,19 +171,21 @@ def execute(
     session: GpuSession,
     ready: Prepared,
     purpose: str,
-    start_at: float,
+    start_at: float | None,
     fifo: int | None,
     quiet: bool,
 ) -> FollowedPlan:
     """Lock the clocks as time goes on, and restore them."""
-    from optbench.hardware.clock_control.following import Follower, follow_clock, follow_events
+    from optbench.hardware.clock_control.following import PlanFollower, follow_clock, follow_events
     from optbench.hardware.clock_control.interruptions import noting_signals
 
     with (
         noting_signals() as stop,
         controlled_clocks(session, ready.devices.all, purpose, ready.restore_to, warn) as control,
     ):
-        follower = Follower(control, stop, show_change if not quiet else lambda change: None, warn)
+        follower = PlanFollower(
+            control, stop, show_change if not quiet else lambda change: None, warn
+        )
         if fifo is None:
             follow_clock(follower, ready.changes, start_at)
         else:

@@ -10,7 +10,7 @@ from optbench.cli.terminal.applying import show_outcomes
 from optbench.cli.terminal.output import emit, emit_json, show
 from optbench.cli.terminal.parser import Parser
 from optbench.hardware.clock_control.restoring import forget_journal, restore_journals
-from optbench.hardware.clock_control.state_folder import state_folder
+from optbench.hardware.clock_control.state_folder import readable_folders
 from optbench.hardware.clock_control.systemd_units import UNITS, systemd_unit
 
 DESCRIPTION = (
@@ -40,15 +40,16 @@ def run(args: argparse.Namespace) -> int:
     if args.print_unit is not None:
         emit(systemd_unit(args.print_unit))
         return exits.DONE
-    folder = state_folder()
+    folders = readable_folders()
     if args.forget is not None:
-        outcomes = (forget_journal(folder, args.forget),)
+        outcomes = [forget_journal(folders[0], args.forget)]
     else:
-        outcomes = restore_journals(folder)
+        outcomes = [each for folder in folders for each in restore_journals(folder)]
     if args.json:
-        emit_json({"folder": str(folder), "devices": [asdict(each) for each in outcomes]})
+        devices = [asdict(each) for each in outcomes]
+        emit_json({"folders": [str(folder) for folder in folders], "devices": devices})
     elif outcomes:
         show_outcomes(outcomes)
     else:
-        show(f"nothing to restore: no journal in {folder}")
+        show(f"nothing to restore: no journal in {' or '.join(map(str, folders))}")
     return exits.USAGE if any(each.kept for each in outcomes) else exits.DONE

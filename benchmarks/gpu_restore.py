@@ -1,7 +1,7 @@
 """Whether clocks are restored after kill -9 of `optbench gpu apply`, of its watchdog and of both;
 writes docs/results/gpu_restore.md and its raw rows.
 
-    python benchmarks/gpu_restore.py [--seeds 4]
+    python benchmarks/gpu_restore.py [--seeds 3]
 
 Every trial is a real `gpu apply --execute` on a made-up machine with two GPUs (the stub of NVML
 that the tests compile), whose clock calls take 30 ms, so that a kill can hit one.
@@ -72,7 +72,7 @@ def table(rows: Sequence[KillTrial]) -> Iterable[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gpu-restore-") as folder:
         rows = list(trials(Path(folder), args.seeds))

@@ -12,7 +12,7 @@ from optbench.html.quantities import duration
 
 if TYPE_CHECKING:
     from optbench.hardware.calibration.calibration_target import CalibrationTarget
-    from optbench.hardware.calibration.clock_sweep import Calibration, SweepProgress
+    from optbench.hardware.calibration.clock_sweep import CalibrationResult, SweepProgress
     from optbench.hardware.calibration.sweep_plan import SweepPlan
 
 
@@ -79,7 +79,7 @@ def show_plan(plan: dict[str, Any]) -> None:
     show(table(("", ""), [(name, escape(str(value))) for name, value in rows]))
 
 
-def result_json(found: Calibration) -> dict[str, Any]:
+def result_json(found: CalibrationResult) -> dict[str, Any]:
     return {
         "coefficients": {
             each.name: {"value": each.value, "low": each.low, "high": each.high}
@@ -98,7 +98,7 @@ def result_json(found: Calibration) -> dict[str, Any]:
 
 
 def show_result(
-    found: Calibration, document: dict[str, Any], kind: str, written: Sequence[str]
+    found: CalibrationResult, document: dict[str, Any], kind: str, written: Sequence[str]
 ) -> None:
     show(f"\n[bold]{escape(document['name'])}[/], {escape(kind)}")
     rows = [

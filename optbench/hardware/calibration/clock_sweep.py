@@ -60,7 +60,7 @@ class SweepProgress:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationResult:
     """All that a sweep found."""
 
     plan: SweepPlan
@@ -102,7 +102,7 @@ class ClockSweep:
     expected_s: float = 0.0
     words: str = ""
 
-    def calibrate(self) -> Calibration:
+    def calibrate(self) -> CalibrationResult:
         """Measure and fit; clocks are reset at the end, whatever happens."""
         least, most = self.plan.settings.rounds
         self.expected_s = self.plan.duration_s(least)
@@ -151,7 +151,9 @@ class ClockSweep:
 
     def _run_settings(self) -> RunSettings:
         s = self.plan.settings
-        return RunSettings(s.period_s, self.plan.measure_s, s.noise, s.run_limit_s, s.settle_s)
+        return RunSettings(
+            s.period_s, self.plan.measure_s, s.noise, self.plan.run_limit_s, s.settle_s
+        )
 
     def _round(self, holder: ClockHolder, number: int) -> None:
         out = {_place(run) for run in self._refused()}
@@ -186,7 +188,7 @@ class ClockSweep:
             *differing([run for run in self.runs if not run.refused], noise),
         ]
 
-    def _fitted(self, idle_w: float, idle_source: str, rounds: int) -> Calibration:
+    def _fitted(self, idle_w: float, idle_source: str, rounds: int) -> CalibrationResult:
         refused = self._refused()
         out = {_place(run): run.refused for run in refused}
         runs = [replace(run, refused=out.get(_place(run), "")) for run in self.runs]
@@ -197,11 +199,11 @@ class ClockSweep:
         power, seconds = fit_runs(used, self.target.levels_mhz)
         left_out = tuple(f"{_named(run)}: {run.refused}" for run in refused)
         spent_s = time.monotonic() - self.began_s
-        return Calibration(
+        return CalibrationResult(
             self.plan, tuple(runs), idle_w, idle_source, power, seconds, rounds, spent_s, left_out
         )
 
-    def _expect_more(self, found: Calibration) -> None:
+    def _expect_more(self, found: CalibrationResult) -> None:
         """Widths fall with the square root of the number of rounds."""
         settings = self.plan.settings
         wanted = found.rounds * (found.half_width / settings.precision) ** 2
@@ -287,7 +289,7 @@ def refuse_points(refused: Sequence[MeasuredRun], leave_out: bool = False) -> No
     )
 
 
-def refuse_law(found: Calibration) -> None:
+def refuse_law(found: CalibrationResult) -> None:
     """Raise an error if the law misses a point by far."""
     for words, fit in (("power", found.power), ("time per unit", found.time)):
         if fit.worst > LAW_OFF:

@@ -220,12 +220,12 @@ def _variance(rest: Floats, points: Floats, size: int) -> tuple[float, int, floa
 
 
 def _t_quantile(degrees: int) -> float:
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf(0.5 + COVERAGE / 2, degrees))
+    return float(stdtrit(degrees, 0.5 + COVERAGE / 2))
 
 
 def _f_tail(ratio: float, over: int, under: int) -> float:
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
-    return float(f.sf(ratio, over, under))
+    return float(fdtrc(over, under, ratio))

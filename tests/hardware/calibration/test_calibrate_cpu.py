@@ -5,9 +5,7 @@ it says where there is neither.
 from __future__ import annotations
 
 import json
-import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,54 +23,14 @@ from optbench.hardware.calibration.cpufreq_levels import (
 )
 from optbench.power.profiles import profile
 from tests.cli.conftest import COMMAND, TIMEOUT_S, Cli, Outcome, environment
-from tests.hardware.made_up_powercap import MadeUpPowercap
+from tests.hardware.calibration.made_up_cpus import MadeUpCpus
 
-LOAD = Path(__file__).with_name("made_up_cpu_load.py")
 # The processes that advance the counters wait for a core on a busy host, by a tenth of these runs.
 QUICK = (
     *("--rounds", "1", "--measure", "300ms", "--settle", "20ms", "--period", "5ms"),
     *("--noise", "60%"),
 )
 MEMORY_W = 4.0
-
-
-class MadeUpCpus:
-    """cpufreq with two policies of 800 to 2000 MHz, and powercap with one package."""
-
-    def __init__(self, folder: Path, clocks: bool = True) -> None:
-        self.cpus, self.tree = folder / "cpu", MadeUpPowercap(folder / "powercap")
-        self.cpus.mkdir()
-        for k in range(2 * clocks):
-            place = self.cpus / "cpufreq" / f"policy{k}"
-            place.mkdir(parents=True)
-            for name, khz in (
-                ("scaling_min_freq", "800000"),
-                ("scaling_max_freq", "2000000"),
-                ("cpuinfo_max_freq", "2000000"),
-                ("scaling_available_frequencies", "2000000 1600000 1200000 800000"),
-            ):
-                (place / name).write_text(f"{khz}\n")
-
-    @property
-    def variables(self) -> dict[str, str]:
-        return {
-            "OPTBENCH_POWERCAP_ROOT": str(self.tree.root),
-            "OPTBENCH_CPU_ROOT": str(self.cpus),
-        }
-
-    @property
-    def load(self) -> str:
-        words = [sys.executable, str(LOAD), str(self.tree.root), str(self.cpus)]
-        return f"{shlex.join(words)} {{seconds}} --on {{device}}"
-
-    def ranges(self) -> set[tuple[str, str]]:
-        return {
-            (
-                (place / "scaling_min_freq").read_text().strip(),
-                (place / "scaling_max_freq").read_text().strip(),
-            )
-            for place in self.cpus.glob("cpufreq/policy*")
-        }
 
 
 @pytest.fixture
@@ -123,7 +81,7 @@ def test_processors_with_clocks(cpus: MadeUpCpus, cli: Cli, tmp_path: Path) -> N
 def test_processors_with_the_one_clock_there_is(cli: Cli, tmp_path: Path) -> None:
     """Without cpufreq the law is a constant: 35 + 4 W, 0.01 s per unit."""
     found = MadeUpCpus(tmp_path, clocks=False)
-    words = ("gpu", "calibrate", "-o", "cpu.json", *QUICK, "--rounds", "3", "--idle", "300ms")
+    words = ("gpu", "calibrate", "-o", "cpu.json", *QUICK, "--rounds", "2", "--idle", "300ms")
     with found.tree.drawing({"package-0 dram": MEMORY_W}):
         done = cli(*words, "--workload", found.load, **found.variables)
     assert done.code == 0, done.err

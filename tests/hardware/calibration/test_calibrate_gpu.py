@@ -13,6 +13,7 @@ from tests.hardware.calibration.gpu_calibrations import (
     calibrated,
     nothing_written,
     profile_of,
+    state,
     workload,
 )
 from tests.hardware.conftest import MachineMaker
@@ -136,13 +137,6 @@ def test_a_dry_run_sets_and_starts_nothing(gpu_machines: MachineMaker) -> None:
     assert "no clock is set" in shown.out and "4 in a round" in shown.out
 
 
-def test_rounds_are_added_until_the_intervals_are_narrow(gpu_machines: MachineMaker) -> None:
-    machine = gpu_machines(has_counter=0, noise=0.01)
-    done = calibrated(machine, "--rounds", "1..2", "--precision", "0.01%", "--json")
-    assert done.code == 0, done.err
-    assert (done.json["rounds"], done.json["runs"], done.json["precise"]) == (2, 8, False)
-
-
 def test_the_defaults_of_a_sweep_are_stated(gpu_machine: GpuMachine) -> None:
     load = workload(gpu_machine)
     plan = gpu_machine.run(["gpu", "calibrate", "--workload", load, "--dry-run", "--json"]).json
@@ -155,19 +149,12 @@ def test_the_defaults_of_a_sweep_are_stated(gpu_machine: GpuMachine) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--clocks", "300,500"], "2 clocks (300, 495 MHz); a fit of three"),
-        (["--clocks", "100,720,1065,1410"], "more than 2 % off"),
-        (["--clocks", "high"], "not a list of clocks"),
         (["--counts", "1,2"], "but 1 device is given"),
-        (["--counts", "2", "--device", "0,1"], "1 must be among them"),
         (["--device", "0,0"], "names a device twice"),
         (["--device", "7"], "unknown GPU '7'"),
-        (["--span", "0.9..0.2"], "is not a span"),
         (["--span", "0.5..1"], "--span and --levels spread them: give either"),
-        (["--precision", "2"], "is not a share"),
-        (["--rounds", "5..2"], "not a number of rounds"),
         (["--kernel", "copy"], "--kernel is of our own load"),
-        (["-o", "missing/x.json"], "there is no folder"),
+        (["-o", "mine.html"], "name the profile .json"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_set(
@@ -177,6 +164,28 @@ def test_what_cannot_be_done_is_refused_before_anything_is_set(
     done = calibrated(pair, *words)
     assert done.code == 2 and said in done.err, done.err
     assert len(pair.calls()) == before
+
+
+def test_without_permission_there_is_the_clock_of_the_moment(gpu_machines: MachineMaker) -> None:
+    """A limit of 200 W lets the device run at f = 1245 / 1410 = 0.883 and no higher:
+    150 f³ + 50 f + 50 = 197.4 W, at 1260 MHz 201.7 W. T(1, f) = 0.002 + 0.008 / f = 0.01106 s."""
+    machine = gpu_machines(deny_clocks=1, power_limit_w=200.0, has_counter=0, noise=0.01)
+    load = workload(machine)
+    words = ["gpu", "calibrate", "--current-clock", "-o", PROFILE, "--workload", load]
+    words += ["--rounds", "2..3", "--precision", "0.001%", "--measure", "400ms", "--json"]
+    done = machine.run([*words, "--settle", "50ms", "--idle", "400ms"], **state(machine))
+    assert done.code == 0, done.err
+    # Rounds are added as long as the intervals are too wide, up to three.
+    assert (done.json["rounds"], done.json["runs"], done.json["precise"]) == (3, 3, False)
+    found = profile_of(machine)
+    law = found["laws"]["training"]
+    assert (found["clocks"], law["alpha_p"], law["beta_t"]) == ([1.0], 0.0, 0.0)
+    assert (law["gamma_p"], law["alpha_t"]) == pytest.approx((197.4, 0.01106), rel=0.01)
+    runs = found["measurement"]["training"]
+    assert {row[runs["columns"].index("seen_mhz")] for row in runs["runs"]} == {1245}
+    assert (
+        machine.calls() == [] and "the law holds at this clock only" in found["sources"]["clocks"]
+    )
 
 
 def test_two_models_are_two_profiles(gpu_machines: MachineMaker) -> None:

@@ -70,7 +70,7 @@ class SweepCase:
     def run(self, libraries: StubLibraries, folder: Path) -> list[dict[str, Any]]:
         """Calibrate, and return a row per coefficient."""
         law = LAWS[self.law]
-        settings: dict[str, float | bytes] = {name: getattr(law, name) for name in COEFFICIENTS}
+        settings: dict[str, Any] = {name: getattr(law, name) for name in COEFFICIENTS}
         settings |= DEVICES[self.device][0]
         place = folder / f"{self.device}-{self.law}-{self.seed}"
         place.mkdir()
@@ -206,8 +206,9 @@ def page(rows: Sequence[dict[str, Any]], command: str) -> str:
         "clocks from 210 to 1410 MHz, one and two devices, 8 s of steady power per run, rounds "
         "until every 95 % interval is within ±0.5 % (two to twelve). Every reading of power (each "
         f"20 ms) has {100 * NOISE:g} % of independent normal noise, and so has the time of every "
-        f"line of the load (each {1000 * LINE_S:g} ms); the counter has none. Largest error of "
-        "each coefficient over the seeds:",
+        f"line of the load (each {1000 * LINE_S:g} ms); the counter has none. Minutes are of the "
+        "clock on the wall, nine sweeps at a time on two cores that others used too. Largest error "
+        "of each coefficient over the seeds:",
         "",
         heads,
         "|---|---|---:|" + "---:|" * (len(COEFFICIENTS) + 4),

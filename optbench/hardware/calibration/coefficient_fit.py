@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from optbench.errors import ParameterError
 
 Floats = NDArray[np.float64]
+Values = Sequence[float] | NDArray[Any]
 
 COVERAGE = 0.95
 # Below this probability of the F test, the points do not lie on the law.
@@ -96,14 +98,14 @@ class LawFit:
         return self.misfit is not None and self.misfit < MISFIT_AT
 
 
-def fit_power(clocks: Sequence[float], watts: Sequence[float]) -> LawFit:
+def fit_power(clocks: Values, watts: Values) -> LawFit:
     """Fit P(f) to powers per device."""
     f = np.asarray(clocks, dtype=float)
     design = np.column_stack([f**3, f, np.ones_like(f)])
     return _fit(POWER, design, np.asarray(watts, dtype=float), f, np.ones(3))
 
 
-def fit_time(counts: Sequence[int], clocks: Sequence[float], seconds: Sequence[float]) -> LawFit:
+def fit_time(counts: Sequence[int], clocks: Values, seconds: Values) -> LawFit:
     """Fit T(n, f) to seconds per unit; γ_t is 0 where no run has more than one device."""
     n, f = np.asarray(counts, dtype=float), np.asarray(clocks, dtype=float)
     several = n > 1

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Values = Sequence[float] | NDArray[Any]
 
 DRIFT = 0.005
 ERRORS = 3.0
@@ -61,7 +63,7 @@ class SteadyPart:
     block_s: float
 
 
-def by_counter(times_s: Sequence[float], energy_j: Sequence[float]) -> PowerSeries:
+def by_counter(times_s: Values, energy_j: Values) -> PowerSeries:
     """Power between changes of an energy counter, which may change less often than it is read."""
     t, energy = np.asarray(times_s, dtype=float), np.asarray(energy_j, dtype=float)
     changed = np.flatnonzero(np.diff(energy) > 0) + 1
@@ -69,7 +71,7 @@ def by_counter(times_s: Sequence[float], energy_j: Sequence[float]) -> PowerSeri
     return PowerSeries(t[:-1], t[1:], np.diff(energy) / np.diff(t))
 
 
-def by_readings(times_s: Sequence[float], watts: Sequence[float], window_s: float) -> PowerSeries:
+def by_readings(times_s: Values, watts: Values, window_s: float) -> PowerSeries:
     """Readings, each of which is a mean over the window before it.
 
     A reading without a window counts for a microsecond: all have the same weight."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Outcome
 from tests.hardware.calibration.gpu_calibrations import (
     PROFILE,
     calibrated,
@@ -19,7 +20,7 @@ from tests.hardware.calibration.gpu_calibrations import (
     started,
 )
 from tests.hardware.conftest import MachineMaker
-from tests.hardware.gpu_machine import GpuMachine, Outcome
+from tests.hardware.gpu_machine import GpuMachine
 
 
 def refused(machine: GpuMachine, done: Outcome, *said: str) -> None:
@@ -141,8 +142,12 @@ def test_a_signal_resets_the_clocks(gpu_machine: GpuMachine, number: signal.Sign
 
 
 def test_a_killed_calibration_is_restored_by_the_watchdog(gpu_machine: GpuMachine) -> None:
+    """While it lives, a second one is refused."""
     process = started(gpu_machine, "--measure", "30s")
     until_locked(gpu_machine, process)
+    second = calibrated(gpu_machine)
+    assert second.code == 2 and "calibrating" in second.err, second.err
+    assert gpu_machine.locked() is not None
     process.kill()
     process.communicate(timeout=60)
     until = time.monotonic() + 30

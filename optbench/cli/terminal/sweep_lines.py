@@ -113,10 +113,11 @@ def show_result(
         show(f"[{DIM}]{words_}: a point is off by {percent(fit.worst)} at most{beyond}[/]")
     if not found.precise:
         wanted = percent(found.plan.settings.precision)
-        show(
-            f"[{DIM}]the widest interval is ±{percent(found.half_width)}, wanted was ±{wanted}: "
-            f"more rounds (--rounds), longer ones (--measure) or a wider span would narrow it[/]"
-        )
+        why = "more rounds (--rounds), longer ones (--measure) or a wider span would narrow it"
+        if found.settled:
+            why = "the points lie off the law, so that more rounds would not narrow it"
+        widest = percent(found.half_width)
+        show(f"[{DIM}]the widest interval is ±{widest}, wanted was ±{wanted}: {why}[/]")
     for reason in found.left_out:
         show(f"left out: {escape(reason)}")
     show(f"[{DIM}]{len(found.runs)} runs, {duration(found.spent_s)}[/]")

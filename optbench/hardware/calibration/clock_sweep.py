@@ -1,7 +1,8 @@
 """A calibration from start to end: idle power, rounds of runs, and the fits of power and time.
 
 After the least number of rounds the law is fitted, and rounds follow until the intervals of all
-coefficients are narrow enough or the most rounds are done. A refused run is repeated, with twice
+coefficients are narrow enough, or more rounds would not narrow them because the device does not
+follow the law exactly, or the most rounds are done. A refused run is repeated, with twice
 the time if the program takes it; a point that stays refused ends the sweep after the first round,
 or is left out on request.
 """
@@ -85,6 +86,12 @@ class CalibrationResult:
     def precise(self) -> bool:
         return self.half_width <= self.plan.settings.precision
 
+    @property
+    def settled(self) -> bool:
+        """Whether more rounds would not narrow an interval that is too wide."""
+        precision = self.plan.settings.precision
+        return self.power.is_settled(precision) and self.time.is_settled(precision)
+
 
 OnProgress = Callable[[SweepProgress], None]
 
@@ -115,7 +122,7 @@ class ClockSweep:
                 if number < least:
                     continue
                 found = self._fitted(idle_w, idle_source, number)
-                if found.precise or number == most:
+                if found.settled or number == most:
                     break
                 self._expect_more(found)
         refuse_law(found)
@@ -206,12 +213,17 @@ class ClockSweep:
     def _expect_more(self, found: CalibrationResult) -> None:
         """Widths fall with the square root of the number of rounds."""
         settings = self.plan.settings
-        wanted = found.rounds * (found.half_width / settings.precision) ** 2
+        width = max(
+            fit.half_width
+            for fit in (found.power, found.time)
+            if not fit.is_settled(settings.precision)
+        )
+        wanted = found.rounds * (width / settings.precision) ** 2
         rounds = min(settings.rounds[1], max(found.rounds + 1, math.ceil(wanted)))
         per_round = (time.monotonic() - self.began_s - self.plan.idle_s) / found.rounds
         self.expected_s = self.plan.idle_s + rounds * per_round
         self._say(
-            f"widest interval after {found.rounds} rounds: ±{100 * found.half_width:.2f} %, "
+            f"widest interval after {found.rounds} rounds: ±{100 * width:.2f} %, "
             f"wanted ±{100 * settings.precision:.2g} %: about {rounds - found.rounds} more"
         )
 

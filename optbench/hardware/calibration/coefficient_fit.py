@@ -97,6 +97,11 @@ class LawFit:
         """Whether the points deviate from the law by more than their repeats explain."""
         return self.misfit is not None and self.misfit < MISFIT_AT
 
+    def is_settled(self, precision: float) -> bool:
+        """Whether more runs are of no use: the intervals are narrow enough, or their width is that
+        of the points around the law, which runs do not narrow."""
+        return self.half_width <= precision or self.misfits
+
 
 def fit_power(clocks: Values, watts: Values) -> LawFit:
     """Fit P(f) to powers per device."""

@@ -83,6 +83,11 @@ def test_points_off_the_law_widen_the_intervals() -> None:
     assert found.scatter == pytest.approx(1e-4, rel=0.6)
     # (0.01 %)² of the repeats would give intervals far narrower than those of the deviations.
     assert found.worst > 20 * found.scatter and found.half_width > 0.02
+    # More runs would not narrow them: a sweep ends.
+    assert found.is_settled(0.005)
+    noisy = noisy_fits(1, 1)[0]
+    assert not noisy.misfits and not noisy.is_settled(noisy.half_width / 2)
+    assert noisy.is_settled(noisy.half_width)
 
 
 def test_one_clock_is_a_constant() -> None:

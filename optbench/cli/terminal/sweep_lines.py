@@ -23,7 +23,8 @@ class SweepLine(LiveLine):
     refresh_hz = 2.0
 
     def describe(self, now: SweepProgress) -> Step:
-        left = f"about {duration(now.total - now.done)} left"
+        left_s = now.total - now.done
+        left = f"about {duration(left_s)} left" if left_s >= 1 else "longer than expected"
         words = now.words if now.is_result else f"{now.words}, {left}"
         return Step(words, now.done, now.total, is_result=now.is_result)
 
@@ -113,7 +114,7 @@ def show_result(
         show(f"[{DIM}]{words_}: a point is off by {percent(fit.worst)} at most{beyond}[/]")
     if not found.precise:
         wanted = percent(found.plan.settings.precision)
-        why = "more rounds (--rounds), longer ones (--measure) or a wider span would narrow it"
+        why = "more rounds (--rounds) or longer ones (--measure) would narrow it"
         if found.settled:
             why = "the points lie off the law, so that more rounds would not narrow it"
         widest = percent(found.half_width)

@@ -293,11 +293,15 @@ def refuse_points(refused: Sequence[MeasuredRun], leave_out: bool = False) -> No
     if not refused or leave_out:
         return
     rows = "".join(f"\n  {_named(run)}: {run.refused}" for run in refused)
+    remedy = "Keep other work off the device, or measure longer (--measure)"
+    if any(run.clock_mhz for run in refused):
+        remedy += (
+            ". Or choose clocks that it holds under this load (--clocks, --span), or fit the other "
+            f"points with --leave-out (at least {LEAST_CLOCKS} clocks must remain)"
+        )
     raise CalibrationRefusedError(
         f"no law is fitted: {len(refused)} point{'s were' if len(refused) > 1 else ' was'} "
-        f"refused{rows}\nChoose clocks that the device holds under this load (--clocks, --span), "
-        "keep other work off it, measure longer (--measure), or fit the other points with "
-        f"--leave-out (at least {LEAST_CLOCKS} clocks must remain)"
+        f"refused{rows}\n{remedy}"
     )
 
 

@@ -72,7 +72,7 @@ class Slot:
                 "energy": self.meter.so_far(outcome["cpu_s"]).to_dict(),
                 "span_s": [watch.began, watch.began + outcome["total_s"]],
                 "memory": f"{used:.0f} MB were used, {allowed:.0f} MB are allowed",
-                "sandbox": enforced_protections(job["landlock"]),
+                "sandbox": enforced_protections(job["landlock"], job["placement"]["network"]),
             }
         )
 
@@ -93,7 +93,7 @@ class Slot:
 
     def _start(self, job: dict[str, Any], folder: Path, output: int) -> LimitWatch:
         me = os.getpid()
-        self.meter.begin()
+        self.meter.begin(job["placement"]["cores"])
         baseline = Baseline(process_tree.own_memory_mb(me), process_tree.rss_mb(me))
         child = os.fork()
         if child == 0:

@@ -77,7 +77,7 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Any, began_at: str) -> Reco
         cpu_s=round(outcome.cpu_s, 6),
         peak_memory_mb=round(outcome.peak_memory_mb, 1),
         began_at=began_at,
-        machine={**machine(), "sandbox": dict(outcome.sandbox)},
+        machine={**(outcome.machine or machine()), "sandbox": dict(outcome.sandbox)},
         code_version=code_version(),
         labelled=True,
         energy=_energy(cell, outcome),

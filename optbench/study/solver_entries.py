@@ -28,7 +28,9 @@ LIMITS: dict[str, tuple[str, Callable[[Any, str], float]]] = {
     "cpu_limit": ("cpu_limit_s", fields.duration),
     "memory_limit": ("memory_limit_mb", fields.memory),
 }
-BUDGET_KEYS = (*LIMITS, "threads")
+# The other keys, whole numbers, and the least of each.
+NUMBERS = {"threads": 1, "gpus": 0}
+BUDGET_KEYS = (*LIMITS, *NUMBERS)
 TABLE_KEYS = ("name", "solver", *BUDGET_KEYS)
 Budgets = Mapping[str, Any]
 
@@ -147,7 +149,7 @@ def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:
             name, reader = LIMITS[key]
             values[name] = None if fields.is_none(value) else reader(value, places[key] + key)
         else:
-            values[key] = fields.whole(value, places[key] + key, 1, from_text=True)
+            values[key] = fields.whole(value, places[key] + key, NUMBERS[key], from_text=True)
     if values.get("work_limit") is not None:
         values.setdefault("time_limit_s", None)
     budget = CellBudget(**values)

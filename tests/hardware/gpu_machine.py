@@ -209,7 +209,10 @@ class GpuMachine:
 
     def python(self, code: str, **variables: str) -> Outcome:
         """Run Python code in a process that finds the library."""
-        return self._finish(self._popen([sys.executable, "-c", code], variables))
+        return self._finish(self.start_python(code, **variables))
+
+    def start_python(self, code: str, **variables: str) -> subprocess.Popen[str]:
+        return self._popen([sys.executable, "-c", code], variables)
 
     def load(
         self,

@@ -11,6 +11,8 @@ from optbench.cli.terminal.parser import Parser, add_json
 # Each is a module of gpu_verbs/ with DESCRIPTION, EXAMPLES, configure(parser) and run(args).
 SUB_VERBS = {
     "list": ("list_gpus", "devices, clocks, power, energy counter, why a clock is not higher"),
+    "watch": ("watch_gpus", "a live view of power, clocks and utilisation"),
+    "record": ("record_gpus", "write readings to a Parquet file, with energy and a plot"),
 }
 DESCRIPTION = "Measure and control the GPUs of this host through NVIDIA's driver."
 EXAMPLES = ("optbench gpu list", "optbench gpu list --json")

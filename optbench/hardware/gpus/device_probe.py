@@ -86,7 +86,8 @@ class Probe:
         def nvmlDeviceGetFieldValues(handle: Any) -> Any:  # errors show the name
             return field_value(nvml, nvml.nvmlDeviceGetFieldValues(handle, fields)[0])
 
-        self.tried("instant_power", nvmlDeviceGetFieldValues)
+        if self.tried("instant_power", nvmlDeviceGetFieldValues) is not None:
+            self.missing.pop("power", None)
 
     def look_for_clock_control(self) -> None:
         """Whether clocks can be locked, as far as it shows without trying."""

@@ -13,12 +13,16 @@ FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH = 13, 15, 16, 
 GONE = (GPU_IS_LOST, RESET_REQUIRED)
 
 
+# A driver that counts no device.
+NO_GPU = "an NVIDIA driver is installed, but there is no GPU"
+
+
 class GpuUnavailableError(OptbenchError):
     """There is no NVIDIA driver that answers; ``reason`` says why."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, has_library: bool = True) -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.has_library = reason, has_library
 
 
 class GpuError(OptbenchError):
@@ -51,7 +55,7 @@ def unavailable(code: int, said: str) -> GpuUnavailableError:
         ),
     }
     words = f"the NVIDIA driver reports: {said}; `nvidia-smi` should run without an error"
-    return GpuUnavailableError(known.get(code, words))
+    return GpuUnavailableError(known.get(code, words), code != LIBRARY_NOT_FOUND)
 
 
 def remedy(code: int, said: str, driver: str, index: int, mig: bool) -> str:

@@ -24,6 +24,7 @@ from optbench.hardware.gpus.gpu_device import GpuDevice, GpuReading, reason_word
 from optbench.hardware.gpus.nvml_calls import called
 from optbench.hardware.gpus.nvml_errors import (
     FUNCTION_NOT_FOUND,
+    NO_GPU,
     NOT_SUPPORTED,
     GpuError,
     GpuUnavailableError,
@@ -139,6 +140,7 @@ def _whole(value: float) -> int | None:
 
 
 __all__ = [
+    "NO_GPU",
     "GpuDevice",
     "GpuError",
     "GpuReading",

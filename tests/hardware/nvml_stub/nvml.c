@@ -192,7 +192,7 @@ ret_t nvmlDeviceGetTemperature(handle_t handle, int sensor, unsigned *celsius) {
 }
 ret_t nvmlDeviceGetUtilizationRates(handle_t handle, unsigned *gpu_memory) {
     DEVICE(handle);
-    if (d->mig) return leave(NOT_SUPPORTED);
+    if (d->mig > 0) return leave(NOT_SUPPORTED);
     gpu_memory[0] = (unsigned)(100 * machine_busy_share(machine, k) + 0.5);
     gpu_memory[1] = 0;
     return leave(SUCCESS);

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from optbench.cli.terminal import exits
+from optbench.cli.terminal.gpu_devices import unit
 from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, percent, show, table
 from optbench.cli.terminal.parser import Parser
 from optbench.hardware.gpus.locked_clocks import LockedClocks, locked_clocks
 from optbench.hardware.gpus.nvml_session import (
+    NO_GPU,
     GpuDevice,
     GpuError,
     GpuReading,
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             show(f"no GPUs: {escape(error.reason)}")
         return exits.DONE
-    reason = None if listed or failed else "an NVIDIA driver is installed, but there is no GPU"
+    reason = None if listed or failed else NO_GPU
     if args.json:
         document = {"driver": driver, "reason": reason, "devices": [as_json(e) for e in listed]}
         failures = [{"device": e.device, "call": e.call, "reason": e.words} for e in failed]
@@ -133,7 +135,3 @@ def row_of(listed: ListedGpu) -> tuple[str, ...]:
         percent(now.utilisation),
         escape(", ".join(now.throttle_reasons) or "-"),
     )
-
-
-def unit(value: float | None, name: str) -> str:
-    return "-" if value is None else f"{figure(value)} {name}"

@@ -1,0 +1,100 @@
+"""The lease of one cell: a Ray task that holds its cores, memory and GPUs while the cell runs.
+
+Ray starts it where these are free, beside the work of other users. It pins the cell to cores that
+nobody else holds, has the node's agent run it, and returns the outcome.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from optbench.execute.base import JobOutcome, Placement
+from optbench.execute.cell_pool import EndedJob
+from optbench.execute.message_channel import MessageChannel
+from optbench.execute.ray_cluster.core_pins import AGAIN_S, CorePins
+from optbench.execute.ray_cluster.node_agent import connect, job_from
+from optbench.execute.ray_cluster.node_facts import usable_cores
+from optbench.execute.ray_cluster.travelling_files import (
+    REFERENCE,
+    ContentCache,
+    references,
+    with_paths,
+)
+from optbench.sandbox.job_folder import remove_folder
+
+# Seconds that the agent of a node may take to answer; it is started before the first lease.
+AGENT_S = 20.0
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A job as it travels: JSON whose files are references, and the secret of the agents."""
+
+    secret: str
+    turn: int
+    job: Mapping[str, Any]
+    network: bool = False
+
+
+@dataclass(frozen=True)
+class LeaseReport:
+    """What became of a job on a node: its outcome, or the trouble of the node."""
+
+    node_id: str
+    outcome: JobOutcome | None
+    trouble: str = ""
+
+
+def run_leased(assignment: Assignment, *contents: bytes) -> LeaseReport:
+    """Run a job on the node of this task; ``contents`` are those of its references, in order."""
+    import ray
+
+    node_id = ray.get_runtime_context().get_node_id()
+    cache, payload = ContentCache(), assignment.job["payload"]
+    places = {
+        (each[REFERENCE], each["name"]): cache.keep(each[REFERENCE], each["name"], content)
+        for each, content in zip(references(payload), contents, strict=True)
+    }
+    job = {**assignment.job, "payload": with_paths(payload, places)}
+    with CorePins() as pins:
+        while not pins.take(job["budget"]["threads"], usable_cores()):
+            time.sleep(AGAIN_S)
+        gpus = tuple(str(each) for each in ray.get_gpu_ids())
+        placement = Placement(pins.cores, gpus, assignment.network)
+        return _run(assignment, node_id, job, placement)
+
+
+def _run(
+    assignment: Assignment, node_id: str, job: Mapping[str, Any], placement: Placement
+) -> LeaseReport:
+    channel = connect(assignment.secret, node_id, AGENT_S)
+    if channel is None:
+        return LeaseReport(node_id, None, "the agent of the node does not answer")
+    try:
+        message = {"turn": assignment.turn, "job": job, "placement": placement.to_dict()}
+        reply = _reply(channel) if channel.send(message) else None
+    finally:
+        channel.close()
+    if reply is None:
+        return LeaseReport(node_id, None, "the agent of the node has ended")
+    if "refused" in reply:
+        return LeaseReport(node_id, None, reply["refused"])
+    folder = Path(reply["folder"])
+    ended = EndedJob(0, job_from(job, folder), reply["message"], reply["lost"], reply["total_s"])
+    if ended.not_started:
+        return LeaseReport(node_id, None, f"no process can be started: {ended.not_started}")
+    outcome = ended.outcome()
+    remove_folder(folder)
+    return LeaseReport(node_id, replace(outcome, machine=reply["machine"]))
+
+
+def _reply(channel: MessageChannel) -> dict[str, Any] | None:
+    """Wait for the agent's answer; None once it has ended."""
+    while (messages := channel.receive()) is not None:
+        if messages:
+            return messages[0]
+    return None

@@ -1,0 +1,68 @@
+"""What of the workspace travels to the nodes: plug-ins and the marker, never the store."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from optbench.errors import OptbenchError
+from optbench.units import BYTES_PER_MB
+from optbench.workspace import FOLDERS, MARKER, STORE, activate
+
+# Ray refuses larger packages, and a package is loaded by every node.
+MAX_PACKAGE_MB = 100
+IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.M)
+
+
+def package_plugins(target: Path) -> Path:
+    """Copy the workspace's plug-ins to ``target``, an empty workspace where there is none.
+
+    Left out are hidden files, caches, and links that lead into the store.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    (target / MARKER).touch()
+    root = activate()
+    if root is None:
+        return target
+    if (root / MARKER).is_file():
+        shutil.copyfile(root / MARKER, target / MARKER)
+    total = 0
+    for source, name in _plugin_files(root):
+        total += source.stat().st_size
+        if total > MAX_PACKAGE_MB * BYTES_PER_MB:
+            raise OptbenchError(
+                f"{root}: problems/, solvers/ and studies/ have more than {MAX_PACKAGE_MB} MB, the "
+                f"most that travels to the nodes (at {name}); give large files as parameters: they "
+                "travel by their content, once per node"
+            )
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target / name)
+    return target
+
+
+def imported_modules(package: Path) -> set[str]:
+    """Return the top-level names that the packaged plug-ins import."""
+    return {
+        name
+        for path in package.rglob("*.py")
+        for name in IMPORTED.findall(path.read_text(encoding="utf-8", errors="replace"))
+    }
+
+
+def _plugin_files(root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each file that travels with its name within the package."""
+    store = (root / STORE).resolve()
+    for folder in sorted(FOLDERS.values()):
+        for place, folders, names in os.walk(root / folder):
+            folders[:] = sorted(_travelling(folders))
+            for name in sorted(_travelling(names)):
+                path = Path(place) / name
+                if path.is_file() and not path.resolve().is_relative_to(store):
+                    yield path, path.relative_to(root).as_posix()
+
+
+def _travelling(names: Iterable[str]) -> list[str]:
+    return [name for name in names if not name.startswith(".") and name != "__pycache__"]

@@ -1,0 +1,148 @@
+"""``optbench gpu record``: what is in the file, its energies, and what ends it early."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optbench.errors import FileFormatError
+from optbench.hardware.gpus.recording_file import GpuRecording, read_recording
+from tests.hardware.conftest import MachineMaker
+from tests.hardware.gpu_machine import GpuMachine
+
+RECORD = ("gpu", "record", "-o", "power.parquet", "--every", "20ms")
+
+
+def recorded(machine: GpuMachine, *words: str, code: int = 0) -> GpuRecording:
+    """Record under load for 1.2 seconds or as the words say."""
+    load = machine.load([0], seconds=60)
+    done = machine.run([*RECORD, *(words or ("--seconds", "1.2"))])
+    load.kill()
+    load.communicate()
+    assert done.code == code, done.err
+    return read_recording(machine.folder / "power.parquet")
+
+
+def test_integral_and_counter_agree_without_spikes(gpu_machines: MachineMaker) -> None:
+    # 250 W with 1 % noise for 1.2 s at 20 ms, 61 readings: the integral is off by 0.13 %.
+    machine = gpu_machines(num_devices=2, noise=0.01)
+    found = recorded(machine, "--seconds", "1.2", "--plot", "power.svg")
+    energies = [gpu.energy for gpu in found.info.gpus]
+    assert [each["agrees"] for each in energies] == [True, True]
+    assert energies[0]["source"] == "counter"
+    assert energies[0]["energy_j"] == pytest.approx(250 * energies[0]["span_s"], rel=1e-4)
+    assert energies[0]["integral_j"] == pytest.approx(energies[0]["counter_j"], rel=0.005)
+    columns = found.of(1)
+    assert columns["power_w"] == pytest.approx(40, rel=0.06) and set(columns["gpu"]) == {1}
+    assert np.all(np.diff(columns["t_s"]) > 0) and set(columns["throttle_reasons"]) == {"idle"}
+    assert columns["clock_mhz"][0] == 210 and columns["utilisation"][-1] == 0
+    assert "<svg" in (machine.folder / "power.svg").read_text()
+    assert found.info.gpus[0].uuid == machine.uuid(0) and found.info.period_s == 0.02
+    assert {"optbench", "nvidia-ml-py", "pyarrow"} <= set(found.info.versions)
+
+
+def test_with_short_spikes_the_counter_is_the_figure(gpu_machines: MachineMaker) -> None:
+    # 400 W more for 2 ms in every 100 ms, which is 8 W in the mean: readings at every 20 ms see
+    # each spike at one moment of five or at none, so that the integral has 0 or 80 W more.
+    machine = gpu_machines(spike_w=400.0, spike_width_ns=2_000_000, spike_period_ns=100_000_000)
+    (gpu,) = recorded(machine).info.gpus
+    energy = gpu.energy
+    assert energy["source"] == "counter" and energy["agrees"] is False
+    # 258 W in the mean; one spike of 0.8 J more or less.
+    assert abs(energy["energy_j"] - 258 * energy["span_s"]) < 0.9
+    assert abs(energy["difference"]) > 0.02
+
+
+def test_without_a_counter_it_is_the_integral_with_its_error(gpu_machines: MachineMaker) -> None:
+    machine = gpu_machines(noise=0.01, has_counter=0)
+    (gpu,) = recorded(machine).info.gpus
+    energy = gpu.energy
+    assert energy["source"] == "integral" and "does not support it" in energy["without_counter"]
+    # Two standard errors of 250 W x 1 % x 20 ms x sqrt(60): 0.77 J.
+    assert energy["error_j"] == pytest.approx(0.77, rel=0.3)
+    assert abs(energy["energy_j"] - 250 * energy["span_s"]) <= energy["error_j"]
+
+
+def test_an_old_driver_is_recorded_with_its_window(gpu_machines: MachineMaker) -> None:
+    machine = gpu_machines(old_driver=True)
+    found = recorded(machine, "--seconds", "400ms")
+    (gpu,) = found.info.gpus
+    assert gpu.power_window_s == gpu.energy["power_window_s"] == 1.0
+    assert "too old" in gpu.energy["without_counter"]
+    assert np.all(np.isnan(found.columns["energy_j"]))
+
+
+def test_a_device_lost_on_the_way_leaves_a_whole_file(gpu_machines: MachineMaker) -> None:
+    machine = gpu_machines(num_devices=2)
+    process = machine.start([*RECORD, "--seconds", "1", "--json"])
+    wait_for_rows(machine.folder)
+    time.sleep(0.2)
+    machine.lose(1)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    first, second = json.loads(out)["gpus"]
+    assert first["lost"] is None and "the GPU is lost" in second["lost"]
+    found = read_recording(machine.folder / "power.parquet")
+    assert found.info.ended == "finished" and found.info.gpus[1].lost == second["lost"]
+    assert 2 < len(found.of(1)["t_s"]) < len(found.of(0)["t_s"]) == found.info.ticks
+    process = machine.start([*RECORD, "--seconds", "30"])
+    wait_for_rows(machine.folder)
+    time.sleep(0.1)
+    machine.lose(0)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2 and "the GPU is lost" in out and "is kept" in out
+    assert "the GPU is lost" in err
+    assert read_recording(machine.folder / "power.parquet").info.ended == "lost"
+
+
+def test_a_device_lost_before_the_first_reading_leaves_no_file(gpu_machine: GpuMachine) -> None:
+    gpu_machine.lose()
+    done = gpu_machine.run([*RECORD, "--seconds", "1"])
+    assert done.code == 2 and "no GPU answers" in done.err and "the GPU is lost" in done.err
+    assert list(gpu_machine.folder.glob("*power*")) == []
+
+
+@pytest.mark.parametrize(("words", "code"), [((), 0), (("--seconds", "60"), 130)])
+def test_ctrl_c_keeps_what_was_recorded(
+    gpu_machine: GpuMachine, words: tuple[str, ...], code: int
+) -> None:
+    process = gpu_machine.start([*RECORD, *words])
+    wait_for_rows(gpu_machine.folder)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code and "is kept" in out and "stopping" in err
+    found = read_recording(gpu_machine.folder / "power.parquet")
+    assert found.info.ended == "interrupted" and len(found.columns["t_s"]) == found.info.ticks
+
+
+def test_a_killed_recording_leaves_no_half_file(gpu_machine: GpuMachine) -> None:
+    (gpu_machine.folder / "power.parquet").write_text("an older file")
+    process = gpu_machine.start([*RECORD, "--seconds", "60"])
+    wait_for_rows(gpu_machine.folder)
+    process.kill()
+    process.communicate()
+    assert (gpu_machine.folder / "power.parquet").read_text() == "an older file"
+
+
+def wait_for_rows(folder: Path) -> None:
+    """Wait until the recording has begun: its file has a name of its own until the end."""
+    while not list(folder.glob(".power.parquet.*")):
+        time.sleep(0.01)
+
+
+def test_other_files_are_no_recordings(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    with pytest.raises(FileFormatError, match=r"text\.parquet is no Parquet file"):
+        read_recording(tmp_path / "text.parquet")
+    write_table(pa.table({"x": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(FileFormatError, match=r"other\.parquet has no metadata"):
+        read_recording(tmp_path / "other.parquet")

@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from optbench.errors import UnknownNameError
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 
 LIBRARY = "libnvidia-ml.so.1"
 PERIOD_S = 0.1
-# Readings that are kept of a device: an hour of them.
-MOST_KEPT = 36_000
+# Steps of a device that are kept one by one: a minute of them. Older ones are joined.
+RECENT = 600
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,15 @@ class _Watched:
 
     device: GpuDevice
     last: GpuReading
-    steps: deque[_Step] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
+    steps: list[_Step] = field(default_factory=list)
     trouble: str = ""
 
     @property
     def has_counter(self) -> bool:
         return self.last.energy_j is not None
 
-    def add(self, reading: GpuReading, holders: int) -> None:
+    def add(self, reading: GpuReading, holders: int, since_s: float) -> None:
+        """Add a reading; no run began before ``since_s``."""
         last = self.last
         if reading.t_s <= last.t_s:
             return
@@ -81,10 +81,13 @@ class _Watched:
         busy = reading.utilisation is None or reading.utilisation > 0
         step = _Step(last.t_s, reading.t_s, energy_j, error_j, holders, busy, trouble)
         self.steps.append(step)
+        if len(self.steps) > 2 * RECENT:
+            old = [each for each in self.steps[:-RECENT] if each.ended_s > since_s]
+            self.steps = [*_joined(old), *self.steps[-RECENT:]]
 
     def steps_between(self, began_s: float, ended_s: float) -> list[_Step]:
         after = bisect_right(self.steps, began_s, key=lambda step: step.ended_s)
-        return [each for each in islice(self.steps, after, None) if each.began_s < ended_s]
+        return [each for each in self.steps[after:] if each.began_s < ended_s]
 
 
 def _between_readings(last: GpuReading, reading: GpuReading) -> tuple[float, float, str]:
@@ -98,6 +101,25 @@ def _between_readings(last: GpuReading, reading: GpuReading) -> tuple[float, flo
         error_j = abs(reading.power_w - last.power_w) / 2 * lasted_s
         return (reading.power_w + last.power_w) / 2 * lasted_s, error_j, ""
     return 0.0, 0.0, "it reports neither energy nor power"
+
+
+def _joined(steps: Sequence[_Step]) -> list[_Step]:
+    """Join neighbours with the same holders: a run begins and ends where their number changes."""
+    out: list[_Step] = []
+    for step in steps:
+        last = out[-1] if out else None
+        same = last is not None and (last.holders, last.trouble) == (step.holders, step.trouble)
+        if last is not None and same:
+            out[-1] = replace(
+                last,
+                ended_s=step.ended_s,
+                energy_j=last.energy_j + step.energy_j,
+                error_j=last.error_j + step.error_j,
+                busy=last.busy or step.busy,
+            )
+        else:
+            out.append(step)
+    return out
 
 
 class DeviceWatch:
@@ -114,6 +136,7 @@ class DeviceWatch:
         self.watched: dict[str, _Watched] = {}
         # UUIDs by run; None for a run that may use any device.
         self.held: dict[str, frozenset[str] | None] = {}
+        self.begun_s: dict[str, float] = {}
         self.notes: dict[str, tuple[str, ...]] = {}
         self.looked = False
         self.thread: threading.Thread | None = None
@@ -131,6 +154,7 @@ class DeviceWatch:
         with self.lock:
             self._read_all()
             self.held[run] = None if given is None else uuids
+            self.begun_s[run] = time.monotonic()
             if unknown:
                 self.notes[run] = unknown
 
@@ -154,6 +178,7 @@ class DeviceWatch:
         """End a run whose energy nobody asks for."""
         with self.lock:
             self.held.pop(run, None)
+            self.begun_s.pop(run, None)
             self.notes.pop(run, None)
 
     def close(self) -> None:
@@ -237,10 +262,11 @@ class DeviceWatch:
         from optbench.hardware.gpus.nvml_session import GpuError
 
         assert self.session is not None
+        since_s = min(self.begun_s.values(), default=time.monotonic())
         for uuid, watched in self.watched.items():
             by_name = sum(held is not None and uuid in held for held in self.held.values())
             by_any = sum(held is None for held in self.held.values())
             try:
-                watched.add(self.session.read(watched.device), by_name + by_any)
+                watched.add(self.session.read(watched.device), by_name + by_any, since_s)
             except GpuError as error:
                 watched.trouble = error.words

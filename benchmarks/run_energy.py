@@ -30,6 +30,7 @@ from tests.hardware.gpu_machine import StubLibraries  # noqa: E402
 
 PAGE, RAW = RESULTS / "run_energy.md", RESULTS / "raw" / "run_energy.json"
 HEADS = ("case", "measured (J)", "true (J)", "difference", "said with it")
+WITHOUT_INSTANT_POWER = {"has_counter": 0, "instant_power": 0}
 TRAINED_ON = STUDIED = "gpu_dag:tasks=30,deadlines=none"
 STUDY = """
 question = "Has the training been paid back?"
@@ -120,9 +121,9 @@ def gpus(libraries: StubLibraries, raw: dict[str, Any]) -> list[str]:
         "## GPUs",
         "",
         "The made-up GPU draws 250 W under load and 40 W idle. Cells of real studies hold it "
-        "while it is under load (of two at a time true is 250 W × the longer one, though they do not "
-        "begin at the same moment); in the cases with bursts a run of 5 s watches it while a load "
-        "comes and goes, and true is the integral of the stub's own power.",
+        "while it is under load (of two at a time true is 250 W × the longer one, though they do "
+        "not begin at the same moment); in the cases with bursts a run of 5 s watches it while a "
+        "load comes and goes, and true is the integral of the stub's own power.",
         "",
         *table(HEADS, cases.rows_of(found)),
     ]
@@ -172,10 +173,11 @@ def real_study(minutes: float, instances: int, raw: dict[str, Any]) -> list[str]
         "",
         f"`{STUDIED}`, {instances} instances; `learned` is a network of `optbench train hgnn` "
         f"with cpu_minutes={minutes:g} on this machine, `hardly trained` one after a single step, "
-        f"`hgnn` the shipped one, of which nobody has measured the training. The training drew {energy['energy_j']:,.0f} J "
-        f"(estimated: {energy['cpu_s']:,.1f} s of processor time at 12 W). All runs are estimated "
-        "by processor time: this machine has no powercap tree. The schedules are those of a modelled "
-        "cluster, whose joules are many times those of finding them.",
+        "`hgnn` the shipped one, of which nobody has measured the training. The training of "
+        f"`learned` drew {energy['energy_j']:,.0f} J (estimated: {energy['cpu_s']:,.1f} s of "
+        "processor time at 12 W). All runs are estimated by processor time: this machine has no "
+        "powercap tree. The schedules are those of a modelled cluster, whose joules are many times "
+        "those of finding them.",
         "",
         *table(("solver", "cells", "J per cell"), solvers),
         *table(heads, paid),

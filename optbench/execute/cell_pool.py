@@ -43,6 +43,16 @@ SILENCE_S = MAIN_GRACE_S + MAX_KILL_S + 5.0
 # Processor time of a cell for which the study sets no limit: all threads for the whole time, and a
 # margin.
 CPU_SHARE, CPU_S = 1.1, 1.0
+# What a slot measures of a job.
+MEASURED = (
+    "total_s",
+    "cpu_s",
+    "peak_memory_mb",
+    "output",
+    "left_processes",
+    "sandbox",
+    "energy",
+)
 
 
 @dataclass(frozen=True)
@@ -329,13 +339,7 @@ def outcome(job: Job, message: Mapping[str, Any]) -> JobOutcome:
     """Build the outcome from the slot's measurements and the answer that the cell wrote."""
     reason = message["reason"]
     found = Reason(*reason) if reason is not None else read_answer(job.folder)
-    facts = {
-        name: message[name]
-        for name in (
-            *("total_s", "cpu_s", "peak_memory_mb", "output", "left_processes", "sandbox"),
-            "energy",
-        )
-    }
+    facts = {name: message[name] for name in MEASURED}
     if isinstance(found, Reason):
         return JobOutcome(job.key, None, found, **facts)
     if found.get("refusal") == "memory_limit":

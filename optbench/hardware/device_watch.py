@@ -16,6 +16,7 @@ fork.
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 import time
 from bisect import bisect_right
@@ -57,6 +58,15 @@ class _Step:
         overlap_s = min(self.ended_s, ended_s) - max(self.began_s, began_s)
         return max(0.0, overlap_s) / (self.ended_s - self.began_s) / max(1, self.holders)
 
+    def cut(self, at_s: float) -> list[_Step]:
+        """Return the parts before and after a moment, with their shares of the energy."""
+        if not self.began_s < at_s < self.ended_s:
+            return [self]
+        part = (at_s - self.began_s) / (self.ended_s - self.began_s)
+        early = {"energy_j": self.energy_j * part, "error_j": self.error_j * part}
+        late = {"energy_j": self.energy_j * (1 - part), "error_j": self.error_j * (1 - part)}
+        return [replace(self, ended_s=at_s, **early), replace(self, began_s=at_s, **late)]
+
 
 @dataclass
 class _Watched:
@@ -84,6 +94,22 @@ class _Watched:
         if len(self.steps) > 2 * RECENT:
             old = [each for each in self.steps[:-RECENT] if each.ended_s > since_s]
             self.steps = [*_joined(old), *self.steps[-RECENT:]]
+
+    def give_back(self, began_s: float, ended_s: float) -> None:
+        """Count one holder less between two moments at which a run turned out not to be there."""
+        after = bisect_right(self.steps, began_s, key=lambda step: step.ended_s)
+        pieces = [
+            piece
+            for step in self.steps[after:]
+            for half in step.cut(began_s)
+            for piece in half.cut(ended_s)
+        ]
+        self.steps[after:] = [
+            replace(each, holders=each.holders - 1)
+            if began_s <= each.began_s and each.ended_s <= ended_s
+            else each
+            for each in pieces
+        ]
 
     def steps_between(self, began_s: float, ended_s: float) -> list[_Step]:
         after = bisect_right(self.steps, began_s, key=lambda step: step.ended_s)
@@ -169,8 +195,18 @@ class DeviceWatch:
         return replace(found, notes=(*notes, *found.notes))
 
     def end(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
-        """Return the same at the end of a run."""
+        """Return the same at the end of a run.
+
+        It was counted as a holder from ``begin`` to now. What it did not use before its process
+        began and after it ended belongs to the other holders.
+        """
         found = self.so_far(run, began_s, ended_s)
+        with self.lock:
+            held = self.held.get(run, frozenset())
+            for uuid, watched in self.watched.items():
+                if run in self.held and (held is None or uuid in held):
+                    watched.give_back(self.begun_s[run], began_s)
+                    watched.give_back(ended_s, math.inf)
         self.forget(run)
         return found
 

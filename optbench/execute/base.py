@@ -51,7 +51,9 @@ class JobOutcome:
     """The result of a job: its answer (``answer.json``, parsed), or the reason why there is none.
 
     ``left_processes`` counts the processes that were still running after the job had answered and
-    were killed. ``machine`` describes where it ran; empty: on the runner's machine.
+    were killed. ``energy`` is what the job's processes drew (``hardware.run_energy``), measured
+    outside of them; empty where the job was lost. ``machine`` describes where it ran; empty: on the
+    runner's machine.
     """
 
     key: str
@@ -63,6 +65,7 @@ class JobOutcome:
     output: str = ""
     left_processes: int = 0
     sandbox: Mapping[str, Any] = field(default_factory=dict)
+    energy: Mapping[str, Any] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
     check: JobOutcome | None = None
 

@@ -22,6 +22,7 @@ from typing import IO, Any
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
 from optbench.execute.base import Job, JobOutcome, Placement
+from optbench.execute.cell_energy import CellEnergies
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
 from optbench.execute.message_channel import MessageChannel
@@ -42,6 +43,16 @@ SILENCE_S = MAIN_GRACE_S + MAX_KILL_S + 5.0
 # Processor time of a cell for which the study sets no limit: all threads for the whole time, and a
 # margin.
 CPU_SHARE, CPU_S = 1.1, 1.0
+# What a slot measures of a job.
+MEASURED = (
+    "total_s",
+    "cpu_s",
+    "peak_memory_mb",
+    "output",
+    "left_processes",
+    "sandbox",
+    "energy",
+)
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,7 @@ class CellPool:
         self.loaded: PreloadReport | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.slots: dict[int, SlotHandle] = {}
-        self.compiled = PluginCodeFolders(compiled)
+        self.compiled, self.energies = PluginCodeFolders(compiled), CellEnergies()
         self.ready, self.load = False, True
         self.names = iter(range(1 << 62))
 
@@ -179,6 +190,7 @@ class CellPool:
             self.process.kill()
             self.process.wait()
         self.process = None
+        self.energies.close()
         self.log.close()
 
     def send(self, slot: SlotHandle, job: Job, placement: Placement | None = None) -> None:
@@ -203,6 +215,7 @@ class CellPool:
             "landlock": self.landlock,
             "placement": placed.to_dict(),
         }
+        self.energies.begin(job.key, placed.gpus)
         slot.job, slot.placement, slot.sent_at = job, placed, time.monotonic()
         slot.channel.send({"job": message})
 
@@ -239,7 +252,13 @@ class CellPool:
         for message in messages:
             job, slot.job = slot.job, None
             if job is not None and "key" in message:
+                if "energy" in message:
+                    message["energy"] = self.energies.end(job.key, message)
+                else:
+                    self.energies.forget(job.key)
                 out.append(EndedJob(slot.name, job, message))
+            elif job is not None:
+                self.energies.forget(job.key)
         return out
 
     def read_zygote(self) -> list[EndedJob]:
@@ -262,7 +281,7 @@ class CellPool:
                 slot.channel.close()
                 words = exit_words(os.waitstatus_to_exitcode(message["status"]))
                 what = "the process that watched the cell was ended, probably by the cell"
-                out += _lost_job(slot, f"{what} ({words})")
+                out += self._lost_job(slot, f"{what} ({words})")
                 self.add_slot()
         return out
 
@@ -282,12 +301,20 @@ class CellPool:
         for old in slots:
             new = self.add_slot()
             if was_ready:
-                out += _lost_job(
+                out += self._lost_job(
                     old, f"the process that starts cells was ended, probably by a cell ({words})"
                 )
             elif old.job is not None:
                 self.send(new, old.job, old.placement)
         return out
+
+    def _lost_job(self, slot: SlotHandle, message: str) -> list[EndedJob]:
+        """Return the job of a slot that has ended."""
+        if slot.job is None:
+            return []
+        self.energies.forget(slot.job.key)
+        total_s = round(time.monotonic() - slot.sent_at, 6)
+        return [EndedJob(slot.name, slot.job, None, message, total_s)]
 
     def _last_words(self) -> str:
         assert self.process is not None
@@ -316,10 +343,7 @@ def outcome(job: Job, message: Mapping[str, Any]) -> JobOutcome:
     """Build the outcome from the slot's measurements and the answer that the cell wrote."""
     reason = message["reason"]
     found = Reason(*reason) if reason is not None else read_answer(job.folder)
-    facts = {
-        name: message[name]
-        for name in ("total_s", "cpu_s", "peak_memory_mb", "output", "left_processes", "sandbox")
-    }
+    facts = {name: message[name] for name in MEASURED}
     if isinstance(found, Reason):
         return JobOutcome(job.key, None, found, **facts)
     if found.get("refusal") == "memory_limit":
@@ -330,11 +354,3 @@ def outcome(job: Job, message: Mapping[str, Any]) -> JobOutcome:
             **facts,
         )
     return JobOutcome(job.key, found, **facts)
-
-
-def _lost_job(slot: SlotHandle, message: str) -> list[EndedJob]:
-    """Return the job of a slot that has ended."""
-    if slot.job is None:
-        return []
-    total_s = round(time.monotonic() - slot.sent_at, 6)
-    return [EndedJob(slot.name, slot.job, None, message, total_s)]

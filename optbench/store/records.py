@@ -85,6 +85,10 @@ class Record:
     # Whether the judge has proved the certified bounds again. In records of older versions the
     # label of a bound is the solver's claim.
     labelled: bool = False
+    # What the cell's processes drew (``hardware.run_energy``), and the training of its checkpoint
+    # (``training``). It stands apart from ``metrics``: it can only be measured. Empty in records of
+    # older versions and of lost cells.
+    energy: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -13,6 +13,9 @@ SUB_VERBS = {
     "list": ("list_gpus", "devices, clocks, power, energy counter, why a clock is not higher"),
     "watch": ("watch_gpus", "a live view of power, clocks and utilisation"),
     "record": ("record_gpus", "write readings to a Parquet file, with energy and a plot"),
+    "calibrate": ("calibrate", "a profile of power and speed, measured on the own devices"),
+    "apply": ("apply_clocks", "lock clocks as a schedule says, and always restore them"),
+    "restore": ("restore_clocks", "restore the clocks that a killed process left locked"),
 }
 DESCRIPTION = "Measure and control the GPUs of this host through NVIDIA's driver."
 EXAMPLES = ("optbench gpu list", "optbench gpu list --json")

@@ -65,6 +65,7 @@ class TrainingProgress(LiveLine):
 
 def run(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.place import announce_store
+    from optbench.cli.terminal.training_ledger import TrainingLedger
     from optbench.cli.terminal.work import interruptible
     from optbench.plugins import specs
     from optbench.plugins.discovery import load_problem
@@ -90,11 +91,11 @@ def run(args: argparse.Namespace) -> int:
 
         def work(stop: threading.Event) -> TrainingResult:
             problems = [load_problem(spec) for spec in args.on]
-            return solver.train(
-                TrainingRun(
-                    problems, args.output, settings, args.on, args.seed, args.fresh, progress, stop
-                )
+            given = TrainingRun(
+                problems, args.output, settings, args.on, args.seed, args.fresh, progress, stop
             )
+            with TrainingLedger(given) as ledger:
+                return ledger.kept(solver.train(given))
 
         done = interruptible(work, patience=PATIENCE)
     curves = args.output.with_name(f"{args.output.name}.curves.csv")
@@ -162,4 +163,7 @@ def show_training(name: str, told: dict[str, Any], resumes: bool) -> None:
         (f"price at {figure(budget)} s", f"{figure(price)} W")
         for budget, price in told.get("prices_w", {}).items()
     ]
+    energy = told["energy"]
+    how = " (estimated)" if energy["estimated"] else ""
+    rows.append(("energy of the training", f"{figure(energy['energy_j'])} J{how}"))
     show("", table(("", "value"), rows, right=("value",)))

@@ -16,7 +16,7 @@ LOCK = "nvmlDeviceSetGpuLockedClocks"
 
 def probed(nvml: Any, index: int, driver: str) -> tuple[GpuDevice, Any]:
     """The device ``index`` with what is missing, and its handle."""
-    bare = GpuDevice(index, "UUID unknown", "name unknown", driver, None, None, (), False, {})
+    bare = GpuDevice(index, "", "", driver, None, None, (), False, {})
     handle = called(nvml, bare, nvml.nvmlDeviceGetHandleByIndex, index)
     uuid = str(called(nvml, bare, nvml.nvmlDeviceGetUUID, handle))
     name = str(called(nvml, bare, nvml.nvmlDeviceGetName, handle))

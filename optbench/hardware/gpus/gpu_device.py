@@ -26,7 +26,8 @@ class GpuDevice:
     @property
     def title(self) -> str:
         """How messages name the device."""
-        return f"GPU {self.index} ({self.name}, {self.uuid})"
+        known = ", ".join(word for word in (self.name, self.uuid) if word)
+        return f"GPU {self.index} ({known})" if known else f"GPU {self.index}"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from optbench.errors import OptbenchError
 
 # Results of NVML that have a message of their own (nvml.h).
-NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 3, 4, 9, 12
+INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION = 2, 3, 4
+DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 9, 12
 FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, VERSION_MISMATCH = 13, 15, 16, 18
 # Results after which a device does not answer any more.
 GONE = (GPU_IS_LOST, RESET_REQUIRED)

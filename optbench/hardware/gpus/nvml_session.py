@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from optbench.errors import UnknownNameError
@@ -40,14 +40,24 @@ def gpu_session() -> Iterator[GpuSession]:
     """NVML from nvmlInit to nvmlShutdown; raise GpuUnavailableError where there is no driver."""
     import pynvml
 
-    try:
+    with _beginning(pynvml):
         pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        raise unavailable(error.value, str(error)) from None
     try:
-        yield GpuSession(pynvml)
+        with _beginning(pynvml):
+            session = GpuSession(pynvml)
+        yield session
     finally:
-        pynvml.nvmlShutdown()
+        with suppress(pynvml.NVMLError):  # what was read counts
+            pynvml.nvmlShutdown()
+
+
+@contextmanager
+def _beginning(nvml: Any) -> Iterator[None]:
+    """Errors of NVML mean that there is no session."""
+    try:
+        yield
+    except nvml.NVMLError as error:
+        raise unavailable(error.value, str(error)) from None
 
 
 class GpuSession:
@@ -60,12 +70,13 @@ class GpuSession:
         # Devices that NVML counts and that did not answer.
         self.unreadable: tuple[GpuError, ...] = ()
         self.driver = str(nvml.nvmlSystemGetDriverVersion())
+        self._count: int = nvml.nvmlDeviceGetCount()
 
     def devices(self) -> tuple[GpuDevice, ...]:
         """The devices that answer; the others are in ``unreadable``."""
         if self._devices is None:
             found, failed = [], []
-            for index in range(self._nvml.nvmlDeviceGetCount()):
+            for index in range(self._count):
                 try:
                     device, handle = probed(self._nvml, index, self.driver)
                 except GpuError as error:

@@ -12,7 +12,7 @@ from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
 # The schedule itself is a file of its own, and the instance another.
-SEPARATE = ("schedule", "instance_data", "measured")
+SEPARATE = ("schedule", "instance_data", "measured", "energy")
 VALUES = tuple(entry.name for entry in fields(Result) if entry.name not in SEPARATE)
 
 
@@ -23,6 +23,8 @@ def result_to_dict(result: Result) -> dict[str, Any]:
         out[key] = _plain(getattr(result, key))
     if result.measured is not None:
         out["measured"] = jsonable(result.measured.to_dict())
+    if result.energy is not None:
+        out["energy"] = jsonable(result.energy)
     return out
 
 

@@ -108,7 +108,7 @@ def test_doctor_names_the_gpus(gpu_machines: MachineMaker) -> None:
     code = "from optbench.environment_report import _gpus\nprint(*_gpus(), sep='|')"
     assert machine.python(code).out == "ok|NVIDIA A100-PCIE-40GB, NVIDIA A100-PCIE-40GB|None\n"
     machine.lose(1)
-    assert machine.python(code).out.startswith("problem|NVIDIA A100-PCIE-40GB; GPU 1 ")
+    assert machine.python(code).out.startswith("problem|NVIDIA A100-PCIE-40GB; GPU 1: ")
     absent = "note|no NVIDIA driver (libnvidia-ml.so.1 not found)|needed only to"
     assert machine.python(code, LD_LIBRARY_PATH="").out.startswith(absent)
 

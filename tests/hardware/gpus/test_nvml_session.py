@@ -109,7 +109,11 @@ def test_a_lost_device_is_named_and_the_others_answer(gpu_machines: MachineMaker
     machine.lose(0)
     line = "print(json.dumps([device.index, *map(str, gpus.unreadable)]))"
     index, said = printed(machine, line)
-    assert index == 1 and said.startswith("GPU 0 ") and "the GPU is lost" in said
+    assert (
+        index == 1
+        and said.startswith("GPU 0: nvmlDeviceGetHandleByIndex")
+        and "the GPU is lost" in said
+    )
     other = gpu_machines()
     loop = ("gpus.reset_clocks(device)", "while True: gpus.read(device)")
     lines = ("try:", *(f"    {each}" for each in loop), "except OptbenchError as error:")

@@ -1,7 +1,8 @@
-/* gpu_load DEVICES SIZE [--units N | --seconds S]: make devices of the machine busy.
+/* gpu_load DEVICES SIZE [--units N | --seconds S] [--every S]: make devices of the machine busy.
 
    DEVICES are indices or UUIDs with commas between them, SIZE is the problem size of the law.
-   At the end one line says what was done: units=U seconds=S. The exit code is 3 where a device is
+   At the end one line says what was done: units=U seconds=S; with --every S such lines come about
+   that often, each with what was done since the line before. The exit code is 3 where a device is
    lost. */
 #define _GNU_SOURCE
 #include "gpu_state.h"
@@ -43,11 +44,27 @@ static load_t *begin(machine_t *m, load_t wanted, double seconds) {
     return found;
 }
 
+/* One line, with the noise of the first device. Needs the lock, which it does not keep while it
+   writes. */
+static void report(machine_t *m, const load_t *load, double units, int64_t ns) {
+    double noise = m->devices[load->devices[0]].time_noise;
+    if (noise > 0) noise *= machine_gauss(m);
+    machine_unlock(m);
+    printf("units=%.9g seconds=%.9f\n", units, ns * 1e-9 * (1 + noise));
+    fflush(stdout);
+    machine_lock(m);
+}
+
 int main(int argc, char **argv) {
     const char *path = getenv("NVML_STUB_STATE");
     machine_t *m = path != NULL ? machine_open(path) : NULL;
     if (m == NULL) return fail("no machine", path != NULL ? path : "NVML_STUB_STATE is not set");
-    if (argc != 3 && argc != 5) return fail("usage", "DEVICES SIZE [--units N | --seconds S]");
+    double every_s = 0;
+    if (argc > 4 && strcmp(argv[argc - 2], "--every") == 0) {
+        every_s = atof(argv[argc - 1]);
+        argc -= 2;
+    }
+    if (argc != 3 && argc != 5) return fail("usage", "DEVICES SIZE [--units N | --seconds S] [--every S]");
     load_t load = {.active = 1, .pid = getpid(), .size = atof(argv[2])};
     if (load.size <= 0) return fail("the size must be positive", argv[2]);
     char *words = strdup(argv[1]);
@@ -64,23 +81,31 @@ int main(int argc, char **argv) {
     load_t *mine = begin(m, load, seconds);
     if (mine == NULL) return fail("too many loads", argv[1]);
     int lost = 0, active = 1;
+    double told_units = 0;
+    int64_t told_ns = mine->began_ns;
     while (active && !lost) {
         nanosleep(&(struct timespec){0, SLICE_NS}, NULL);
         machine_lock(m);
         active = mine->active;
         for (int i = 0; i < load.num_devices; i++) lost |= machine_is_lost(m, load.devices[i]);
+        if (active && !lost && every_s > 0 && m->now_ns - told_ns >= every_s * 1e9) {
+            double units = mine->units - told_units;
+            int64_t ns = m->now_ns - told_ns;
+            told_units += units;
+            told_ns += ns;
+            report(m, mine, units, ns);
+        }
         machine_unlock(m);
     }
     machine_lock(m);
     load_t done = *mine;
     *mine = (load_t){0};
-    double noise = m->devices[load.devices[0]].time_noise;
-    if (noise > 0) noise *= machine_gauss(m);
+    if (!lost && done.units > told_units)
+        report(m, &load, done.units - told_units, done.ended_ns - told_ns);
     machine_unlock(m);
     if (lost) {
         fprintf(stderr, "gpu_load: device lost\n");
         return 3;
     }
-    printf("units=%.9g seconds=%.9f\n", done.units, (done.ended_ns - done.began_ns) * 1e-9 * (1 + noise));
     return 0;
 }

@@ -1,9 +1,12 @@
 /* The functions of libnvidia-ml.so.1 that optbench calls, on the machine of $NVML_STUB_STATE.
    With -DOLD_DRIVER the newer ones do not exist. */
+#define _GNU_SOURCE
 #include "gpu_state.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 typedef int ret_t;
 typedef void *handle_t;
@@ -258,7 +261,7 @@ static ret_t noted(int k, int kind, int low, int high, ret_t result) {
     machine_note_call(machine, k, kind, low, high, result);
     return leave(result);
 }
-ret_t nvmlDeviceSetGpuLockedClocks(handle_t handle, unsigned low, unsigned high) {
+static ret_t lock_clocks(handle_t handle, unsigned low, unsigned high) {
     DEVICE(handle);
     if (d->mig > 0) return noted(k, CALL_LOCK, low, high, NOT_SUPPORTED);
     if (d->deny_clocks) return noted(k, CALL_LOCK, low, high, NO_PERMISSION);
@@ -269,12 +272,40 @@ ret_t nvmlDeviceSetGpuLockedClocks(handle_t handle, unsigned low, unsigned high)
     d->locked_high_mhz = high;
     return noted(k, CALL_LOCK, low, high, SUCCESS);
 }
-ret_t nvmlDeviceResetGpuLockedClocks(handle_t handle) {
+static ret_t reset_clocks(handle_t handle) {
     DEVICE(handle);
     if (d->mig > 0) return noted(k, CALL_RESET, 0, 0, NOT_SUPPORTED);
     if (d->deny_clocks) return noted(k, CALL_RESET, 0, 0, NO_PERMISSION);
     d->locked_low_mhz = d->locked_high_mhz = 0;
     return noted(k, CALL_RESET, 0, 0, SUCCESS);
+}
+
+/* A call has begun (kind) or ended (0); the half of its time that passes then. */
+static void in_call(handle_t handle, int kind) {
+    int k = (int)(intptr_t)handle - 1;
+    if (users == 0 || k < 0 || k >= machine->num_devices) return;
+    device_t *d = &machine->devices[k];
+    machine_lock(machine);
+    int64_t half_ns = d->control_ns / 2;
+    if (kind != 0) d->in_call = kind, d->in_call_pid = getpid();
+    machine_unlock(machine);
+    if (half_ns > 0) nanosleep(&(struct timespec){half_ns / 1000000000, half_ns % 1000000000}, NULL);
+    if (kind != 0) return;
+    machine_lock(machine);
+    d->in_call = d->in_call_pid = 0;
+    machine_unlock(machine);
+}
+ret_t nvmlDeviceSetGpuLockedClocks(handle_t handle, unsigned low, unsigned high) {
+    in_call(handle, CALL_LOCK);
+    ret_t result = lock_clocks(handle, low, high);
+    in_call(handle, 0);
+    return result;
+}
+ret_t nvmlDeviceResetGpuLockedClocks(handle_t handle) {
+    in_call(handle, CALL_RESET);
+    ret_t result = reset_clocks(handle);
+    in_call(handle, 0);
+    return result;
 }
 
 #endif

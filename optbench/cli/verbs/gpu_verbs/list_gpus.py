@@ -10,6 +10,7 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.gpu_devices import unit
 from optbench.cli.terminal.output import BAD, DIM, emit_json, escape, figure, percent, show, table
 from optbench.cli.terminal.parser import Parser
+from optbench.hardware.clock_control.journal import locked_range
 from optbench.hardware.gpus.locked_clocks import LockedClocks, locked_clocks
 from optbench.hardware.gpus.nvml_session import (
     NO_GPU,
@@ -76,7 +77,8 @@ def read_all(session: GpuSession) -> tuple[list[ListedGpu], list[GpuError]]:
         except GpuError as error:
             failed.append(error)
         else:
-            listed.append(ListedGpu(device, reading, locked_clocks(device, reading, None)))
+            locked = locked_clocks(device, reading, locked_range(device.uuid))
+            listed.append(ListedGpu(device, reading, locked))
     return listed, failed
 
 

@@ -1,0 +1,186 @@
+"""Setting the clocks of a plan as time goes on: by the clock, or by the tasks' real starts and
+ends.
+
+By the clock, the change of time t of the schedule is made at the start plus t seconds of a clock
+that is never set (``time.monotonic``). By events, a device has the clock of the segment that
+started on it last among those that run, and is released when none does: a task that overlaps the
+one before it, against the schedule, takes over at once and gives the clock back at its end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from optbench.hardware.clock_control.clock_changes import (
+    ClockChange,
+    SupportedClock,
+    clock_of,
+    devices_of,
+)
+from optbench.hardware.clock_control.controlled_clocks import ClockControl
+from optbench.hardware.clock_control.device_map import MappedDevices
+from optbench.hardware.clock_control.interruptions import Interruptions, wait_for
+from optbench.hardware.clock_control.planned_clocks import ClockPlan, PlannedSegment
+from optbench.hardware.clock_control.task_events import (
+    FINISH,
+    START,
+    EventError,
+    EventLines,
+    StartedTasks,
+    TaskEvent,
+)
+
+if TYPE_CHECKING:
+    from optbench.hardware.gpus.nvml_session import GpuDevice
+
+# Until the start, the wall clock is looked at this often: it may be set meanwhile.
+GLANCE_S = 1.0
+
+
+@dataclass(frozen=True)
+class AppliedChange:
+    """A change that was made: ``at_s`` after the start, ``late_s`` after its time in the schedule
+    (None where events say the time); the driver took ``call_s``.
+    """
+
+    at_s: float
+    late_s: float | None
+    call_s: float
+    device: GpuDevice
+    task: str
+    mhz: int | None
+
+
+@dataclass
+class FollowedPlan:
+    """What has happened so far; ``interrupted`` names the signal that ended it."""
+
+    applied: list[AppliedChange] = field(default_factory=list)
+    refused_events: list[str] = field(default_factory=list)
+    interrupted: str | None = None
+
+    @property
+    def latest_s(self) -> float:
+        """The largest delay of a change behind the schedule."""
+        return max((each.late_s for each in self.applied if each.late_s is not None), default=0.0)
+
+
+@dataclass(frozen=True)
+class PlanFollower:
+    """What both ways need: the clocks, the signals, and who is told of each change."""
+
+    control: ClockControl
+    stop: Interruptions
+    show: Callable[[AppliedChange], None]
+    warn: Callable[[str], None]
+    result: FollowedPlan = field(default_factory=FollowedPlan)
+
+    def wait(self, until: float | None, **handles: int) -> frozenset[str]:
+        """Wait as ``wait_for`` does; a dead watchdog is replaced, a signal is noted."""
+        watchdog = self.control.watchdog.handle
+        ready = wait_for({"stop": self.stop.handle, "watchdog": watchdog, **handles}, until)
+        if "watchdog" in ready:
+            self.control.check_watchdog()
+        if self.stop.name is not None:
+            self.result.interrupted = self.stop.name
+        return ready
+
+    def change(self, change: ClockChange, begin: float, planned: bool) -> None:
+        """Make a change; ``begin`` is the start on ``time.monotonic``."""
+        called = time.monotonic()
+        if change.mhz is None:
+            self.control.release(change.device)
+        else:
+            self.control.lock(change.device, change.mhz, change.mhz)
+        done = time.monotonic()
+        late_s = done - begin - change.at_s if planned else None
+        applied = AppliedChange(
+            done - begin, late_s, done - called, change.device, change.task, change.mhz
+        )
+        self.result.applied.append(applied)
+        self.show(applied)
+
+
+def follow_clock(
+    follower: PlanFollower, changes: Sequence[ClockChange], start_at: float | None
+) -> None:
+    """Make the changes at their times after ``start_at``, seconds of the wall clock, or now."""
+    while start_at is not None and (left_s := start_at - time.time()) > 0:
+        follower.wait(time.monotonic() + min(left_s, GLANCE_S))
+        if follower.result.interrupted:
+            return
+    begin = time.monotonic() + (0.0 if start_at is None else start_at - time.time())
+    for change in changes:
+        due = begin + change.at_s
+        while True:
+            follower.wait(due)
+            if follower.result.interrupted:
+                return
+            if time.monotonic() >= due:
+                break
+        follower.change(change, begin, planned=True)
+
+
+def follow_events(
+    follower: PlanFollower,
+    plan: ClockPlan,
+    devices: MappedDevices,
+    clocks: Mapping[tuple[str, float], SupportedClock],
+    fifo: int,
+) -> None:
+    """Make the changes that the events in a FIFO mean, until every clock has been used."""
+    begin, lines, progress = time.monotonic(), EventLines(), StartedTasks(plan)
+    running = _Running(devices, clocks)
+    while progress.clocks_left:
+        if "events" not in follower.wait(None, events=fifo):
+            if follower.result.interrupted:
+                return
+            continue
+        for number, line in lines.read(fifo):
+            try:
+                event = progress.take(line)
+            except EventError as error:
+                words = f"events, line {number}: {error}; nothing was changed"
+                follower.result.refused_events.append(words)
+                follower.warn(words)
+                continue
+            if event is not None and event.kind == FINISH:
+                return
+            now_s = time.monotonic() - begin
+            for change in running.changes(event, now_s):
+                follower.change(change, begin, planned=False)
+
+
+class _Running:
+    """The segments that run on each device, in order of their real starts."""
+
+    def __init__(
+        self, devices: MappedDevices, clocks: Mapping[tuple[str, float], SupportedClock]
+    ) -> None:
+        self._devices, self._clocks = devices, clocks
+        self._on: dict[str, list[PlannedSegment]] = defaultdict(list)
+        self._locked: dict[str, int] = {}
+
+    def changes(self, event: TaskEvent | None, now_s: float) -> Iterable[ClockChange]:
+        """What a start or an end changes."""
+        if event is None or event.segment is None or event.segment.clock is None:
+            return
+        segment = event.segment
+        for device in devices_of(segment, self._devices):
+            own = self._on[device.uuid]
+            if event.kind == START:
+                own.append(segment)
+            else:
+                own.remove(segment)
+            if not own:
+                self._locked.pop(device.uuid, None)
+                yield ClockChange(now_s, device, segment.task, None)
+                continue
+            mhz = self._clocks[device.uuid, clock_of(own[-1])].mhz
+            if self._locked.get(device.uuid) != mhz:
+                self._locked[device.uuid] = mhz
+                yield ClockChange(now_s, device, own[-1].task, mhz)

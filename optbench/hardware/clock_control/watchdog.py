@@ -1,0 +1,190 @@
+"""The watchdog: a process in a session of its own that restores clocks when their process dies.
+
+It is started, and has answered, before the first journal is begun. It waits on a process handle
+(pidfd) of its parent and on a pipe that the parent never closes while it lives: either ends
+however the parent dies, after the parent's last system call, so that no lock can follow the
+restoration. Then it restores every device that still has a journal. It inherits the parent's locks
+of the devices, so that nobody else takes one of them meanwhile. Ctrl-C, a hang-up and a termination
+of the whole group are ignored: they reach the parent, which restores the clocks itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from optbench.errors import OptbenchError
+from optbench.hardware.clock_control.device_lock import DeviceLock
+from optbench.hardware.clock_control.journal import boot_id
+from optbench.hardware.clock_control.restoring import RestoreOutcome, restore_journals
+
+# The parent's search path is used, so that the same optbench is imported; -P keeps the current
+# folder out of it.
+STARTER = (
+    "import json, sys; told = json.loads(sys.argv[1]); sys.path[:] = told['path']; "
+    "from optbench.hardware.clock_control.watchdog import watch; watch(told)"
+)
+READY, STOP = b"r", b"s"
+START_S = 60.0
+STOP_S = 30.0
+# A driver that is being reloaded, or a device that comes back, needs a moment.
+ATTEMPTS, PAUSE_S = 3, 1.0
+LOG = "watchdog.log"
+MOST_LOGGED = 1 << 20
+
+
+class WatchdogError(OptbenchError):
+    """The watchdog did not start; without one no clock is locked."""
+
+
+class Watchdog:
+    """A watchdog as its parent holds it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], alive: int, answer: int) -> None:
+        self._process, self._alive, self._answer = process, alive, answer
+        self._ready = False
+
+    @classmethod
+    def start(cls, folder: Path, locks: Iterable[DeviceLock]) -> Watchdog:
+        """Start one that watches this process; ``await_answer`` returns when it does."""
+        alive_read, alive = os.pipe()
+        answer, answer_write = os.pipe()
+        inherited = [alive_read, answer_write, *(lock.handle for lock in locks)]
+        parent = _process_handle()
+        told = {
+            "path": [each for each in sys.path if each],
+            "folder": str(folder),
+            "uuids": [lock.uuid for lock in locks],
+            "alive": alive_read,
+            "answer": answer_write,
+            "parent": parent,
+        }
+        log = _open_log(folder)
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-c", STARTER, json.dumps(told)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                pass_fds=[*inherited, *([] if parent is None else [parent])],
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(alive)
+            os.close(answer)
+            raise WatchdogError(
+                f"the watchdog cannot be started ({error.strerror}); no clock is locked without it"
+            ) from None
+        finally:
+            for handle in (log, alive_read, answer_write, *([] if parent is None else [parent])):
+                os.close(handle)
+        return cls(process, alive, answer)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def handle(self) -> int:
+        """A file that becomes readable when the watchdog has answered, and when it has died."""
+        return self._answer
+
+    def await_answer(self, patience_s: float = START_S) -> bool:
+        """Wait until it watches; False where it has died."""
+        if not self._ready:
+            readable, _, _ = select.select([self._answer], [], [], patience_s)
+            if not readable:
+                raise WatchdogError(
+                    f"the watchdog (process {self.pid}) did not start within {patience_s:g} s; no "
+                    "clock is locked without it. `optbench doctor` shows what is installed"
+                )
+        return not self.has_died()
+
+    def has_died(self) -> bool:
+        """Whether it has ended; the answer that it is ready is read on the way."""
+        readable, _, _ = select.select([self._answer], [], [], 0.0)
+        if not readable:
+            return False
+        said = os.read(self._answer, 1)
+        self._ready = self._ready or said == READY
+        return said == b""
+
+    def stop(self, patience_s: float = STOP_S) -> None:
+        """Tell it that the work is done, and wait until it has ended."""
+        with suppress(OSError):
+            os.write(self._alive, STOP)
+        os.close(self._alive)
+        os.close(self._answer)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_s)
+
+
+def watch(told: dict[str, Any]) -> None:
+    """The watchdog's work, from its start to its end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    os.chdir("/")
+    # Loaded now: later there may be no memory or no file for it.
+    import pynvml  # noqa: F401
+
+    boot_id()
+
+    with suppress(OSError):
+        os.write(told["answer"], READY)
+    _wait_for_the_end([told["alive"], *([] if told["parent"] is None else [told["parent"]])])
+    folder, uuids = Path(told["folder"]), frozenset(told["uuids"])
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            time.sleep(PAUSE_S)
+        outcomes = restore_journals(folder, mine=uuids, only=uuids)
+        _log(outcomes)
+        if not any(outcome.kept for outcome in outcomes):
+            return
+
+
+def _wait_for_the_end(handles: Sequence[int]) -> None:
+    """Wait until the parent is dead or says that its work is done."""
+    poll = select.poll()
+    for handle in handles:
+        poll.register(handle, select.POLLIN | select.POLLHUP)
+    while not poll.poll():
+        pass
+
+
+def _process_handle() -> int | None:
+    """A pidfd of this process; None where the system has none: the pipe tells then."""
+    if not hasattr(os, "pidfd_open"):
+        return None
+    with suppress(OSError):
+        return os.pidfd_open(os.getpid())
+    return None
+
+
+def _open_log(folder: Path) -> int:
+    """The watchdog's log: what it restored, and why it could not; no terminal may be left."""
+    path = folder / LOG
+    with suppress(OSError):
+        if path.stat().st_size > MOST_LOGGED:
+            path.unlink()
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def _log(outcomes: Iterable[RestoreOutcome]) -> None:
+    with suppress(OSError):
+        for outcome in outcomes:
+            sys.stderr.write(
+                f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC  {outcome.uuid}  {outcome.state}: "
+                f"{outcome.words}\n"
+            )
+        sys.stderr.flush()

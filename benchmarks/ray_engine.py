@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ bound_limit = "1s"
 # Run a study by one engine and print what the driver itself used.
 DRIVER = """
 import json, resource, sys, time
-from optbench.execute.engines import engine_for
+from optbench.run.engines import engine_for
 from optbench.run.read_in_subprocess import load_study_in_subprocess
 from optbench.run.runner import run_study
 study = load_study_in_subprocess("study")
@@ -226,7 +226,7 @@ def page(rows: Sequence[dict[str, Any]], words: str) -> str:
         return [row for row in rows if row["part"] == part]
 
     here = machine()
-    lines = [
+    head = [
         "# The Ray engine beside the local one",
         "",
         f"`{words}` · {here['cpu']}, {here['cores']} cores, {here['memory_gb']} GB, Python "
@@ -238,50 +238,66 @@ def page(rows: Sequence[dict[str, Any]], words: str) -> str:
         "each other and with the driver: the figures show what the engine itself costs, not what "
         "a second machine gains. Two cells run at a time, each on a core of its own.",
         "",
+    ]
+    costs = short_cells(of("short cells"))
+    return "\n".join([*head, *costs, *equality(of), *hostile_cells(of("hostile"))])
+
+
+def short_cells(rows: Sequence[dict[str, Any]]) -> list[str]:
+    lines = [
         "## Short cells",
         "",
         "Cells that have nothing to do (3 jobs on 3 machines by a list rule). `per cell` is the "
         "time between the first record and the last, divided by the cells; `driver` is the "
-        "process of `optbench run` alone.",
+        "process that judges and stores, alone.",
         "",
         "| engine | cells | failed | until the first | per cell | driver, processor time per cell "
         "| driver, peak memory |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    for row in of("short cells"):
+    for row in rows:
         lines.append(
             f"| {row['engine']} | {row['cells']:,} | {row['failed']} | {row['first_s']:.1f} s | "
             f"{1000 * row['rest_s'] / row['cells']:.1f} ms | "
             f"{1000 * row['driver_cpu_s'] / row['cells']:.1f} ms | {row['driver_peak_mb']:.0f} MB |"
         )
-    (whole,) = of("both nodes")
-    lines += [
-        "",
+    return [*lines, ""]
+
+
+def equality(of: Callable[[str], list[dict[str, Any]]]) -> list[str]:
+    (whole,), (lost,) = of("both nodes"), of("driver killed")
+    lines = [
         "## The same results",
         "",
         f"A study of {whole['cells']} cells at home and on two nodes: statuses, objectives, "
         f"bounds, gaps, metrics and reasons are {'equal' if whole['equal'] else '**not equal**'}. "
         "With the raylet of one node killed (SIGKILL) while the study runs:",
         "",
-        "| killed after | cells in the store | equal to the run at home | loss announced | rest |",
-        "| --- | --- | --- | --- | --- |",
+        "| killed after | was running | cells in the store | equal to the run at home "
+        "| loss announced | rest |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for row in of("node killed"):
         lines.append(
-            f"| {row['after']} cells | {row['cells']} | {yes(row['equal'])} | "
-            f"{yes(row['announced'])} | {row['rest_s']} s |"
+            f"| {row['after']} cells | {yes(row['was_running'])} | {row['cells']} | "
+            f"{yes(row['equal'])} | {yes(row['announced'])} | {row['rest_s']} s |"
         )
-    (lost,) = of("driver killed")
-    cases = [row for row in of("hostile") if "case" in row]
-    (end,) = [row for row in of("hostile") if "honest_unharmed" in row]
-    held = sum(row["holds"] for row in cases)
-    lines += [
+    return [
+        *lines,
         "",
         f"With the driver killed after {KILLED_AFTER_CELLS[0]} cells, its {lost['processes']} "
         f"processes on both nodes were gone after {lost['gone_s']} s; the same command kept the "
-        f"{lost['kept']} records and ran the rest: {yes(lost['equal'])}, the results are those at "
-        "home.",
+        f"{lost['kept']} records and ran the rest; the results are those at home: "
+        f"{yes(lost['equal'])}.",
         "",
+    ]
+
+
+def hostile_cells(rows: Sequence[dict[str, Any]]) -> list[str]:
+    cases = [row for row in rows if "case" in row]
+    (end,) = [row for row in rows if "honest_unharmed" in row]
+    held = sum(row["holds"] for row in cases)
+    return [
         "## Hostile solvers",
         "",
         f"Of the {len(cases)} hostile configurations of [hostile.md](hostile.md), {held} are "
@@ -289,7 +305,6 @@ def page(rows: Sequence[dict[str, Any]], words: str) -> str:
         f"{yes(end['honest_unharmed'])}. Processes left on the nodes: {end['processes_left']}.",
         "",
     ]
-    return "\n".join(lines)
 
 
 def yes(holds: bool) -> str:

@@ -145,7 +145,7 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
         package = package_plugins(Path(folder) / "workspace")
         packages = node_facts.compared_packages(imported_modules(package))
         here = node_facts.facts_of_this_machine(packages)
-        settings = {**_travelling_settings(), VARIABLE: "."}
+        settings = {**travelling_settings(), VARIABLE: "."}
         environment = {"working_dir": str(package), "env_vars": settings}
         try:
             with own_sigterm():
@@ -158,7 +158,7 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
                 ray.shutdown()
 
 
-def _travelling_settings() -> dict[str, str]:
+def travelling_settings() -> dict[str, str]:
     """Return optbench's settings, without those that name folders of this machine."""
     return {
         name: value

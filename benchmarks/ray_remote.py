@@ -217,7 +217,8 @@ def train_lines(found: dict[str, Any]) -> list[str]:
         "Seconds of the whole command, connecting and starting the workers included. Calls are "
         "what the workers did on two nodes, and the training waited for them: calls over waited is "
         "the speed-up of the rollouts. The speed-up of the training is over the same training "
-        "whose calls had waited for each other.",
+        "whose calls had waited for each other. Where other work competes for the cores, two "
+        "processes get a larger share of them than one, which flatters both.",
         "",
         "| training | home (s) | one node (s) | two nodes (s) | one of two killed (s) | calls (s) "
         "| waited (s) | speed-up of rollouts | of the training | same weights in all four |",

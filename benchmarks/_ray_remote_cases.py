@@ -62,7 +62,8 @@ class RayCase(Case):
 
     def told_on_stderr(self) -> list[str]:
         lines = (self.folder / "errors.txt").read_text().splitlines()
-        return [line for line in lines if "adopted" in line or "died" in line or "lost" in line]
+        own = [line for line in lines if line.startswith("optbench: ")]
+        return [line for line in own if "adopted" in line or "lost" in line]
 
 
 def processes(title: str, nodes: RayNodes) -> list[psutil.Process]:

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
-from optbench.execute.base import Job, JobOutcome, Placement
+from optbench.execute.base import CellPlacement, Job, JobOutcome
 from optbench.execute.cell_energy import CellEnergies
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
@@ -73,7 +73,7 @@ class SlotHandle:
     channel: MessageChannel
     pid: int | None = None
     job: Job | None = None
-    placement: Placement = field(default_factory=Placement)
+    placement: CellPlacement = field(default_factory=CellPlacement)
     sent_at: float = 0.0
     is_open: bool = True
 
@@ -193,9 +193,9 @@ class CellPool:
         self.energies.close()
         self.log.close()
 
-    def send(self, slot: SlotHandle, job: Job, placement: Placement | None = None) -> None:
+    def send(self, slot: SlotHandle, job: Job, placement: CellPlacement | None = None) -> None:
         """Have a slot run a job."""
-        budget, placed = job.budget, placement or Placement()
+        budget, placed = job.budget, placement or CellPlacement()
         limits = {
             "wall_s": budget.hard_wall_s,
             "cpu_s": budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S,

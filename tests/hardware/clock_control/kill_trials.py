@@ -136,14 +136,29 @@ def await_that(condition: Callable[[], bool], process: subprocess.Popen[str] | N
     return True
 
 
-def run_trial(machine: GpuMachine, victim: str, moment: str, seed: int) -> KillTrial:
-    """One trial; the caller looks whether it says restored."""
+def undisturbed_s(machine: GpuMachine) -> float:
+    """How long an apply takes that nobody kills, from its start to its end."""
+    apply = RunningApply(machine)
+    apply.process.communicate(timeout=PATIENCE_S)
+    return time.monotonic() - apply.began
+
+
+def run_trial(
+    machine: GpuMachine, victim: str, moment: str, seed: int, whole_s: float = 1.5
+) -> KillTrial:
+    """One trial; the caller looks whether it says restored. ``whole_s`` is about the time that an
+    undisturbed apply takes on the machine of the tests.
+    """
     rng = random.Random(f"{victim}, {moment}, {seed}")
     apply = RunningApply(machine)
     if victim != "apply":
         # Before the watchdog lives, there is none to kill.
         await_that(lambda: bool(apply.watchdogs()), apply.process)
-    _await_moment(apply, moment, rng)
+    if moment == "any time":
+        # A watchdog is there only after a part of it.
+        time.sleep(rng.uniform(0.0, max(0.0, whole_s - (time.monotonic() - apply.began))))
+    else:
+        _await_moment(apply, moment, rng)
     in_call = "lock" if apply.in_call(LOCK) else "reset" if apply.in_call(RESET) else "none"
     seen = (apply.num_locks(), in_call, apply.locked(), apply.journals())
     killed = time.monotonic()
@@ -165,10 +180,7 @@ def run_trial(machine: GpuMachine, victim: str, moment: str, seed: int) -> KillT
 
 def _await_moment(apply: RunningApply, moment: str, rng: random.Random) -> None:
     """Let the moment come; where the process ends before, that is the moment."""
-    if moment == "any time":
-        # From the start of Python to the last restoration takes about this long.
-        time.sleep(rng.uniform(0.0, 0.6 + 6 * PIECE_S))
-    elif moment == "before the first lock":
+    if moment == "before the first lock":
         # Start, imports, verification: about this long; the lock may come first on a fast machine.
         until = time.monotonic() + rng.uniform(0.0, 0.1 if apply.known_watchdogs else 0.4)
         await_that(lambda: apply.in_call(LOCK) or time.monotonic() > until, apply.process)

@@ -167,10 +167,6 @@ def summary(rows: Sequence[dict[str, Any]], device: str, law: str) -> str | None
         return None
     by_name = {name: [r for r in mine if r["coefficient"] == name] for name in COEFFICIENTS}
     worst = [max(abs(float(r["error"])) for r in by_name[name]) for name in COEFFICIENTS]
-    covered, within = (
-        sum(int(r["covered"]) for r in mine),
-        sum(abs(float(r["error"])) <= 0.01 for r in mine),
-    )
     minutes = [float(r["minutes"]) for r in by_name["alpha_p"]]
     rounds = [int(r["rounds"]) for r in by_name["alpha_p"]]
     cells = [
@@ -178,8 +174,8 @@ def summary(rows: Sequence[dict[str, Any]], device: str, law: str) -> str | None
         law,
         str(len(minutes)),
         *(f"{100 * value:.2f} %" for value in worst),
-        f"{within} of {len(mine)}",
-        f"{covered} of {len(mine)}",
+        f"{within_1(mine)} of {len(mine)}",
+        f"{covered(mine)} of {len(mine)}",
         f"{min(rounds)} to {max(rounds)}",
         f"{min(minutes):.1f} to {max(minutes):.1f}",
     ]

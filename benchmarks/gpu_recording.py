@@ -45,6 +45,16 @@ SPIKES = {"spike_w": 400.0, "spike_width_ns": 2_000_000, "spike_period_ns": 97_0
 LOCKED = {"spike_w": 400.0, "spike_width_ns": 5_000_000, "spike_period_ns": 200_000_000}
 
 
+REMARKS = (
+    "Bursts begin and end at any moment between two readings, and each moves the integral by up to "
+    "half a period at 210 W: that is in the stated error, and over 10 s it may be more than 0.5 %. "
+    "Spikes every 97 ms meet readings by chance: the integral is right on average, and its error "
+    "says how far it may be off. Spikes every 200 ms come in step with the readings, which meet "
+    "them always or never: the integral is wrong, nothing in it shows that, and only the counter "
+    "does. That is why the counter is the figure wherever there is one.",
+)
+
+
 @dataclass(frozen=True)
 class Case:
     """A device of the machine; ``truth`` is the device whose counter knows its energy."""
@@ -282,6 +292,8 @@ def main() -> None:
         "truth is the counter of the device with the same load, which is exact here.",
         "",
         *energy_table(found),
+        "",
+        *REMARKS,
         "",
         "## Processor time of sampling",
         "",

@@ -73,8 +73,7 @@ def ray_session() -> Iterator[RayNodes]:
 @pytest.fixture
 def ray_nodes(ray_session: RayNodes) -> RayNodes:
     """The cluster of the session, with a worker node even if a test has killed it."""
-    if not ray_session.workers():
-        ray_session.add_node()
+    ray_session.complete()
     return ray_session
 
 

@@ -33,25 +33,26 @@ class RayNodes:
         (self.folder / "core-locks").mkdir()
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
-        self._start(
-            "--head",
-            f"--port={self.port}",
-            "--include-dashboard=false",
-            f"--temp-dir={self.folder}/r",
-        )
+        head = ("--head", f"--port={self.port}", "--include-dashboard=false")
+        self._start(*head, f"--temp-dir={self.folder}/r")
         self.head = self.raylets()[0]
-        self.add_node()
+        self.add_node("--num-gpus=2")
 
-    def add_node(self, *words: str) -> psutil.Process:
+    def add_node(self, *words: str, **environment: str) -> psutil.Process:
         """Start one more worker node; return its raylet."""
         before = set(self.raylets())
-        self._start(f"--address={self.address}", *words)
+        self._start(f"--address={self.address}", *words, **environment)
         (new,) = set(self.raylets()) - before
         return new
 
     def workers(self) -> list[psutil.Process]:
         """The raylets of nodes other than the head."""
         return [each for each in self.raylets() if each != self.head]
+
+    def complete(self) -> None:
+        """Start a worker node if a test has killed it."""
+        if not self.workers():
+            self.add_node("--num-gpus=2")
 
     def raylets(self) -> list[psutil.Process]:
         return [each for each in self._processes() if _words(each)[0].endswith("/raylet")]
@@ -71,10 +72,11 @@ class RayNodes:
             "OPTBENCH_CORE_LOCKS": str(self.folder / "core-locks"),
         }
 
-    def _start(self, *words: str) -> None:
+    def _start(self, *words: str, **environment: str) -> None:
+        paths = {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
         done = subprocess.run(
             [str(RAY), "start", *words, *NODE],
-            env={**self.environment(), "PYTHONPATH": os.pathsep.join(map(str, _paths()))},
+            env={**self.environment(), **paths, **environment},
             cwd=self.folder,
             capture_output=True,
             text=True,
@@ -105,11 +107,6 @@ def free_port() -> int:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
         return port
-
-
-def _paths() -> list[Path]:
-    """Where this process finds optbench: the nodes must find the same."""
-    return [Path(__file__).resolve().parents[1]]
 
 
 def _words(process: psutil.Process) -> list[str]:

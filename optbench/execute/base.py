@@ -31,7 +31,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Placement:
+class CellPlacement:
     """Where on its machine a cell runs: cores and devices of its own. None: wherever there is
     room, as any other process; an empty tuple of ``gpus``: it sees none.
 

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.errors import OptbenchError
-from optbench.execute.base import Job, JobOutcome, Placement
+from optbench.execute.base import CellPlacement, Job, JobOutcome
 from optbench.execute.cell_energy import CellEnergies
 from optbench.execute.limit_watch import MAIN_GRACE_S
 from optbench.execute.memory import machine_mb
@@ -73,7 +73,7 @@ class SlotHandle:
     channel: MessageChannel
     pid: int | None = None
     job: Job | None = None
-    placement: Placement = field(default_factory=Placement)
+    placement: CellPlacement = field(default_factory=CellPlacement)
     sent_at: float = 0.0
     is_open: bool = True
 
@@ -131,7 +131,7 @@ class CellPool:
         self.loaded: PreloadReport | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.slots: dict[int, SlotHandle] = {}
-        self.compiled, self.energies = PluginCodeFolders(compiled), CellEnergies()
+        self.compiled, self.energies = PluginCodeFolders(compiled), CellEnergies(environment)
         self.ready, self.load = False, True
         self.names = iter(range(1 << 62))
 
@@ -193,9 +193,9 @@ class CellPool:
         self.energies.close()
         self.log.close()
 
-    def send(self, slot: SlotHandle, job: Job, placement: Placement | None = None) -> None:
+    def send(self, slot: SlotHandle, job: Job, placement: CellPlacement | None = None) -> None:
         """Have a slot run a job."""
-        budget, placed = job.budget, placement or Placement()
+        budget, placed = job.budget, placement or CellPlacement()
         limits = {
             "wall_s": budget.hard_wall_s,
             "cpu_s": budget.threads * budget.hard_wall_s * CPU_SHARE + CPU_S,
@@ -251,14 +251,10 @@ class CellPool:
         out = []
         for message in messages:
             job, slot.job = slot.job, None
-            if job is not None and "key" in message:
-                if "energy" in message:
-                    message["energy"] = self.energies.end(job.key, message)
-                else:
-                    self.energies.forget(job.key)
-                out.append(EndedJob(slot.name, job, message))
-            elif job is not None:
-                self.energies.forget(job.key)
+            if job is not None:
+                energy = self.energies.end(job.key, message)
+                if "key" in message:
+                    out.append(EndedJob(slot.name, job, {**message, "energy": energy}))
         return out
 
     def read_zygote(self) -> list[EndedJob]:

@@ -62,7 +62,7 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
     widest = score is None or not score.is_last_gap
     if widest:
         out.append(("study gap", _study_gap))
-    out.append(("behind first", lambda each: stacked(written(each.behind))))
+    out.append(("behind first", lambda each: stacked(written(each.behind)) + _unequal(each)))
     if widest:
         out.append(("gap of its own run", lambda each: stacked(with_interval(each.gap))))
     excess = any(each.rpd is not None for each in report.summaries)
@@ -98,6 +98,12 @@ def _study_gap(each: Summary) -> str:
     return stacked(with_interval(each.study_gap)) + gap_bar(
         1.0 if each.study_gap is None else each.study_gap.value
     )
+
+
+def _unequal(each: Summary) -> str:
+    """A mark where a solver and the first did not have the same hardware."""
+    instances = f"<small>unequal hardware: {counted(each.unequal, 'instance')}</small>"
+    return instances if each.unequal else ""
 
 
 def _optimum(each: Summary) -> str:

@@ -28,8 +28,8 @@ LIMITS: dict[str, tuple[str, Callable[[Any, str], float]]] = {
     "cpu_limit": ("cpu_limit_s", fields.duration),
     "memory_limit": ("memory_limit_mb", fields.memory),
 }
-# The other keys, whole numbers, and the least of each.
-NUMBERS = {"threads": 1, "gpus": 0}
+# The other keys, whole numbers: the field of each, and its least value.
+NUMBERS = {"threads": ("threads", 1), "reserved_gpus": ("gpus", 0)}
 BUDGET_KEYS = (*LIMITS, *NUMBERS)
 TABLE_KEYS = ("name", "solver", *BUDGET_KEYS)
 Budgets = Mapping[str, Any]
@@ -149,7 +149,8 @@ def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:
             name, reader = LIMITS[key]
             values[name] = None if fields.is_none(value) else reader(value, places[key] + key)
         else:
-            values[key] = fields.whole(value, places[key] + key, NUMBERS[key], from_text=True)
+            number, least = NUMBERS[key]
+            values[number] = fields.whole(value, places[key] + key, least, from_text=True)
     if values.get("work_limit") is not None:
         values.setdefault("time_limit_s", None)
     budget = CellBudget(**values)

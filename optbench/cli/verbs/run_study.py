@@ -95,8 +95,8 @@ def _report(done: StudyRun) -> str | None:
 def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     from optbench.cli.terminal.studying import StudyProgress
     from optbench.cli.terminal.work import interruptible
-    from optbench.execute.engines import engine_for
     from optbench.run.cell_filter import select
+    from optbench.run.engines import engine_for
     from optbench.run.runner import run_study
     from optbench.run.study_progress import StudyWatch
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from optbench.execute.base import JobOutcome, Placement
+from optbench.execute.base import CellPlacement, JobOutcome
 from optbench.execute.cell_pool import EndedJob
 from optbench.execute.message_channel import MessageChannel
 from optbench.execute.ray_cluster.core_pins import AGAIN_S, CorePins
@@ -64,12 +64,12 @@ def run_leased(assignment: Assignment, *contents: bytes) -> LeaseReport:
         while not pins.take(job["budget"]["threads"], usable_cores()):
             time.sleep(AGAIN_S)
         gpus = tuple(str(each) for each in ray.get_gpu_ids())
-        placement = Placement(pins.cores, gpus, assignment.network)
+        placement = CellPlacement(pins.cores, gpus, assignment.network)
         return _run(assignment, node_id, job, placement)
 
 
 def _run(
-    assignment: Assignment, node_id: str, job: Mapping[str, Any], placement: Placement
+    assignment: Assignment, node_id: str, job: Mapping[str, Any], placement: CellPlacement
 ) -> LeaseReport:
     channel = connect(assignment.secret, node_id, AGENT_S)
     if channel is None:

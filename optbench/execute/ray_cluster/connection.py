@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,9 +75,7 @@ class ClusterConnection:
 
     def nodes(self) -> tuple[ClusterNode, ...]:
         """Return the nodes that are alive now."""
-        import ray
-
-        return tuple(_node(row) for row in ray.nodes() if row["Alive"])
+        return tuple(_node(row) for row in load_ray().nodes() if row["Alive"])
 
     def check_nodes(self) -> tuple[ClusterNode, ...]:
         """Check every node that is alive, and return them; raise ClusterMismatchError if one has
@@ -95,9 +94,9 @@ class ClusterConnection:
         """Gather the facts of nodes; return how a node differs, by the ids of those that do. A node
         that was lost meanwhile is in neither.
         """
-        import ray
         from ray.exceptions import GetTimeoutError, RayError
 
+        ray = load_ray()
         ray.cloudpickle.register_pickle_by_value(node_facts)
         gather = ray.remote(node_facts.facts_of_this_machine)
         packages = list(self.here["packages"])
@@ -146,18 +145,20 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
         package = package_plugins(Path(folder) / "workspace")
         packages = node_facts.compared_packages(imported_modules(package))
         here = node_facts.facts_of_this_machine(packages)
-        settings = {**_travelling_settings(), VARIABLE: "."}
+        settings = {**travelling_settings(), VARIABLE: "."}
         environment = {"working_dir": str(package), "env_vars": settings}
         try:
             with own_sigterm():
                 _join(ray, target, environment)
-            yield ClusterConnection(ray.get_runtime_context().gcs_address, here)
+            # Ray prints what its nodes report on standard output, which is for results.
+            with redirect_stdout(sys.stderr):
+                yield ClusterConnection(ray.get_runtime_context().gcs_address, here)
         finally:
             with own_sigterm():
                 ray.shutdown()
 
 
-def _travelling_settings() -> dict[str, str]:
+def travelling_settings() -> dict[str, str]:
     """Return optbench's settings, without those that name folders of this machine."""
     return {
         name: value

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from optbench.errors import OptbenchError
-from optbench.execute.base import Job, Placement
+from optbench.execute.base import CellPlacement, Job
 from optbench.execute.cell_pool import LOOK_S, CellPool, EndedJob, SlotHandle
 from optbench.execute.message_channel import MessageChannel
 from optbench.execute.ray_cluster.travelling_files import ContentCache
@@ -200,7 +200,7 @@ class LeaseLoop:
 
     def _begin(self, lease: LeaseEnd, message: Mapping[str, Any]) -> None:
         job = job_from(message["job"], self.folder / secrets.token_hex(6))
-        placement = Placement(**{name: _tuple(v) for name, v in message["placement"].items()})
+        placement = CellPlacement(**{name: _tuple(v) for name, v in message["placement"].items()})
         lease.job, lease.turn = job, message["turn"]
         self.pool.send(self._idle_slot(), job, placement)
 

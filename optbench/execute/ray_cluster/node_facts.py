@@ -62,8 +62,8 @@ def code_digest() -> str:
     for folder in BUILT_IN:
         places[folder] = package.parent / folder if is_checkout else package / "plugins" / folder
     digest = hashlib.sha256()
-    for part, folder in sorted(places.items()):
-        for name, path in sorted(_sources(folder, part == NAME)):
+    for part, place in sorted(places.items()):
+        for name, path in sorted(_sources(place, part == NAME)):
             digest.update(f"{part}/{name}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()[:16]

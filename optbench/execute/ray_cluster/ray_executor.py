@@ -8,6 +8,7 @@ is lost runs again elsewhere. Instances are made on the driver's machine, where 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ from optbench.store.records import Reason
 from optbench.study.declared import CellBudget, Study
 from optbench.units import BYTES_PER_MB
 
+# Cells open no TCP connections unless this setting says so: Ray's ports take orders from anybody.
+NETWORK_VARIABLE, OPEN = "OPTBENCH_CLUSTER_NETWORK", "open"
 # How often a job is begun again after its node or lease was lost, before it counts as failed.
 MAX_LOSSES = 5
 
@@ -57,7 +60,9 @@ class Flight:
 
 
 class RayExecutor:
-    """Runs ``jobs`` cells at a time, by default as many as the cluster has CPUs."""
+    """Runs ``jobs`` cells at a time, by default as many as the cluster has CPUs; over a
+    ``connection`` that outlives it, or over one of its own to ``address``.
+    """
 
     def __init__(
         self,
@@ -66,8 +71,9 @@ class RayExecutor:
         problems: Iterable[str] = (),
         landlock: bool = True,
         address: str | None = None,
+        connection: ClusterConnection | None = None,
     ) -> None:
-        self.given_jobs, self.address = jobs, address
+        self.given_jobs, self.address, self.connection = jobs, address, connection
         self.settings = AgentSettings(
             new_secret(), tuple(sorted({*solvers})), tuple(sorted({*problems})), landlock
         )
@@ -76,6 +82,7 @@ class RayExecutor:
         self.roster: NodeRoster | None = None
         self.stack = ExitStack()
         self.turn = 0
+        self.network = os.environ.get(NETWORK_VARIABLE) == OPEN
         self.compile_s = 0.0
         self.ended: list[JobOutcome] = []
         self.again: list[Flight] = []
@@ -93,7 +100,7 @@ class RayExecutor:
 
     def __enter__(self) -> RayExecutor:
         with ExitStack() as stack:
-            connection: ClusterConnection = stack.enter_context(connected(self.address))
+            connection = self.connection or stack.enter_context(connected(self.address))
             roster = NodeRoster(connection, self.settings)
             roster.begin()
             self.roster = roster
@@ -120,7 +127,8 @@ class RayExecutor:
                     for each in nodes
                 )
                 raise ClusterError(
-                    f"a cell with threads = {budget.threads}, gpus = {budget.gpus} and "
+                    f"a cell with threads = {budget.threads}, reserved_gpus = "
+                    f"{budget.gpus} and "
                     f"{memory_mb:,.0f} MB of memory fits on no node of the cluster: {known}. Lower "
                     "what the study asks for, or add a node"
                 )
@@ -198,7 +206,8 @@ class RayExecutor:
                 budget, memory_mb, comparison.rpartition("/")[2], flight.avoided
             ),
         )
-        assignment = Assignment(self.settings.secret, self.turn, job_to(job, payload))
+        travelling = job_to(job, payload)
+        assignment = Assignment(self.settings.secret, self.turn, travelling, self.network)
         return lease.remote(assignment, *map(self.sent.reference, contents))
 
     def _memory_mb(self, budget: CellBudget) -> float:

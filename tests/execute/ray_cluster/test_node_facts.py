@@ -1,0 +1,48 @@
+"""What must agree between the driver and a node, and how a difference is described."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from optbench.execute.ray_cluster.node_facts import (
+    MISSING,
+    compared_packages,
+    differences,
+    facts_of_this_machine,
+)
+
+HERE: dict[str, Any] = {
+    "python": "3.11.7",
+    "packages": {"optbench": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6"},
+    "code": "aa",
+}
+
+
+def test_this_machine_agrees_with_itself() -> None:
+    packages = compared_packages(["pytest"])
+    assert {"optbench", "ray", "torch", "numpy", "llvmlite", "pytest"} <= set(packages)
+    assert "flask" not in packages  # what mlflow requires computes nothing in a cell
+    here = facts_of_this_machine(packages)
+    assert differences(here, facts_of_this_machine(packages)) == []
+    assert here["cores"] == sorted(os.sched_getaffinity(0)) and MISSING not in here.values()
+
+
+def test_each_difference_names_both_versions() -> None:
+    there = {
+        "python": "3.12.1",
+        "packages": {"optbench": "0.1.0", "torch": "2.9.0", "numpy": MISSING},
+        "code": "bb",
+    }
+    assert differences(HERE, there) == [
+        "Python 3.12.1; the driver has 3.11.7",
+        "torch 2.9.0; the driver has 2.13.0",
+        "numpy not installed; the driver has 2.4.6",
+        "another state of optbench's code and built-in plug-ins (bb; the driver has aa)",
+    ]
+
+
+def test_a_node_without_optbench() -> None:
+    packages = {**HERE["packages"], "optbench": MISSING}
+    there = {**HERE, "packages": packages, "code": MISSING}
+    assert differences(HERE, there) == ["optbench is not installed; the driver has 0.1.0"]

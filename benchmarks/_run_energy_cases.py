@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,8 @@ from tests.execute.test_cell_energy import workspace
 from tests.hardware.gpu_machine import GpuMachine, StubLibraries
 from tests.hardware.made_up_powercap import MadeUpPowercap
 
-BUSY_W, IDLE_W = 250.0, 40.0
+BUSY_W = 250.0
+NOTHING: Mapping[str, Any] = {}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # Runs of a solver that works for so long, one or two at a time.
 RUN = """
@@ -111,7 +114,9 @@ def cells_on(
     return [(total_s, energy) for total_s, energy in json.loads(done.out.splitlines()[-1])]
 
 
-def real_cells(libraries: StubLibraries, seconds: float, jobs: int, range_j: float) -> list[Any]:
+def real_cells(
+    libraries: StubLibraries, seconds: float, jobs: int, range_j: float
+) -> list[Compared]:
     """Cells of a real study over a made-up tree of 100 W and 10 W of memory."""
     with tempfile.TemporaryDirectory(prefix="optbench-energy-") as name:
         tree = MadeUpPowercap(Path(name) / "powercap", range_j=range_j)
@@ -125,13 +130,15 @@ def real_cells(libraries: StubLibraries, seconds: float, jobs: int, range_j: flo
                     110.0 * total_s * energy["cpu_share"],
                     f"share {energy['cpu_share']:.1%}, "
                     f"{'shared' if energy['cpu_shared'] else 'alone'}"
-                    f"{''.join(f'; {note[:60]}' for note in energy['notes'])}",
+                    f"{''.join(f'; {note[:90]}' for note in energy['notes'])}",
                 )
                 for total_s, energy in cells_on(machine, jobs, seconds, **root)
             ]
 
 
-def gpu_cells(libraries: StubLibraries, seconds: float, jobs: int, **settings: float) -> list[Any]:
+def gpu_cells(
+    libraries: StubLibraries, seconds: float, jobs: int, settings: Mapping[str, Any] = NOTHING
+) -> list[Compared]:
     """Cells of a real study that hold a GPU of 250 W; two at a time share it."""
     what = "counter" if settings.get("has_counter", 1) else "integral"
     with tempfile.TemporaryDirectory(prefix="optbench-energy-") as name:
@@ -159,15 +166,14 @@ def gpu_cells(libraries: StubLibraries, seconds: float, jobs: int, **settings: f
     return [Compared(title, whole_j, BUSY_W * held_s, "shared" if shared else "")]
 
 
-def gpu_bursts(libraries: StubLibraries, seconds: float, case: str, **settings: float) -> Compared:
+def gpu_bursts(
+    libraries: StubLibraries, seconds: float, case: str, settings: Mapping[str, Any] = NOTHING
+) -> Compared:
     """A run during which the GPU is busy in bursts; the truth is the stub's own piecewise power."""
     with tempfile.TemporaryDirectory(prefix="optbench-energy-") as name:
         machine = GpuMachine(libraries, Path(name), **settings)
         words = WATCH.replace("SECONDS", str(seconds))
         environment = machine.environment()
-        import subprocess
-        import sys
-
         process = subprocess.Popen(
             [sys.executable, "-c", words], env=environment, stdout=subprocess.PIPE, text=True
         )

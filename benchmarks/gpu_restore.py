@@ -1,7 +1,7 @@
 """Whether clocks are restored after kill -9 of `optbench gpu apply`, of its watchdog and of both;
 writes docs/results/gpu_restore.md and its raw rows.
 
-    python benchmarks/gpu_restore.py [--seeds 4]
+    python benchmarks/gpu_restore.py [--seeds 3]
 
 Every trial is a real `gpu apply --execute` on a made-up machine with two GPUs (the stub of NVML
 that the tests compile), whose clock calls take 30 ms, so that a kill can hit one.
@@ -28,21 +28,42 @@ from tests.hardware.clock_control.kill_trials import (  # noqa: E402
     VICTIMS,
     KillTrial,
     run_trial,
+    undisturbed_s,
 )
 from tests.hardware.gpu_machine import GpuMachine, StubLibraries  # noqa: E402
 
+MEANING = (
+    "Each trial is a real `optbench gpu apply --execute` on a made-up machine with two GPUs: a "
+    "library with NVML's soname over a memory-mapped file, reached through `LD_LIBRARY_PATH` "
+    "alone. A call that locks or resets takes 30 ms there, half of it before it takes effect, so "
+    "that a kill can hit one on either side. `kill -9` comes at a random moment: any time of an "
+    "undisturbed run's length; before the first lock; within the call of the first lock, after "
+    "its effect; within any lock; between two calls; within the first reset that a SIGTERM in "
+    "the middle of the plan causes, before its effect; while clocks are restored. Of both, the "
+    "order is random, and in some trials the watchdog dies within its own restoration. `gpu "
+    "restore` is run after both; in the last rows it is killed too, and run again. *Restored by* "
+    "is whose reset was the last one, by the log of the made-up driver.",
+    "",
+    "The trials can fail: with the watchdog's restoration taken out, with a lock noted in the "
+    "journal after the driver's call, or with a journal removed before the reset, they do (tried "
+    "by hand).",
+    "",
+)
 PAGE, RAW = RESULTS / "gpu_restore.md", RESULTS / "raw" / "gpu_restore.jsonl"
 
 
 def trials(folder: Path, seeds: int) -> Iterable[KillTrial]:
     """All trials, each on a machine of its own."""
     libraries = StubLibraries.compile(folder / "libraries")
+    first = folder / "undisturbed"
+    first.mkdir()
+    whole_s = undisturbed_s(GpuMachine(libraries, first, DEVICES))
     for number, (victim, moment, seed) in enumerate(
         (victim, moment, seed) for victim in VICTIMS for moment in MOMENTS for seed in range(seeds)
     ):
         own = folder / f"machine-{number}"
         own.mkdir()
-        trial = run_trial(GpuMachine(libraries, own, DEVICES), victim, moment, seed)
+        trial = run_trial(GpuMachine(libraries, own, DEVICES), victim, moment, seed, whole_s)
         print(trial, flush=True)
         yield trial
 
@@ -72,7 +93,7 @@ def table(rows: Sequence[KillTrial]) -> Iterable[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gpu-restore-") as folder:
         rows = list(trials(Path(folder), args.seeds))
@@ -82,6 +103,7 @@ def main() -> None:
     head[2] = head[2].replace("of the processor", "of the wall clock; others used the machine too")
     lines = [
         *head,
+        *MEANING,
         f"{len(rows)} trials, {good} with the clocks of both GPUs restored and no journal left.",
     ]
     PAGE.write_text("\n".join([*lines, "", *table(rows), ""]), encoding="utf-8")

@@ -12,26 +12,32 @@ from optbench.hardware.visible_devices import devices_given
 
 
 class CellEnergies:
-    """``begin`` a job, ``end`` it with its slot's message; of an executor and its slots.
+    """``begin`` a job, ``end`` it with its slot's message; of the slots of one machine.
 
-    Two jobs at the same time share the packages of the machine, even where one of them was asleep.
+    ``environment`` is that of the cells, by default this process's. Two jobs at the same time
+    share the packages of the machine, even where one of them was asleep.
     """
 
-    def __init__(self) -> None:
-        assumed_w()  # a wrong setting is refused before the first cell
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self.environment = environment
+        assumed_w(environment)  # a wrong setting is refused before the first cell
         self.devices = DeviceWatch()
         self.running: set[str] = set()
         self.overlapping: set[str] = set()
 
     def begin(self, key: str, given: Sequence[str] | None = None) -> None:
         """Begin a job; ``given`` are its GPUs, by default those that all cells may use."""
-        self.devices.begin(key, devices_given() if given is None else given)
+        every = devices_given(self.environment)
+        self.devices.begin(key, every if given is None else given)
         self.running.add(key)
         if len(self.running) > 1:
             self.overlapping |= self.running
 
     def end(self, key: str, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the energy of a job as plain JSON."""
+        """Return the energy of a job as plain JSON; empty where it was stopped or not started."""
+        if "energy" not in message:
+            self.forget(key)
+            return {}
         self.running.discard(key)
         found = RunEnergy.from_dict(message["energy"])
         found = found.with_devices(self.devices.end(key, *message["span_s"]))

@@ -131,7 +131,7 @@ class CellPool:
         self.loaded: PreloadReport | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.slots: dict[int, SlotHandle] = {}
-        self.compiled, self.energies = PluginCodeFolders(compiled), CellEnergies()
+        self.compiled, self.energies = PluginCodeFolders(compiled), CellEnergies(environment)
         self.ready, self.load = False, True
         self.names = iter(range(1 << 62))
 
@@ -251,14 +251,10 @@ class CellPool:
         out = []
         for message in messages:
             job, slot.job = slot.job, None
-            if job is not None and "key" in message:
-                if "energy" in message:
-                    message["energy"] = self.energies.end(job.key, message)
-                else:
-                    self.energies.forget(job.key)
-                out.append(EndedJob(slot.name, job, message))
-            elif job is not None:
-                self.energies.forget(job.key)
+            if job is not None:
+                energy = self.energies.end(job.key, message)
+                if "key" in message:
+                    out.append(EndedJob(slot.name, job, {**message, "energy": energy}))
         return out
 
     def read_zygote(self) -> list[EndedJob]:

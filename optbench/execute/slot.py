@@ -93,7 +93,7 @@ class Slot:
 
     def _start(self, job: dict[str, Any], folder: Path, output: int) -> LimitWatch:
         me = os.getpid()
-        self.meter.begin()
+        self.meter.begin(job["placement"]["cores"])
         baseline = Baseline(process_tree.own_memory_mb(me), process_tree.rss_mb(me))
         child = os.fork()
         if child == 0:

@@ -16,13 +16,13 @@ fork.
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
+import time
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from optbench.errors import UnknownNameError
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 LIBRARY = "libnvidia-ml.so.1"
 PERIOD_S = 0.1
-# Readings that are kept of a device: an hour of them.
-MOST_KEPT = 36_000
+# Steps of a device that are kept one by one: a minute of them. Older ones are joined.
+RECENT = 600
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,15 @@ class _Step:
         overlap_s = min(self.ended_s, ended_s) - max(self.began_s, began_s)
         return max(0.0, overlap_s) / (self.ended_s - self.began_s) / max(1, self.holders)
 
+    def cut(self, at_s: float) -> list[_Step]:
+        """Return the parts before and after a moment, with their shares of the energy."""
+        if not self.began_s < at_s < self.ended_s:
+            return [self]
+        part = (at_s - self.began_s) / (self.ended_s - self.began_s)
+        early = {"energy_j": self.energy_j * part, "error_j": self.error_j * part}
+        late = {"energy_j": self.energy_j * (1 - part), "error_j": self.error_j * (1 - part)}
+        return [replace(self, ended_s=at_s, **early), replace(self, began_s=at_s, **late)]
+
 
 @dataclass
 class _Watched:
@@ -65,14 +74,15 @@ class _Watched:
 
     device: GpuDevice
     last: GpuReading
-    steps: deque[_Step] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
+    steps: list[_Step] = field(default_factory=list)
     trouble: str = ""
 
     @property
     def has_counter(self) -> bool:
         return self.last.energy_j is not None
 
-    def add(self, reading: GpuReading, holders: int) -> None:
+    def add(self, reading: GpuReading, holders: int, since_s: float) -> None:
+        """Add a reading; no run began before ``since_s``."""
         last = self.last
         if reading.t_s <= last.t_s:
             return
@@ -81,10 +91,29 @@ class _Watched:
         busy = reading.utilisation is None or reading.utilisation > 0
         step = _Step(last.t_s, reading.t_s, energy_j, error_j, holders, busy, trouble)
         self.steps.append(step)
+        if len(self.steps) > 2 * RECENT:
+            old = [each for each in self.steps[:-RECENT] if each.ended_s > since_s]
+            self.steps = [*_joined(old), *self.steps[-RECENT:]]
+
+    def give_back(self, began_s: float, ended_s: float) -> None:
+        """Count one holder less between two moments at which a run turned out not to be there."""
+        after = bisect_right(self.steps, began_s, key=lambda step: step.ended_s)
+        pieces = [
+            piece
+            for step in self.steps[after:]
+            for half in step.cut(began_s)
+            for piece in half.cut(ended_s)
+        ]
+        self.steps[after:] = [
+            replace(each, holders=each.holders - 1)
+            if began_s <= each.began_s and each.ended_s <= ended_s
+            else each
+            for each in pieces
+        ]
 
     def steps_between(self, began_s: float, ended_s: float) -> list[_Step]:
         after = bisect_right(self.steps, began_s, key=lambda step: step.ended_s)
-        return [each for each in islice(self.steps, after, None) if each.began_s < ended_s]
+        return [each for each in self.steps[after:] if each.began_s < ended_s]
 
 
 def _between_readings(last: GpuReading, reading: GpuReading) -> tuple[float, float, str]:
@@ -98,6 +127,25 @@ def _between_readings(last: GpuReading, reading: GpuReading) -> tuple[float, flo
         error_j = abs(reading.power_w - last.power_w) / 2 * lasted_s
         return (reading.power_w + last.power_w) / 2 * lasted_s, error_j, ""
     return 0.0, 0.0, "it reports neither energy nor power"
+
+
+def _joined(steps: Sequence[_Step]) -> list[_Step]:
+    """Join neighbours with the same holders: a run begins and ends where their number changes."""
+    out: list[_Step] = []
+    for step in steps:
+        last = out[-1] if out else None
+        same = last is not None and (last.holders, last.trouble) == (step.holders, step.trouble)
+        if last is not None and same:
+            out[-1] = replace(
+                last,
+                ended_s=step.ended_s,
+                energy_j=last.energy_j + step.energy_j,
+                error_j=last.error_j + step.error_j,
+                busy=last.busy or step.busy,
+            )
+        else:
+            out.append(step)
+    return out
 
 
 class DeviceWatch:
@@ -114,6 +162,7 @@ class DeviceWatch:
         self.watched: dict[str, _Watched] = {}
         # UUIDs by run; None for a run that may use any device.
         self.held: dict[str, frozenset[str] | None] = {}
+        self.begun_s: dict[str, float] = {}
         self.notes: dict[str, tuple[str, ...]] = {}
         self.looked = False
         self.thread: threading.Thread | None = None
@@ -131,6 +180,7 @@ class DeviceWatch:
         with self.lock:
             self._read_all()
             self.held[run] = None if given is None else uuids
+            self.begun_s[run] = time.monotonic()
             if unknown:
                 self.notes[run] = unknown
 
@@ -145,8 +195,18 @@ class DeviceWatch:
         return replace(found, notes=(*notes, *found.notes))
 
     def end(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
-        """Return the same at the end of a run."""
+        """Return the same at the end of a run.
+
+        It was counted as a holder from ``begin`` to now. What it did not use before its process
+        began and after it ended belongs to the other holders.
+        """
         found = self.so_far(run, began_s, ended_s)
+        with self.lock:
+            held = self.held.get(run, frozenset())
+            for uuid, watched in self.watched.items():
+                if run in self.held and (held is None or uuid in held):
+                    watched.give_back(self.begun_s[run], began_s)
+                    watched.give_back(ended_s, math.inf)
         self.forget(run)
         return found
 
@@ -154,6 +214,7 @@ class DeviceWatch:
         """End a run whose energy nobody asks for."""
         with self.lock:
             self.held.pop(run, None)
+            self.begun_s.pop(run, None)
             self.notes.pop(run, None)
 
     def close(self) -> None:
@@ -237,10 +298,11 @@ class DeviceWatch:
         from optbench.hardware.gpus.nvml_session import GpuError
 
         assert self.session is not None
+        since_s = min(self.begun_s.values(), default=time.monotonic())
         for uuid, watched in self.watched.items():
             by_name = sum(held is not None and uuid in held for held in self.held.values())
             by_any = sum(held is None for held in self.held.values())
             try:
-                watched.add(self.session.read(watched.device), by_name + by_any)
+                watched.add(self.session.read(watched.device), by_name + by_any, since_s)
             except GpuError as error:
                 watched.trouble = error.words

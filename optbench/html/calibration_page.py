@@ -5,7 +5,8 @@ It is drawn from the profile file alone: its laws and what stands under ``measur
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from optbench.html import axes, colours, svg
@@ -74,9 +75,9 @@ def _kind(kind: str, law: Law, record: Mapping[str, Any]) -> list[str]:
     return [
         section(f"Kind of work: {kind}", _coefficients(law, record), _remarks(record)),
         section(
-            "Power", legend, power, figure("Residuals: measured over fitted", residual_of_power)
+            "Power", legend, power, figure("Residuals: measured / fitted − 1", residual_of_power)
         ),
-        section("Time", legend, time, figure("Residuals: measured over fitted", residual_of_time)),
+        section("Time", legend, time, figure("Residuals: measured / fitted − 1", residual_of_time)),
         section(
             "Runs",
             f"<details><summary>{len(runs)} runs</summary>{_runs(record, runs)}</details>",
@@ -103,8 +104,8 @@ def _power(law: Law, runs: Sequence[Run], top: int | None) -> str:
     x = _clock_axis(runs, top)
     low, high = axes.padded([run["watts"] for run in runs], 0.1)
     y = axes.linear(TOP + HEIGHT, -HEIGHT, low, high, name="watts")
-    parts = [_curve(x, y, 0, lambda f: law.power_w(1, f), top)] if top else []
-    parts += [_mark(x, y, run, run["watts"], "W", runs, top) for run in runs]
+    parts = [_curve(x, y, 0, lambda f: law.power_w(1, f), runs, top)] if top else []
+    parts += [_mark(x, y, run, f"{plain(run['watts'])} W", run["watts"], runs, top) for run in runs]
     return axes.chart(x, y, parts, "measured powers and the fitted law by clock")
 
 
@@ -113,19 +114,27 @@ def _time(law: Law, runs: Sequence[Run], top: int | None) -> str:
     low, high = axes.padded([run["seconds_per_unit"] for run in runs], 0.1)
     y = axes.linear(TOP + HEIGHT, -HEIGHT, low, high, name="seconds per unit")
     parts = []
-    for k, count in enumerate(_counts(runs)):
-        if top:
-            parts.append(
-                _curve(x, y, k, lambda f, n=count: law.time_per_unit_s(n, f), top)
-            )
-    parts += [_mark(x, y, run, run["seconds_per_unit"], "s", runs, top) for run in runs]
+    for k, count in enumerate(_counts(runs) if top else ()):
+        per_unit_s = partial(law.time_per_unit_s, count)
+        parts.append(_curve(x, y, k, per_unit_s, runs, top))
+    for run in runs:
+        seconds = run["seconds_per_unit"]
+        parts.append(_mark(x, y, run, f"{plain(seconds)} s per unit", seconds, runs, top))
     return axes.chart(x, y, parts, "measured times per unit and the fitted law by clock")
 
 
-def _curve(x: axes.Axis, y: axes.Axis, k: int, law: Any, top: int) -> str:
+def _curve(
+    x: axes.Axis,
+    y: axes.Axis,
+    k: int,
+    law: Callable[[float], float],
+    runs: Sequence[Run],
+    top: int | None,
+) -> str:
     """The law over the measured range of clocks."""
-    clocks = [x.low + (x.high - x.low) * i / STEPS for i in range(STEPS + 1)]
-    points = [(x.at(mhz), y.at(law(mhz / top))) for mhz in clocks if 0 < mhz <= top]
+    low, high = (choose(_mhz(run, top) for run in runs) for choose in (min, max))
+    clocks = [low + (high - low) * i / STEPS for i in range(STEPS + 1)]
+    points = [(x.at(mhz), y.at(law(mhz / (top or 1)))) for mhz in clocks]
     return svg.path(svg.polyline(points), stroke=colours.solver(k), fill="none", stroke_width=1.6)
 
 
@@ -133,15 +142,15 @@ def _mark(
     x: axes.Axis,
     y: axes.Axis,
     run: Run,
+    words: str,
     value: float,
-    unit: str,
     runs: Sequence[Run],
     top: int | None,
 ) -> str:
     k = _counts(runs).index(run["count"])
     tip = (
         f"{run['clock_mhz']:.0f} MHz, {run['count']} at work, round {run['round']}",
-        f"{plain(value)} {unit}",
+        words,
         f"steady for {duration(run['steady_s'])}, power by {run['source']}",
     )
     return mark(k, x.at(_mhz(run, top)), y.at(value), MARK, tip)

@@ -35,7 +35,8 @@ def time_parts(recording: GpuRecording) -> list[float]:
     """Edges of equal parts: one per tick, or as many as are drawn."""
     info, t_s = recording.info, recording.columns["t_s"]
     end_s = float(np.max(t_s, initial=0.0)) or info.period_s
-    return np.linspace(0.0, end_s, min(MOST_PARTS, max(1, info.ticks - 1)) + 1).tolist()
+    parts = min(MOST_PARTS, max(1, info.ticks - 1))
+    return [end_s * k / parts for k in range(parts + 1)]
 
 
 def lines_of(

@@ -18,8 +18,8 @@ from optbench.report.study_report import StudyReport
 
 HEADS = ("solver", "cells", "J per cell", "processors", "GPUs", "in all", "shared", "how known")
 PAYBACK_HEADS = (
-    *("learned solver", "problem", "its training", "best tuned rule", "rule: schedule + run"),
-    *("learned: schedule + run", "saving per instance", "has paid back"),
+    *("learned solver", "has paid back", "its training (J)", "saving per instance (J)"),
+    *("its schedule + run (J)", "best tuned rule's (J)"),
 )
 NOTE = (
     "What the cells' processes drew themselves, in joules, apart from the verified energy of their "
@@ -33,7 +33,7 @@ PAYBACK_NOTE = (
     "energy of the training / mean over the instances that both solved of (verified energy_j of "
     "the rule's schedule + its run − the same of the learned solver, inference included). The "
     "rule is that of least mean energy_j among the study's policies that are neither learned nor "
-    "clairvoyant, as the study has tuned them."
+    "clairvoyant, as the study has tuned them. Energy alone counts, whatever the objective weighs."
 )
 
 
@@ -48,7 +48,7 @@ def energy_section(report: StudyReport) -> str:
     if found:
         shown = [_payback_line(report, each) for each in found]
         parts.append("<h3>Energy of training, paid back</h3>")
-        parts.append(table(PAYBACK_HEADS, shown, "report-table payback", words=(0, 1, 3, 7)))
+        parts.append(table(PAYBACK_HEADS, shown, "report-table payback", words=(0, 1)))
         parts.append(note(PAYBACK_NOTE))
     return section("Energy of the runs", *parts, id="energy")
 
@@ -121,24 +121,20 @@ def how_known(cells: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _payback_line(report: StudyReport, each: Payback) -> str:
+    head = f"{who(report, each.label)}<small>{escape(each.target)}</small>"
+    estimated = "<small>estimated</small>" if each.training_estimated else ""
+    rule = "" if each.rule is None else f"<small>{escape(each.rule)}</small>"
     values = (
-        escape(each.target),
-        NONE if each.training_j is None else _training(each),
-        NONE if each.rule is None else escape(each.rule),
-        _sum(each.rule_j, each.rule_run_j),
-        _sum(each.learned_j, each.learned_run_j),
-        stacked(figures(each.saving)),
         f"<b>{escape(each.words)}</b>",
+        NONE if each.training_j is None else four_digits(each.training_j) + estimated,
+        stacked(figures(each.saving)),
+        _sum(each.learned_j, each.learned_run_j),
+        _sum(each.rule_j, each.rule_run_j) + rule,
     )
-    return row(who(report, each.label), values, words=(0, 1, 3, 7))
-
-
-def _training(each: Payback) -> str:
-    assert each.training_j is not None
-    return f"{amount(each.training_j, 'J')}{' (estimated)' if each.training_estimated else ''}"
+    return row(head, values, words=(0, 1))
 
 
 def _sum(schedule_j: float | None, run_j: float | None) -> str:
     if schedule_j is None or run_j is None:
         return NONE
-    return f"{four_digits(schedule_j)} + {four_digits(run_j)} J"
+    return f"{four_digits(schedule_j)} + {four_digits(run_j)}"

@@ -89,7 +89,7 @@ def test_only_instances_that_both_solved_count() -> None:
         seeds=(0, 1, 2),
     )
     # Only the first: 111 - 101 = 10 J, and 600 / 10 = 60.
-    assert (found.instances, found.after) == (1, pytest.approx(60.0))
+    assert found.instances == 1 and found.after == pytest.approx(60.0)
 
 
 def test_a_rule_that_solved_few_instances_is_not_the_best() -> None:

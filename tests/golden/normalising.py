@@ -19,8 +19,8 @@ VARYING_KEYS = _words(
     "run_energy t_s threads_available time_s time_to_first_s total_s training_s wall_defaults_s "
     "wall_s wall_tuned_s worker"
 )
-# An object with this key is what a run drew: measured, or estimated by its processor time.
-OF_RUN_ENERGY = "cpu_source"
+# An object with this key is what a run or a training drew: measured, or by its processor time.
+OF_RUN_ENERGY = "cpu_j"
 # Sentences for people. Any string with a blank in it counts as such a sentence too.
 TEXT_KEYS = _words(
     "advice argument cause description detail error formulation_reason headline message note "

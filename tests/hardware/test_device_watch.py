@@ -5,6 +5,7 @@ idle.
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from optbench.hardware.device_watch import _Watched
+from optbench.hardware.gpus.nvml_session import GpuDevice, GpuReading
 from tests.hardware.conftest import MachineMaker
 from tests.hardware.gpu_machine import GpuMachine
 
@@ -163,3 +166,46 @@ def test_without_a_driver_nothing_is_counted_and_said_where_devices_were_given(
     assert found["given"]["by_device_j"] == {} == found["any"]["by_device_j"]
     assert "not measured, libnvidia-ml.so.1" in found["given"]["notes"][0]
     assert found["any"]["notes"] == []
+
+
+def test_a_long_run_keeps_its_beginning() -> None:
+    """3,000 readings at 100 W, a second apart; another run holds the device from 1,000 s to
+    1,500 s, so that 250 s × 100 W are not the first's.
+    """
+    watched = _Watched(device_of_100_w(), reading_at(0.0))
+    for second in range(1, 3001):
+        watched.add(reading_at(float(second)), 2 if 1000 < second <= 1500 else 1, since_s=0.0)
+    assert len(watched.steps) < 1300
+    steps = watched.steps_between(0.5, 2999.5)
+    whole_j = sum(step.energy_j * step.share_of(0.5, 2999.5) for step in steps)
+    assert whole_j == pytest.approx(100.0 * (2999.0 - 250.0))
+    shared = watched.steps_between(1000.0, 1500.0)
+    assert sum(s.energy_j * s.share_of(1000.0, 1500.0) for s in shared) == pytest.approx(25_000.0)
+    for second in range(3001, 5000):
+        watched.add(reading_at(float(second)), 1, since_s=4900.0)
+    assert watched.steps[0].began_s > 3000.0
+
+
+def test_a_holder_that_had_ended_leaves_its_part_to_the_others() -> None:
+    """Two runs held a device of 100 W for 10 s; of the second it turns out at the end that its
+    process was there from 2.5 s to 6.5 s only.
+    """
+    watched = _Watched(device_of_100_w(), reading_at(0.0))
+    for second in range(1, 11):
+        watched.add(reading_at(float(second)), 2, since_s=0.0)
+    steps = watched.steps_between(2.5, 6.5)
+    assert sum(s.energy_j * s.share_of(2.5, 6.5) for s in steps) == pytest.approx(200.0)
+    watched.give_back(0.0, 2.5)
+    watched.give_back(6.5, math.inf)
+    steps = watched.steps_between(0.0, 10.0)
+    # 6 s alone at 100 W and half of 4 s.
+    assert sum(s.energy_j * s.share_of(0.0, 10.0) for s in steps) == pytest.approx(800.0)
+    assert sum(each.energy_j for each in steps) == pytest.approx(1000.0)
+
+
+def device_of_100_w() -> GpuDevice:
+    return GpuDevice(0, "GPU-a", "made up", "1", None, None, (), False, {})
+
+
+def reading_at(t_s: float) -> GpuReading:
+    return GpuReading(t_s, 100.0, 0.0, 100.0 * t_s, None, None, None, 1.0, ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,10 @@ BOTH = energy_of_training(
 
 def test_it_travels_in_the_header_and_the_tensors_stay(tmp_path: Path) -> None:
     file, about = tmp_path / "net.safetensors", {"optbench": json.dumps({"format": "x"})}
-    weights = {"a": np.arange(7, dtype=np.float32), "b": np.ones((3, 2))}
+    weights: dict[str, np.ndarray[Any, Any]] = {
+        "a": np.arange(7, dtype=np.float32),
+        "b": np.ones(6),
+    }
     save_file(weights, file, metadata=about)
     assert read_training_energy(file) is None
     write_ledger(file, BOTH)

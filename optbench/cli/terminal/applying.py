@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optbench.hardware.clock_control.restoring import RestoreOutcome
     from optbench.model.verify import Violation
 
-MOST_CHANGES = 40
+MOST_ROWS = 40
 STATES = {"restored": GOOD, "untouched": GOOD, "forgotten": GOOD, "held": DIM, "kept": BAD}
 
 
@@ -79,6 +79,7 @@ def show_dry_run(head: Mapping[str, Any], brief: bool = False) -> None:
     if head["tasks_without_clock"]:
         show(f"{head['tasks_without_clock']:,} segments have no clock: nothing is set for them")
     if not brief:
+        _show_segments(head)
         _show_changes(head, titles)
     show(f"between segments: {escape(head['between'])}")
     kept = head["restore_to"]
@@ -86,6 +87,25 @@ def show_dry_run(head: Mapping[str, Any], brief: bool = False) -> None:
     show(f"at the end, however it comes, the clocks are {restored}")
     if not brief:
         show("", "[bold]Nothing was changed.[/] With --execute the clocks are locked.")
+
+
+def _show_segments(head: Mapping[str, Any]) -> None:
+    """Which segment runs on which devices."""
+    segments = head["segments"]
+    rows = [
+        (
+            figure(each["start_s"]),
+            figure(each["end_s"]),
+            escape(each["task"]),
+            f"{escape(each['pool'])} {', '.join(map(str, each['devices']))}",
+            f"{each['clock']:g}",
+        )
+        for each in segments[:MOST_ROWS]
+    ]
+    heads = ("from s", "to s", "task", "devices", "clock")
+    show("", table(heads, rows, right=("from s", "to s", "clock")))
+    if len(segments) > MOST_ROWS:
+        show(f"... and {len(segments) - MOST_ROWS:,} more segments; --json prints all")
 
 
 def _show_changes(head: Mapping[str, Any], titles: Mapping[str, str]) -> None:
@@ -99,11 +119,11 @@ def _show_changes(head: Mapping[str, Any], titles: Mapping[str, str]) -> None:
             "released" if each["mhz"] is None else f"{each['mhz']:,} MHz",
             escape(each["task"]),
         )
-        for each in changes[:MOST_CHANGES]
+        for each in changes[:MOST_ROWS]
     ]
     show("", table(("at s", "device", "clock", "task"), rows, right=("at s", "clock")))
-    if len(changes) > MOST_CHANGES:
-        show(f"... and {len(changes) - MOST_CHANGES:,} more changes; --json prints all")
+    if len(changes) > MOST_ROWS:
+        show(f"... and {len(changes) - MOST_ROWS:,} more changes; --json prints all")
 
 
 def show_change(change: AppliedChange) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from optbench.cli.terminal.gpu_devices import unit
 from optbench.cli.terminal.output import BAD, console_for, emit, escape, percent, table
-from optbench.hardware.gpus.device_reader import DeviceReader, Moment, SlowValues
+from optbench.hardware.gpus.device_reader import DeviceReader, QuickValues, SlowValues
 from optbench.hardware.gpus.energy_integral import EnergyIntegral
 from optbench.hardware.gpus.gpu_device import reason_words
 from optbench.hardware.gpus.nvml_errors import GpuError
@@ -34,7 +34,7 @@ class WatchedGpu:
     reader: DeviceReader
     energy: EnergyIntegral
     course_w: deque[float] = field(default_factory=lambda: deque(maxlen=COURSE))
-    moment: Moment | None = None
+    moment: QuickValues | None = None
     slow: SlowValues | None = None
     error: GpuError | None = None
 
@@ -71,7 +71,7 @@ class GpuView(SamplingListener, AbstractContextManager["GpuView"]):
     def __exit__(self, *_: object) -> None:
         return None
 
-    def take(self, position: int, moment: Moment, slow: SlowValues) -> None:
+    def take(self, position: int, moment: QuickValues, slow: SlowValues) -> None:
         import numpy as np
 
         each = self.watched[position]

@@ -12,7 +12,7 @@ from optbench.html.quantities import duration
 
 if TYPE_CHECKING:
     from optbench.hardware.calibration.calibration_target import CalibrationTarget
-    from optbench.hardware.calibration.clock_sweep import Calibration, SweepProgress
+    from optbench.hardware.calibration.clock_sweep import CalibrationResult, SweepProgress
     from optbench.hardware.calibration.sweep_plan import SweepPlan
 
 
@@ -23,7 +23,8 @@ class SweepLine(LiveLine):
     refresh_hz = 2.0
 
     def describe(self, now: SweepProgress) -> Step:
-        left = f"about {duration(now.total - now.done)} left"
+        left_s = now.total - now.done
+        left = f"about {duration(left_s)} left" if left_s >= 1 else "longer than expected"
         words = now.words if now.is_result else f"{now.words}, {left}"
         return Step(words, now.done, now.total, is_result=now.is_result)
 
@@ -79,7 +80,7 @@ def show_plan(plan: dict[str, Any]) -> None:
     show(table(("", ""), [(name, escape(str(value))) for name, value in rows]))
 
 
-def result_json(found: Calibration) -> dict[str, Any]:
+def result_json(found: CalibrationResult) -> dict[str, Any]:
     return {
         "coefficients": {
             each.name: {"value": each.value, "low": each.low, "high": each.high}
@@ -98,7 +99,7 @@ def result_json(found: Calibration) -> dict[str, Any]:
 
 
 def show_result(
-    found: Calibration, document: dict[str, Any], kind: str, written: Sequence[str]
+    found: CalibrationResult, document: dict[str, Any], kind: str, written: Sequence[str]
 ) -> None:
     show(f"\n[bold]{escape(document['name'])}[/], {escape(kind)}")
     rows = [
@@ -113,10 +114,11 @@ def show_result(
         show(f"[{DIM}]{words_}: a point is off by {percent(fit.worst)} at most{beyond}[/]")
     if not found.precise:
         wanted = percent(found.plan.settings.precision)
-        show(
-            f"[{DIM}]the widest interval is ±{percent(found.half_width)}, wanted was ±{wanted}: "
-            f"more rounds (--rounds), longer ones (--measure) or a wider span would narrow it[/]"
-        )
+        why = "more rounds (--rounds) or longer ones (--measure) would narrow it"
+        if found.settled:
+            why = "the points lie off the law, so that more rounds would not narrow it"
+        widest = percent(found.half_width)
+        show(f"[{DIM}]the widest interval is ±{widest}, wanted was ±{wanted}: {why}[/]")
     for reason in found.left_out:
         show(f"left out: {escape(reason)}")
     show(f"[{DIM}]{len(found.runs)} runs, {duration(found.spent_s)}[/]")

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from optbench.cli.terminal.metering import metered
+from optbench.hardware.cpu_energy.assumed_power import assumed_w
 from optbench.hardware.run_energy import RunEnergy
 from optbench.plugins.training import TrainingResult, TrainingRun
 from optbench.plugins.training_energy import (
@@ -63,7 +64,7 @@ class TrainingLedger:
         write_ledger(self.output, self._total(so_far))
 
     def _total(self, this: RunEnergy) -> dict[str, Any]:
-        energy = energy_of_training(this)
+        energy = energy_of_training(with_nodes(this, self.run.pool.cpu_elsewhere_s))
         return energy if self.before is None else added(self.before, energy)
 
     def _before(self) -> dict[str, Any] | None:
@@ -79,6 +80,24 @@ class TrainingLedger:
         # The state was written by a version that did not measure.
         unknown = energy_unknown("an earlier part of the training")
         return unknown if before is None else added(before, unknown)
+
+
+def with_nodes(here: RunEnergy, cpu_s: float) -> RunEnergy:
+    """Return the energy with that of so many processor seconds on other nodes, which is not
+    measured there.
+    """
+    if cpu_s <= 0:
+        return here
+    power_w = assumed_w()
+    words = f"estimated, processors of other nodes: {cpu_s:.1f} s at {power_w:g} W"
+    return replace(
+        here,
+        cpu_j=here.cpu_j + cpu_s * power_w,
+        cpu_s=here.cpu_s + cpu_s,
+        cpu_source="estimate",
+        assumed_w=power_w,
+        notes=(*here.notes, words),
+    )
 
 
 def energy_before(start: Path) -> dict[str, Any]:

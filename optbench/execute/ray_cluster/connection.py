@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,9 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
         try:
             with own_sigterm():
                 _join(ray, target, environment)
-            yield ClusterConnection(ray.get_runtime_context().gcs_address, here)
+            # Ray prints what its nodes report on standard output, which is for results.
+            with redirect_stdout(sys.stderr):
+                yield ClusterConnection(ray.get_runtime_context().gcs_address, here)
         finally:
             with own_sigterm():
                 ray.shutdown()

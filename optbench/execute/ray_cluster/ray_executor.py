@@ -60,7 +60,9 @@ class Flight:
 
 
 class RayExecutor:
-    """Runs ``jobs`` cells at a time, by default as many as the cluster has CPUs."""
+    """Runs ``jobs`` cells at a time, by default as many as the cluster has CPUs; over a
+    ``connection`` that outlives it, or over one of its own to ``address``.
+    """
 
     def __init__(
         self,
@@ -69,8 +71,9 @@ class RayExecutor:
         problems: Iterable[str] = (),
         landlock: bool = True,
         address: str | None = None,
+        connection: ClusterConnection | None = None,
     ) -> None:
-        self.given_jobs, self.address = jobs, address
+        self.given_jobs, self.address, self.connection = jobs, address, connection
         self.settings = AgentSettings(
             new_secret(), tuple(sorted({*solvers})), tuple(sorted({*problems})), landlock
         )
@@ -97,7 +100,7 @@ class RayExecutor:
 
     def __enter__(self) -> RayExecutor:
         with ExitStack() as stack:
-            connection: ClusterConnection = stack.enter_context(connected(self.address))
+            connection = self.connection or stack.enter_context(connected(self.address))
             roster = NodeRoster(connection, self.settings)
             roster.begin()
             self.roster = roster

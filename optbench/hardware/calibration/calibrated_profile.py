@@ -15,7 +15,7 @@ from typing import Any
 from optbench import __version__
 from optbench.errors import ParameterError
 from optbench.hardware.calibration.calibration_target import CalibrationTarget
-from optbench.hardware.calibration.clock_sweep import Calibration
+from optbench.hardware.calibration.clock_sweep import CalibrationResult
 from optbench.hardware.calibration.coefficient_fit import COVERAGE, LawFit
 from optbench.hardware.calibration.run_trace import MeasuredRun
 from optbench.hardware.calibration.sweep_plan import fractions_of
@@ -40,7 +40,7 @@ class GivenFigures:
 
 
 def profile_document(
-    target: CalibrationTarget, found: Calibration, kind: str, given: GivenFigures
+    target: CalibrationTarget, found: CalibrationResult, kind: str, given: GivenFigures
 ) -> dict[str, Any]:
     """The profile as JSON's types."""
     sources: dict[str, str] = {}
@@ -66,7 +66,7 @@ def profile_document(
     }
 
 
-def measurement(target: CalibrationTarget, found: Calibration) -> dict[str, Any]:
+def measurement(target: CalibrationTarget, found: CalibrationResult) -> dict[str, Any]:
     """Provenance of one kind of work."""
     settings = found.plan.settings
     return {
@@ -75,7 +75,13 @@ def measurement(target: CalibrationTarget, found: Calibration) -> dict[str, Any]
         "optbench": __version__,
         "finished_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "devices": [
-            {"name": each.name, "uuid": each.uuid, "place": each.place} for each in target.devices
+            {
+                "name": each.name,
+                "uuid": each.uuid,
+                "place": each.place,
+                "missing": list(each.missing),
+            }
+            for each in target.devices
         ],
         "driver": target.driver,
         "workload": settings.workload,
@@ -165,7 +171,10 @@ def _sleep(given: GivenFigures, idle_w: float, sources: dict[str, str]) -> float
 
 
 def _board(
-    target: CalibrationTarget, found: Calibration, given: GivenFigures, sources: dict[str, str]
+    target: CalibrationTarget,
+    found: CalibrationResult,
+    given: GivenFigures,
+    sources: dict[str, str],
 ) -> float:
     highest_w = max(found.idle_w, *(run.watts for run in found.used), *found.power.fitted)
     if given.board_w is not None:
@@ -188,7 +197,9 @@ def _memory(target: CalibrationTarget, given: GivenFigures, sources: dict[str, s
     return float(f"{target.memory_gb:.4g}")
 
 
-def _clocks(target: CalibrationTarget, found: Calibration, sources: dict[str, str]) -> list[float]:
+def _clocks(
+    target: CalibrationTarget, found: CalibrationResult, sources: dict[str, str]
+) -> list[float]:
     if not target.levels_mhz:
         sources["clocks"] = f"one clock: {target.fixed_clock}; the law holds at this clock only"
         return [1.0]
@@ -200,7 +211,7 @@ def _clocks(target: CalibrationTarget, found: Calibration, sources: dict[str, st
     return fractions_of(target.levels_mhz, measured)
 
 
-def _law_source(found: Calibration, kind: str) -> str:
+def _law_source(found: CalibrationResult, kind: str) -> str:
     fit = (
         f"{len(found.used)} runs in {found.rounds} rounds; largest residual of a point "
         f"{100 * found.power.worst:.2g} % (power) and {100 * found.time.worst:.2g} % (time)"

@@ -31,6 +31,7 @@ class DeviceIdentity:
     name: str
     uuid: str
     place: str  # what the workload is given for it
+    missing: tuple[str, ...] = ()  # what the device or its driver does not say
 
 
 class ClockHolder(Protocol):

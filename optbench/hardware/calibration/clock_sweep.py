@@ -1,7 +1,8 @@
 """A calibration from start to end: idle power, rounds of runs, and the fits of power and time.
 
 After the least number of rounds the law is fitted, and rounds follow until the intervals of all
-coefficients are narrow enough or the most rounds are done. A refused run is repeated, with twice
+coefficients are narrow enough, or more rounds would not narrow them because the device does not
+follow the law exactly, or the most rounds are done. A refused run is repeated, with twice
 the time if the program takes it; a point that stays refused ends the sweep after the first round,
 or is left out on request.
 """
@@ -60,7 +61,7 @@ class SweepProgress:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationResult:
     """All that a sweep found."""
 
     plan: SweepPlan
@@ -85,6 +86,12 @@ class Calibration:
     def precise(self) -> bool:
         return self.half_width <= self.plan.settings.precision
 
+    @property
+    def settled(self) -> bool:
+        """Whether more rounds would not narrow an interval that is too wide."""
+        precision = self.plan.settings.precision
+        return self.power.is_settled(precision) and self.time.is_settled(precision)
+
 
 OnProgress = Callable[[SweepProgress], None]
 
@@ -102,7 +109,7 @@ class ClockSweep:
     expected_s: float = 0.0
     words: str = ""
 
-    def calibrate(self) -> Calibration:
+    def calibrate(self) -> CalibrationResult:
         """Measure and fit; clocks are reset at the end, whatever happens."""
         least, most = self.plan.settings.rounds
         self.expected_s = self.plan.duration_s(least)
@@ -115,7 +122,7 @@ class ClockSweep:
                 if number < least:
                     continue
                 found = self._fitted(idle_w, idle_source, number)
-                if found.precise or number == most:
+                if found.settled or number == most:
                     break
                 self._expect_more(found)
         refuse_law(found)
@@ -151,7 +158,9 @@ class ClockSweep:
 
     def _run_settings(self) -> RunSettings:
         s = self.plan.settings
-        return RunSettings(s.period_s, self.plan.measure_s, s.noise, s.run_limit_s, s.settle_s)
+        return RunSettings(
+            s.period_s, self.plan.measure_s, s.noise, self.plan.run_limit_s, s.settle_s
+        )
 
     def _round(self, holder: ClockHolder, number: int) -> None:
         out = {_place(run) for run in self._refused()}
@@ -186,7 +195,7 @@ class ClockSweep:
             *differing([run for run in self.runs if not run.refused], noise),
         ]
 
-    def _fitted(self, idle_w: float, idle_source: str, rounds: int) -> Calibration:
+    def _fitted(self, idle_w: float, idle_source: str, rounds: int) -> CalibrationResult:
         refused = self._refused()
         out = {_place(run): run.refused for run in refused}
         runs = [replace(run, refused=out.get(_place(run), "")) for run in self.runs]
@@ -197,19 +206,24 @@ class ClockSweep:
         power, seconds = fit_runs(used, self.target.levels_mhz)
         left_out = tuple(f"{_named(run)}: {run.refused}" for run in refused)
         spent_s = time.monotonic() - self.began_s
-        return Calibration(
+        return CalibrationResult(
             self.plan, tuple(runs), idle_w, idle_source, power, seconds, rounds, spent_s, left_out
         )
 
-    def _expect_more(self, found: Calibration) -> None:
+    def _expect_more(self, found: CalibrationResult) -> None:
         """Widths fall with the square root of the number of rounds."""
         settings = self.plan.settings
-        wanted = found.rounds * (found.half_width / settings.precision) ** 2
+        width = max(
+            fit.half_width
+            for fit in (found.power, found.time)
+            if not fit.is_settled(settings.precision)
+        )
+        wanted = found.rounds * (width / settings.precision) ** 2
         rounds = min(settings.rounds[1], max(found.rounds + 1, math.ceil(wanted)))
         per_round = (time.monotonic() - self.began_s - self.plan.idle_s) / found.rounds
         self.expected_s = self.plan.idle_s + rounds * per_round
         self._say(
-            f"widest interval after {found.rounds} rounds: ±{100 * found.half_width:.2f} %, "
+            f"widest interval after {found.rounds} rounds: ±{100 * width:.2f} %, "
             f"wanted ±{100 * settings.precision:.2g} %: about {rounds - found.rounds} more"
         )
 
@@ -279,15 +293,19 @@ def refuse_points(refused: Sequence[MeasuredRun], leave_out: bool = False) -> No
     if not refused or leave_out:
         return
     rows = "".join(f"\n  {_named(run)}: {run.refused}" for run in refused)
+    remedy = "Keep other work off the device, or measure longer (--measure)"
+    if any(run.clock_mhz for run in refused):
+        remedy += (
+            ". Or choose clocks that it holds under this load (--clocks, --span), or fit the other "
+            f"points with --leave-out (at least {LEAST_CLOCKS} clocks must remain)"
+        )
     raise CalibrationRefusedError(
         f"no law is fitted: {len(refused)} point{'s were' if len(refused) > 1 else ' was'} "
-        f"refused{rows}\nChoose clocks that the device holds under this load (--clocks, --span), "
-        "keep other work off it, measure longer (--measure), or fit the other points with "
-        f"--leave-out (at least {LEAST_CLOCKS} clocks must remain)"
+        f"refused{rows}\n{remedy}"
     )
 
 
-def refuse_law(found: Calibration) -> None:
+def refuse_law(found: CalibrationResult) -> None:
     """Raise an error if the law misses a point by far."""
     for words, fit in (("power", found.power), ("time per unit", found.time)):
         if fit.worst > LAW_OFF:

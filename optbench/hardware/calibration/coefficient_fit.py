@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from optbench.errors import ParameterError
 
 Floats = NDArray[np.float64]
+Values = Sequence[float] | NDArray[Any]
 
 COVERAGE = 0.95
 # Below this probability of the F test, the points do not lie on the law.
@@ -45,23 +47,28 @@ LEAST_SHARE = 0.02
 
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient with the ends of its 95 % interval, and its share of the law's value at the
-    top clock."""
+    """A coefficient with the ends of its 95 % interval; ``weight`` times it is its part of
+    ``whole``, the law's value at the top clock (n T for the time)."""
 
     name: str
     value: float
     low: float
     high: float
-    share: float
+    whole: float
+    weight: float = 1.0
+
+    @property
+    def share(self) -> float:
+        """Its share of the law's value."""
+        return self.weight * self.value / self.whole if self.whole > 0 else 0.0
 
     @property
     def half_width(self) -> float:
         """Half the interval's width relative to the coefficient, or to the least share of the
         value that matters."""
-        whole = self.value / self.share if self.share > 0 else 0.0
-        scale = max(self.value, LEAST_SHARE * whole)
+        scale = max(self.value, LEAST_SHARE * self.whole / self.weight)
         half = (self.high - self.low) / 2
-        return half / scale if scale > 0 else (0.0 if half == 0 else float("inf"))
+        return half / scale if half > 0 else 0.0
 
 
 @dataclass(frozen=True)
@@ -90,15 +97,20 @@ class LawFit:
         """Whether the points deviate from the law by more than their repeats explain."""
         return self.misfit is not None and self.misfit < MISFIT_AT
 
+    def is_settled(self, precision: float) -> bool:
+        """Whether more runs are of no use: the intervals are narrow enough, or their width is that
+        of the points around the law, which runs do not narrow."""
+        return self.half_width <= precision or self.misfits
 
-def fit_power(clocks: Sequence[float], watts: Sequence[float]) -> LawFit:
+
+def fit_power(clocks: Values, watts: Values) -> LawFit:
     """Fit P(f) to powers per device."""
     f = np.asarray(clocks, dtype=float)
     design = np.column_stack([f**3, f, np.ones_like(f)])
     return _fit(POWER, design, np.asarray(watts, dtype=float), f, np.ones(3))
 
 
-def fit_time(counts: Sequence[int], clocks: Sequence[float], seconds: Sequence[float]) -> LawFit:
+def fit_time(counts: Sequence[int], clocks: Values, seconds: Values) -> LawFit:
     """Fit T(n, f) to seconds per unit; γ_t is 0 where no run has more than one device."""
     n, f = np.asarray(counts, dtype=float), np.asarray(clocks, dtype=float)
     several = n > 1
@@ -160,12 +172,12 @@ def _fit(names: Sequence[str], design: Floats, y: Floats, points: Floats, top: F
     spread = np.sqrt(variance * np.diag(np.linalg.inv(scaled.T @ scaled)))
     reach = _t_quantile(degrees) * spread
     low, high = np.maximum(free - reach, 0.0), np.maximum(free + reach, 0.0)
-    shares = values * top / max(float(values @ top), 1e-300)
+    whole = float(values @ top)
     residuals = y / g - 1
     return LawFit(
         tuple(
-            Coefficient(name, float(c), float(min(lo, c)), float(max(hi, c)), float(share))
-            for name, c, lo, hi, share in zip(names, values, low, high, shares, strict=True)
+            Coefficient(name, float(c), float(min(lo, c)), float(max(hi, c)), whole, float(weight))
+            for name, c, lo, hi, weight in zip(names, values, low, high, top, strict=True)
         ),
         tuple(g.tolist()),
         tuple(residuals.tolist()),
@@ -215,12 +227,12 @@ def _variance(rest: Floats, points: Floats, size: int) -> tuple[float, int, floa
 
 
 def _t_quantile(degrees: int) -> float:
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
-    return float(t.ppf(0.5 + COVERAGE / 2, degrees))
+    return float(stdtrit(degrees, 0.5 + COVERAGE / 2))
 
 
 def _f_tail(ratio: float, over: int, under: int) -> float:
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
-    return float(f.sf(ratio, over, under))
+    return float(fdtrc(over, under, ratio))

@@ -11,7 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from optbench.errors import ParameterError, UnsupportedError
-from optbench.hardware.calibration.calibration_target import DeviceIdentity, DeviceSample
+from optbench.hardware.calibration.calibration_target import (
+    ClockHolder,
+    DeviceIdentity,
+    DeviceSample,
+)
 from optbench.hardware.clock_control.controlled_clocks import (
     ClockControl,
     check_controllable,
@@ -21,6 +25,9 @@ from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession, reason_wo
 
 # Reasons for a clock that do not mean that the device fell behind the clock that was set.
 HARMLESS = frozenset({"idle", "applications clocks", "display clock"})
+# Where no clock is set, the power limit decides the clock of a busy device in its ordinary state.
+HARMLESS_UNSET = HARMLESS | {"power cap"}
+UNSET = "the device chose it, because no clock was to be set (--current-clock)"
 PURPOSE = "calibrating"
 # Temperature and utilisation change slowly.
 SLOW_EVERY_S = 0.25
@@ -44,21 +51,40 @@ class GpuClocks:
             self.control.release(device)
 
 
+class NoClocks:
+    """Sets nothing."""
+
+    def hold(self, count: int, clock_mhz: int) -> None:
+        raise UnsupportedError(f"{clock_mhz} MHz on {count} devices: no clock is to be set")
+
+    def release(self) -> None:
+        pass
+
+
 class GpuTarget:
     """GPUs of one model in a session with NVML."""
 
     def __init__(
-        self, session: GpuSession, gpus: Sequence[GpuDevice], say: Say = lambda words: None
+        self,
+        session: GpuSession,
+        gpus: Sequence[GpuDevice],
+        say: Say = lambda words: None,
+        set_clocks: bool = True,
     ) -> None:
         self._session, self._gpus, self._say = session, tuple(gpus), say
+        self._harmless = HARMLESS if set_clocks else HARMLESS_UNSET
         first = self._gpus[0]
         for device in self._gpus:
+            if set_clocks:
+                check_controllable(device)
             _check(device, first)
         self.model, self.driver = first.name, f"NVIDIA {first.driver}"
         self.devices = tuple(
-            DeviceIdentity(device.name, device.uuid, str(device.index)) for device in self._gpus
+            DeviceIdentity(device.name, device.uuid, str(device.index), tuple(device.missing))
+            for device in self._gpus
         )
-        self.levels_mhz, self.fixed_clock = first.clocks_mhz, ""
+        self.levels_mhz = first.clocks_mhz if set_clocks else ()
+        self.fixed_clock = "" if set_clocks else UNSET
         self._readers = [session.reader(device) for device in self._gpus]
         self._slow = [reader.slow_values() for reader in self._readers]
         self._slow_s = [time.monotonic()] * len(self._gpus)
@@ -79,13 +105,16 @@ class GpuTarget:
             _said(now.power_w),
             _said(now.energy_j),
             _said(now.clock_mhz),
-            tuple(reason for reason in reasons if reason not in HARMLESS),
+            tuple(reason for reason in reasons if reason not in self._harmless),
             _said(slow.utilisation),
             _said(slow.temperature_c),
         )
 
     @contextmanager
-    def clocks(self) -> Iterator[GpuClocks]:
+    def clocks(self) -> Iterator[ClockHolder]:
+        if self.fixed_clock:
+            yield NoClocks()
+            return
         with controlled_clocks(self._session, self._gpus, PURPOSE, say=self._say) as control:
             yield GpuClocks(control, self._gpus)
 
@@ -110,7 +139,6 @@ def chosen_gpus(session: GpuSession, wanted: Sequence[str]) -> tuple[GpuDevice, 
 
 
 def _check(device: GpuDevice, first: GpuDevice) -> None:
-    check_controllable(device)
     if device.name != first.name or device.clocks_mhz != first.clocks_mhz:
         raise ParameterError(
             f"{device.title} is not like {first.title}; a profile is of one model: calibrate the "

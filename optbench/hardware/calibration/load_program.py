@@ -7,7 +7,8 @@ one line
     units=U seconds=S
 
 with the units of work that all devices together did in the S seconds before the line. Lines may
-come one by one: each is a measurement of its own, and other lines are ignored.
+come one by one: each is a measurement of its own, and other lines are ignored. A program should
+flush its lines, since the time of the work is told by when they come.
 """
 
 from __future__ import annotations

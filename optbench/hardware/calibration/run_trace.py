@@ -30,6 +30,9 @@ THROTTLED_SHARE, CLOCK_OFF = 0.01, 0.02
 # The last line of a load arrives a moment after the work has ended, when the device is idle: the
 # end of the work is left out, this share of it, and at most so many seconds.
 END_SHARE, END_S = 0.15, 0.3
+# A device that works less than this has not got the load; utilisation is late by about a second,
+# and some readings of it are needed.
+IDLE_SHARE, IDLE_AFTER_S, IDLE_READINGS = 0.1, 1.0, 10
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,12 @@ def judge_run(
         [each for each in samples if trace.begin_s <= each.t_s <= end_s]
         for samples in trace.samples
     ]
-    reason = _throttled(during, clock_mhz) or reason or _noisy(steady, lines, settings.noise)
+    reason = (
+        _throttled(during, clock_mhz)
+        or _unused(during)
+        or reason
+        or _noisy(steady, lines, settings.noise)
+    )
     warmth = [s.temperature_c for samples in during for s in samples if s.temperature_c is not None]
     watts = float(np.mean([part.watts for part in steady])) if steady else 0.0
     return MeasuredRun(
@@ -212,6 +220,19 @@ def _throttled(during: Sequence[Sequence[DeviceSample]], clock_mhz: int | None) 
             seen = float(np.median(clocks))
             if abs(seen / clock_mhz - 1) > CLOCK_OFF:
                 return f"ran at {seen:.0f} MHz, not at the {clock_mhz:.0f} MHz that were set"
+    return ""
+
+
+def _unused(during: Sequence[Sequence[DeviceSample]]) -> str:
+    for samples in during:
+        after_s = samples[0].t_s + IDLE_AFTER_S if samples else 0.0
+        late = [each for each in samples if each.t_s > after_s]
+        shares = [each.utilisation for each in late if each.utilisation is not None]
+        if len(shares) >= IDLE_READINGS and float(np.mean(shares)) < IDLE_SHARE:
+            return (
+                f"the device was only {100 * np.mean(shares):.0f} % busy: the load does not use "
+                "{device}, or it waits"
+            )
     return ""
 
 

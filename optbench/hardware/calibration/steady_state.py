@@ -6,25 +6,29 @@ counter over the time between them.
 
 The part that is left is divided into blocks no shorter than the window. It is steady if the means
 of its two halves differ by no more than 0.5 %, or than three standard errors by the scatter of the
-blocks; while it is not, a tenth more of its beginning is left out, up to six tenths. That scatter
-is the median of |b_k+1 − b_k| over 0.6745 √2 (of normal errors their standard deviation), which
-neither a slow drift nor a step enlarges. What is reported is sqrt(mean((b_k+1 − b_k)²) / 2).
+blocks; while it is not, more tenths of the work are left out, up to six of its beginning and two of
+its end (a load may say late that it has ended). That scatter is the median of |b_k+1 − b_k| over
+0.6745 √2 (of normal errors their standard deviation), which neither a slow drift nor a step
+enlarges. What is reported is sqrt(mean((b_k+1 − b_k)²) / 2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Values = Sequence[float] | NDArray[Any]
 
 DRIFT = 0.005
 ERRORS = 3.0
 MOST_BLOCKS, LEAST_BLOCKS = 12, 4
-STEP, STEPS = 0.1, 7
+# Shares of the work that are left out at its beginning and its end, the least first.
+CUTS = sorted(((a / 10, b / 10) for a in range(7) for b in range(3)), key=lambda cut: sum(cut))
 # Median of |x − y| for normal x and y over their standard deviation.
 NORMAL = 0.6745 * 2**0.5
 
@@ -59,7 +63,7 @@ class SteadyPart:
     block_s: float
 
 
-def by_counter(times_s: Sequence[float], energy_j: Sequence[float]) -> PowerSeries:
+def by_counter(times_s: Values, energy_j: Values) -> PowerSeries:
     """Power between changes of an energy counter, which may change less often than it is read."""
     t, energy = np.asarray(times_s, dtype=float), np.asarray(energy_j, dtype=float)
     changed = np.flatnonzero(np.diff(energy) > 0) + 1
@@ -67,7 +71,7 @@ def by_counter(times_s: Sequence[float], energy_j: Sequence[float]) -> PowerSeri
     return PowerSeries(t[:-1], t[1:], np.diff(energy) / np.diff(t))
 
 
-def by_readings(times_s: Sequence[float], watts: Sequence[float], window_s: float) -> PowerSeries:
+def by_readings(times_s: Values, watts: Values, window_s: float) -> PowerSeries:
     """Readings, each of which is a mean over the window before it.
 
     A reading without a window counts for a microsecond: all have the same weight."""
@@ -80,29 +84,25 @@ def steady_part(
 ) -> SteadyPart | str:
     """The steady part of the work from ``begin_s`` to ``end_s``, at least ``least_s`` long, or the
     reason why there is none."""
-    drift = 0.0
-    for step in range(STEPS):
-        begin = begin_s + STEP * step * (end_s - begin_s)
-        part = series.within(begin, end_s)
+    drifts = ""
+    for first, last in CUTS:
+        begin, end = (begin_s + share * (end_s - begin_s) for share in (first, 1 - last))
+        part = series.within(begin, end)
         if len(part.watts) < 2 * LEAST_BLOCKS:
-            break
-        first = float(part.begin_s[0])
+            continue
         blocks, length = _blocks(part, window_s)
-        if len(blocks) < LEAST_BLOCKS or float(part.end_s[-1]) - first < least_s:
-            break
-        half = len(blocks) // 2
-        mean = part.mean_w
-        steps = np.abs(np.diff(blocks))
+        measured_s = float(part.end_s[-1] - part.begin_s[0])
+        if len(blocks) < LEAST_BLOCKS or measured_s < least_s:
+            continue
+        half, mean, steps = len(blocks) // 2, part.mean_w, np.abs(np.diff(blocks))
         scatter, robust = float(np.sqrt(np.mean(steps**2) / 2)), float(np.median(steps)) / NORMAL
         drift = (float(blocks[-half:].mean()) - float(blocks[:half].mean())) / mean
         if abs(drift) <= max(DRIFT, ERRORS * robust / mean * (2 / half) ** 0.5):
-            return SteadyPart(first, float(part.end_s[-1]), mean, scatter / mean, length)
-    if drift:
-        return (
-            f"the power drifts by {100 * drift:+.1f} % over the last "
-            f"{(1 - STEP * step) * (end_s - begin_s):.1f} s"
-        )
-    return (
+            return SteadyPart(
+                float(part.begin_s[0]), float(part.end_s[-1]), mean, scatter / mean, length
+            )
+        drifts = f"the power drifts by {100 * drift:+.1f} % within {measured_s:.1f} s"
+    return drifts or (
         f"the work took {end_s - begin_s:.2f} s, too short for {least_s:.2g} s of steady power "
         f"with readings that average {window_s:g} s"
     )
@@ -116,6 +116,7 @@ def _blocks(part: PowerSeries, window_s: float) -> tuple[Floats, float]:
     if count < 1:
         return np.zeros(0), 0.0
     place = np.minimum(((part.end_s - begin) / (end - begin) * count).astype(int), count - 1)
-    sums = np.bincount(place, weights=part.watts, minlength=count)
-    number = np.bincount(place, minlength=count)
-    return (sums / np.maximum(number, 1))[number > 0], (end - begin) / count
+    lengths = part.end_s - part.begin_s
+    joules = np.bincount(place, weights=part.watts * lengths, minlength=count)
+    seconds = np.bincount(place, weights=lengths, minlength=count)
+    return (joules / np.maximum(seconds, 1e-12))[seconds > 0], (end - begin) / count

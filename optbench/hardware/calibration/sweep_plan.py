@@ -21,8 +21,11 @@ from optbench.hardware.calibration.load_program import check_workload
 MOST_OFF = 0.02
 # The cubic of power has three coefficients, and a fourth clock shows whether it holds.
 LEAST_CLOCKS = 4
+# Runs of one point whose scatter can be estimated.
+LEAST_RUNS = 2
 # A load works longer than it is measured, for the ends that are left out.
 ROOM = 1.4
+RUN_LIMIT_S = 600.0
 # Steadiness shows in blocks as long as the window of the readings, and in four of them at least.
 WINDOWS = 4.5
 
@@ -44,7 +47,7 @@ class SweepSettings:
     settle_s: float = 1.0
     idle_s: float = 10.0
     period_s: float = 0.02
-    run_limit_s: float = 600.0
+    run_limit_s: float | None = None  # None: ten minutes, or twice what the longest run should take
     retries: int = 1
     leave_out: bool = False
     seed: int = 0
@@ -101,6 +104,12 @@ class SweepPlan:
         wanted_s = self.settings.settle_s + self.window_s + ROOM * self.measure_s
         return wanted_s * float(1 << attempt)
 
+    @property
+    def run_limit_s(self) -> float:
+        """A program that takes longer is ended."""
+        given = self.settings.run_limit_s
+        return max(RUN_LIMIT_S, 2 * self.load_s(self.settings.retries)) if given is None else given
+
     def duration_s(self, rounds: int) -> float:
         """About how many seconds these rounds take."""
         runs = rounds * len(self.points)
@@ -148,6 +157,11 @@ def _fixed(
 ) -> SweepPlan:
     if settings.clocks:
         raise UnsupportedError(f"{target.model}: no clock can be set: {target.fixed_clock}")
+    if settings.rounds[0] < LEAST_RUNS:
+        raise ParameterError(
+            f"rounds are {settings.rounds[0]}; at the one clock that there is, at least "
+            f"{LEAST_RUNS} are needed for an interval"
+        )
     if counts != (1,) and settings.counts:
         raise UnsupportedError(
             f"{target.model}: several devices need a sweep of clocks, and none can be set: "

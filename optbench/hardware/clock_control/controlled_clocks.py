@@ -11,6 +11,7 @@ raised as ClockRestoreError, and its journal is kept.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError, ParameterError
 from optbench.hardware.clock_control.device_lock import DeviceLock, hold_devices
+from optbench.hardware.clock_control.interruptions import ENDING
 from optbench.hardware.clock_control.journal import ClockRange, Journal, new_header
 from optbench.hardware.clock_control.restoring import (
     RestoreOutcome,
@@ -27,7 +29,7 @@ from optbench.hardware.clock_control.restoring import (
     restore_journals,
 )
 from optbench.hardware.clock_control.state_folder import prepared, state_folder
-from optbench.hardware.clock_control.watchdog import Watchdog, WatchdogError
+from optbench.hardware.clock_control.watchdog import LOG, Watchdog, WatchdogError
 from optbench.hardware.gpus.nvml_errors import (
     FUNCTION_NOT_FOUND,
     INVALID_ARGUMENT,
@@ -44,7 +46,6 @@ Say = Callable[[str], None]
 MOST_WATCHDOGS = 20
 # Results of NVML after which the clocks are as they were. After any other it is not known.
 CHANGES_NOTHING = (INVALID_ARGUMENT, NOT_SUPPORTED, NO_PERMISSION, FUNCTION_NOT_FOUND)
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class ClockControlError(OptbenchError):
@@ -120,7 +121,8 @@ class ClockControl:
         self._started += 1
         if self._started > MOST_WATCHDOGS:
             raise WatchdogError(
-                f"the watchdog died {MOST_WATCHDOGS} times; the clocks are restored now"
+                f"the watchdog died {MOST_WATCHDOGS} times; {self._folder / LOG} may say why. No "
+                "clock is locked without it"
             )
         self._watchdog = Watchdog.start(self._folder, self._locks)
 
@@ -175,6 +177,11 @@ def controlled_clocks(
         if restore_to is not None:
             check_supported(device, restore_to)
     folder = prepared(state_folder())
+    if os.getpid() == 1:
+        say(
+            "this is process 1 of its container: if it is killed, the kernel kills the watchdog "
+            f"too. Keep {folder} outside of the container, and run `optbench gpu restore` there"
+        )
     with ExitStack() as stack:
         locks = stack.enter_context(hold_devices(folder, (d.uuid for d in chosen), purpose))
         restore_leftovers(folder, locks, say)

@@ -136,9 +136,10 @@ def follow_events(
     begin, lines, progress = time.monotonic(), EventLines(), StartedTasks(plan)
     running = _Running(devices, clocks)
     while progress.clocks_left:
-        if "events" not in follower.wait(None, events=fifo):
-            if follower.result.interrupted:
-                return
+        ready = follower.wait(None, events=fifo)
+        if follower.result.interrupted:
+            return
+        if "events" not in ready:
             continue
         for number, line in lines.read(fifo):
             try:

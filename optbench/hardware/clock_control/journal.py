@@ -104,7 +104,7 @@ class Journal:
     """The open journal of a device that this process holds."""
 
     def __init__(self, path: Path, handle: int) -> None:
-        self.path, self._handle = path, handle
+        self.path, self._handle, self._synced = path, handle, False
 
     @classmethod
     def begin(cls, folder: Path, header: JournalHeader) -> Journal:
@@ -114,7 +114,7 @@ class Journal:
         try:
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
             journal = cls(path, handle)
-            journal._write(_header_to_dict(header))
+            journal._write(_header_to_dict(header), sync=True)
             os.replace(fresh, path)
             sync_folder(folder)
         except OSError as error:
@@ -124,8 +124,12 @@ class Journal:
         return journal
 
     def note_lock(self, clocks: ClockRange) -> None:
-        """Say that a range is about to be set."""
-        self._note({"set": [clocks.low_mhz, clocks.high_mhz]})
+        """Say that a range is about to be set; before the first one, that is on the disk.
+
+        The later lines outlive this process without it, and a restart of the host ends all locks.
+        """
+        self._note({"set": [clocks.low_mhz, clocks.high_mhz]}, sync=not self._synced)
+        self._synced = True
 
     def note_refused(self, words: str) -> None:
         """Say that the driver refused what was about to be set, and changed nothing."""
@@ -146,19 +150,20 @@ class Journal:
             os.close(self._handle)
             self._handle = -1
 
-    def _note(self, row: Mapping[str, Any]) -> None:
+    def _note(self, row: Mapping[str, Any], sync: bool = False) -> None:
         try:
-            self._write(row)
+            self._write(row, sync)
         except OSError as error:
             raise JournalError(
                 f"the journal {self.path} cannot be written: {error.strerror}"
             ) from None
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Mapping[str, Any], sync: bool) -> None:
         line = json.dumps({**row, "at": _now()}, ensure_ascii=False).encode() + b"\n"
         if os.write(self._handle, line) != len(line):
             raise OSError(28, "no space left on the device")
-        os.fsync(self._handle)
+        if sync:
+            os.fsync(self._handle)
 
 
 def remove_journal(path: Path) -> None:

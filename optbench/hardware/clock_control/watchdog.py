@@ -34,6 +34,8 @@ STARTER = (
     "import json, sys; told = json.loads(sys.argv[1]); sys.path[:] = told['path']; "
     "from optbench.hardware.clock_control.watchdog import watch; watch(told)"
 )
+# The folder that holds optbench, where it is found through the current folder alone.
+ROOT = Path(__file__).parents[3]
 READY, STOP = b"r", b"s"
 START_S = 60.0
 STOP_S = 30.0
@@ -57,19 +59,19 @@ class Watchdog:
     @classmethod
     def start(cls, folder: Path, locks: Iterable[DeviceLock]) -> Watchdog:
         """Start one that watches this process; ``await_answer`` returns when it does."""
+        log = _open_log(folder)
         alive_read, alive = os.pipe()
         answer, answer_write = os.pipe()
         inherited = [alive_read, answer_write, *(lock.handle for lock in locks)]
         parent = _process_handle()
         told = {
-            "path": [each for each in sys.path if each],
+            "path": [*filter(None, sys.path), str(ROOT)],
             "folder": str(folder),
             "uuids": [lock.uuid for lock in locks],
             "alive": alive_read,
             "answer": answer_write,
             "parent": parent,
         }
-        log = _open_log(folder)
         try:
             process = subprocess.Popen(
                 [sys.executable, "-P", "-c", STARTER, json.dumps(told)],
@@ -101,19 +103,16 @@ class Watchdog:
 
     def await_answer(self, patience_s: float = START_S) -> bool:
         """Wait until it watches; False where it has died."""
-        if not self._ready:
-            readable, _, _ = select.select([self._answer], [], [], patience_s)
-            if not readable:
-                raise WatchdogError(
-                    f"the watchdog (process {self.pid}) did not start within {patience_s:g} s; no "
-                    "clock is locked without it. `optbench doctor` shows what is installed"
-                )
+        if not self._ready and not _readable([self._answer], patience_s):
+            raise WatchdogError(
+                f"the watchdog (process {self.pid}) did not start within {patience_s:g} s; no "
+                "clock is locked without it. `optbench doctor` shows what is installed"
+            )
         return not self.has_died()
 
     def has_died(self) -> bool:
         """Whether it has ended; the answer that it is ready is read on the way."""
-        readable, _, _ = select.select([self._answer], [], [], 0.0)
-        if not readable:
+        if not _readable([self._answer], 0.0):
             return False
         said = os.read(self._answer, 1)
         self._ready = self._ready or said == READY
@@ -142,7 +141,9 @@ def watch(told: dict[str, Any]) -> None:
 
     with suppress(OSError):
         os.write(told["answer"], READY)
-    _wait_for_the_end([told["alive"], *([] if told["parent"] is None else [told["parent"]])])
+    ends = [told["alive"], *([] if told["parent"] is None else [told["parent"]])]
+    while not _readable(ends):
+        pass
     folder, uuids = Path(told["folder"]), frozenset(told["uuids"])
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -153,13 +154,12 @@ def watch(told: dict[str, Any]) -> None:
             return
 
 
-def _wait_for_the_end(handles: Sequence[int]) -> None:
-    """Wait until the parent is dead or says that its work is done."""
+def _readable(handles: Sequence[int], patience_s: float | None = None) -> bool:
+    """Wait until one of these can be read, or has ended."""
     poll = select.poll()
     for handle in handles:
         poll.register(handle, select.POLLIN | select.POLLHUP)
-    while not poll.poll():
-        pass
+    return bool(poll.poll(None if patience_s is None else patience_s * 1e3))
 
 
 def _process_handle() -> int | None:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Mapping
 
 from optbench.errors import ParameterError
 
 VARIABLE, DEFAULT_W = "OPTBENCH_CPU_WATTS", 12.0
 
 
-def assumed_w() -> float:
+def assumed_w(environment: Mapping[str, str] | None = None) -> float:
     """Return the watts of a busy core, from the environment or by default."""
-    named = os.environ.get(VARIABLE)
+    named = (os.environ if environment is None else environment).get(VARIABLE)
     if not named:
         return DEFAULT_W
     try:

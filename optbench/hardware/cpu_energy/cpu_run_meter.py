@@ -14,7 +14,11 @@ from pathlib import Path
 
 from optbench.hardware.cpu_energy.assumed_power import assumed_w
 from optbench.hardware.cpu_energy.energy_counters import CpuEnergyCounters
-from optbench.hardware.cpu_energy.powercap_zones import CpuEnergyError, find_zones
+from optbench.hardware.cpu_energy.powercap_zones import (
+    CpuEnergyError,
+    PowercapZone,
+    find_zones,
+)
 from optbench.hardware.cpu_energy.processor_time import PackageTime
 from optbench.hardware.run_energy import RunEnergy
 
@@ -51,26 +55,33 @@ class CpuRunMeter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.assumed_w, self.clock = assumed_w(), clock
-        self.busy = PackageTime(processors) if busy is None else busy
-        self.root, self.trouble = root, ""
+        self.default = self.busy = PackageTime(processors) if busy is None else busy
+        self.trouble = ""
         self.counters: CpuEnergyCounters | None = None
         self.sums = _Sums()
         try:
-            self.zones = find_zones(root)
+            self.every_zone = find_zones(root)
         except CpuEnergyError as error:
-            self.zones, self.trouble = (), error.reason
-        ours = tuple(zone for zone in self.zones if zone.package in self.busy.packages)
-        self.zones = ours or self.zones
+            self.every_zone, self.trouble = (), error.reason
 
     @property
     def every_s(self) -> float:
         """Seconds after which ``tick`` has something to do."""
         return min(INTERVAL_S, INTERVAL_S if self.counters is None else self.counters.every_s)
 
-    def begin(self) -> None:
-        """Begin a run: what was drawn before does not count."""
+    @property
+    def zones(self) -> tuple[PowercapZone, ...]:
+        """The counters of the packages on which the run may be; all, if there is none of those."""
+        packages = self.busy.packages
+        return tuple(z for z in self.every_zone if z.package in packages) or self.every_zone
+
+    def begin(self, processors: Iterable[int] | None = None) -> None:
+        """Begin a run: what was drawn before does not count. ``processors`` are its own, if it has
+        some.
+        """
+        self.busy = self.default if processors is None else PackageTime(processors)
         self.counters, self.sums = None, _Sums()
-        if self.zones:
+        if self.every_zone:
             try:
                 self.counters = CpuEnergyCounters(zones=self.zones, clock=self.clock)
             except CpuEnergyError as error:

@@ -88,6 +88,6 @@ class CpuEnergyCounters:
         lasts_s = zone.range_j / self.highest_w
         if gap_s > lasts_s and not self.doubt:
             self.doubt = (
-                f"a lower bound: {gap_s:.0f} s passed between two readings of {zone.label}, whose "
-                f"counter of {zone.range_j:,.0f} J may wrap more than once after {lasts_s:.0f} s"
+                f"a lower bound: {gap_s:.3g} s passed between two readings of {zone.label}, whose "
+                f"counter of {zone.range_j:,.0f} J may wrap more than once after {lasts_s:.3g} s"
             )

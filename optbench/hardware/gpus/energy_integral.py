@@ -15,12 +15,12 @@ where W is the averaging window: a mean over W lags by W / 2. Its stated error, 
                                         come back with the next reading or from the one before.
                                         It happened at any moment of the interval
 
-s is the usual size of Δ: 1.4826 times the median of |Δ|, block by block. R, the swing of the power,
-is twice the largest change of the mean within W / 2: within a window with the mean A of a power
-between c and c + R the lag is W / 2 only on average, and off by at most W R / 8 at each end. g is
-the length of gaps, which are intervals longer than twice the period. Energy of spikes that fall
-between two readings is not in E_I, nor does its error know of it. The error of the sensor itself
-comes on top of both figures.
+s is the usual size of Δ: 1.4826 times the median of |Δ|, block by block. R is the swing of the
+power: a mean changes by (P(t) − P(t − W)) / W a second, so that R is W / τ times its largest change
+within τ = W / 5. Of a power between c and c + R the lag is W / 2 only on average, and the energy is
+off by at most W R / 8 at each end. g is the length of gaps, which are intervals longer than twice
+the period. Energy of spikes that fall between two readings is not in E_I, nor does its error know
+of it. The error of the sensor itself comes on top of both figures.
 
 The counter's energy E_C is the difference of its last and first reading. It counts every spike and
 is the figure where there is a counter. It moves at most every h_c = span / (number of changes), and

@@ -17,6 +17,8 @@ GAP_PERIODS = 2.0
 DEVIATION_PER_MEDIAN = 1.4826
 # A change of more than this many deviations is no noise.
 STEP_DEVIATIONS = 5.0
+# Changes of a mean are taken within this share of its window.
+LAG_SHARE = 0.2
 
 
 class PowerSums:
@@ -27,7 +29,8 @@ class PowerSums:
         self._sum_j = self._variance = self._gap_s = self._swing_w = 0.0
         self._low_w, self._high_w = math.inf, -math.inf
         self._first: tuple[float, float] | None = None
-        # The last readings, as many as half a window holds; one at least.
+        # Readings within which changes of a mean are taken; the last ones, as many.
+        self._lag = max(1, round(LAG_SHARE * window_s / period_s))
         self._tail_s, self._tail_w = np.empty(0), np.empty(0)
 
     @property
@@ -52,14 +55,12 @@ class PowerSums:
         self._keep_tail(all_s, all_w)
 
     def _keep_tail(self, all_s: Floats, all_w: Floats) -> None:
-        """Note the swing within half a window, and keep what the next block needs of it."""
-        lag = round(self.window_s / 2 / self.period_s)
-        if lag and len(all_w) > lag:
-            self._swing_w = max(
-                self._swing_w, 2 * float(np.max(np.abs(all_w[lag:] - all_w[:-lag])))
-            )
-        kept = max(1, lag)
-        self._tail_s, self._tail_w = all_s[-kept:], all_w[-kept:]
+        """Note the swing of the power, and keep what the next block needs of it."""
+        lag = self._lag
+        if self.window_s and len(all_w) > lag:
+            slopes = np.abs(all_w[lag:] - all_w[:-lag]) / (all_s[lag:] - all_s[:-lag])
+            self._swing_w = max(self._swing_w, self.window_s * float(np.max(slopes)))
+        self._tail_s, self._tail_w = all_s[-lag:], all_w[-lag:]
 
     def integral_j(self) -> float | None:
         """Trapezoids, and what a mean over the window lags behind; None for a single reading."""
@@ -72,8 +73,8 @@ class PowerSums:
         if self._first is None or self.span_s <= 0:
             return None
         swing_w = self._swing_w
-        if self.window_s and self.span_s <= self.window_s / 2:
-            swing_w = self._high_w  # too short to know
+        if self.span_s < self.window_s:
+            swing_w = max(swing_w, self._high_w)  # too short to know
         bound_j = self._gap_s * (self._high_w - self._low_w) / 2 + self.window_s * swing_w / 4
         return 2 * math.sqrt(self._variance) + bound_j
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from optbench.hardware.gpus.device_reader import DeviceReader, Moment, SlowValues
+from optbench.hardware.gpus.device_reader import DeviceReader, QuickValues, SlowValues
 from optbench.hardware.gpus.energy_integral import EnergyAccount, EnergyIntegral
 from optbench.hardware.gpus.gpu_device import GpuDevice
 from optbench.hardware.gpus.nvml_errors import GpuError
@@ -64,7 +64,7 @@ class Recorder(SamplingListener):
         self._pending: list[list[Row]] = [[] for _ in readers]
         self.began_s = time.monotonic()
 
-    def take(self, position: int, moment: Moment, slow: SlowValues) -> None:
+    def take(self, position: int, moment: QuickValues, slow: SlowValues) -> None:
         """One reading of one device."""
         t_s, power_w, energy_j, clock_mhz, reasons = moment
         index = self.readers[position].device.index

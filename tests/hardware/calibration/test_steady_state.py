@@ -31,6 +31,11 @@ def test_a_constant_power_is_steady_from_one_window_on() -> None:
     found = steady(watts)
     assert isinstance(found, SteadyPart)
     assert (found.begin_s, found.watts) == pytest.approx((1.02, 200.0), abs=1e-5)
+    # A load that says late that it has ended: idle for the last half second.
+    found = steady(np.where(TIMES > 9.5, 40.0, 200.0))
+    assert isinstance(found, SteadyPart)
+    assert (found.begin_s, found.watts) == pytest.approx((0.02, 200.0), abs=1e-5)
+    assert found.end_s == pytest.approx(9.0, abs=0.03)
 
 
 def test_a_beginning_that_drifts_is_left_out() -> None:
@@ -43,7 +48,7 @@ def test_a_beginning_that_drifts_is_left_out() -> None:
 def test_a_lasting_drift_is_named() -> None:
     """A climb from 200 to 240 W: the halves of the last four tenths differ by 8 W of 232, 3.4 %."""
     found = steady(200 + 4 * TIMES)
-    assert isinstance(found, str) and "drifts by +3." in found
+    assert isinstance(found, str) and "drifts by +3." in found and "within 4.0 s" in found
 
 
 def test_noise_is_no_drift_and_is_measured() -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import psutil
 
+from optbench.cli.terminal import exits
 from optbench.hardware.clock_control.device_lock import is_held
 from tests.hardware.clock_control.planned_files import write_plan
 from tests.hardware.gpu_machine import GpuMachine
@@ -27,9 +28,18 @@ DEVICES, CALL_S, PIECE_S = 2, 0.03, 0.15
 LENGTHS_S = [PIECE_S] * 6 * DEVICES
 PATIENCE_S, GLANCE_S = 60.0, 0.0005
 LOCK, RESET = 1, 2
-# When to kill: any time from the start on, before the first lock, within a call that locks, between
-# two calls, and while clocks are restored (by apply; by the watchdog, where apply died before).
-MOMENTS = ("any time", "before the first lock", "in a lock call", "between calls", "restoring")
+# When to kill. A first lock has taken effect and its call has not returned. A first reset, after a
+# SIGTERM in the middle of the plan, has not taken effect. Restoring is done by apply, or by the
+# watchdog, where apply died before.
+MOMENTS = (
+    "any time",
+    "before the first lock",
+    "in the first lock call",
+    "in a lock call",
+    "between calls",
+    "in the first reset call",
+    "restoring",
+)
 
 
 @dataclass(frozen=True)
@@ -106,7 +116,10 @@ class RunningApply:
         calls = self.machine.calls()
         if not any(call.kind == "lock" for call in calls):
             return "nobody, no lock having taken effect"
-        last = max((call.at_s, call.pid) for call in calls if call.kind == "reset")[1]
+        resets = [call for call in calls if call.kind == "reset"]
+        if not resets:
+            return "nobody"
+        last = resets[-1].pid
         known = {self.pid: "apply", **dict.fromkeys(self.known_watchdogs, "the watchdog")}
         return known.get(last, "gpu restore")
 
@@ -123,20 +136,35 @@ def await_that(condition: Callable[[], bool], process: subprocess.Popen[str] | N
     return True
 
 
-def run_trial(machine: GpuMachine, victim: str, moment: str, seed: int) -> KillTrial:
-    """One trial; the caller looks whether it says restored."""
+def undisturbed_s(machine: GpuMachine) -> float:
+    """How long an apply takes that nobody kills, from its start to its end."""
+    apply = RunningApply(machine)
+    apply.process.communicate(timeout=PATIENCE_S)
+    return time.monotonic() - apply.began
+
+
+def run_trial(
+    machine: GpuMachine, victim: str, moment: str, seed: int, whole_s: float = 1.5
+) -> KillTrial:
+    """One trial; the caller looks whether it says restored. ``whole_s`` is about the time that an
+    undisturbed apply takes on the machine of the tests.
+    """
     rng = random.Random(f"{victim}, {moment}, {seed}")
     apply = RunningApply(machine)
     if victim != "apply":
         # Before the watchdog lives, there is none to kill.
         await_that(lambda: bool(apply.watchdogs()), apply.process)
-    _await_moment(apply, moment, rng)
+    if moment == "any time":
+        # A watchdog is there only after a part of it.
+        time.sleep(rng.uniform(0.0, max(0.0, whole_s - (time.monotonic() - apply.began))))
+    else:
+        _await_moment(apply, moment, rng)
     in_call = "lock" if apply.in_call(LOCK) else "reset" if apply.in_call(RESET) else "none"
     seen = (apply.num_locks(), in_call, apply.locked(), apply.journals())
     killed = time.monotonic()
     code = VICTIMS[victim](apply, moment, rng)
     restored_s = time.monotonic() - killed
-    restored = not apply.locked() and code == 0
+    restored = not apply.locked() and code in (exits.DONE, exits.INTERRUPTED)
     return KillTrial(
         victim,
         moment,
@@ -152,13 +180,16 @@ def run_trial(machine: GpuMachine, victim: str, moment: str, seed: int) -> KillT
 
 def _await_moment(apply: RunningApply, moment: str, rng: random.Random) -> None:
     """Let the moment come; where the process ends before, that is the moment."""
-    if moment == "any time":
-        # From the start of Python to the last restoration takes about this long.
-        time.sleep(rng.uniform(0.0, 0.6 + 6 * PIECE_S))
-    elif moment == "before the first lock":
+    if moment == "before the first lock":
         # Start, imports, verification: about this long; the lock may come first on a fast machine.
         until = time.monotonic() + rng.uniform(0.0, 0.1 if apply.known_watchdogs else 0.4)
         await_that(lambda: apply.in_call(LOCK) or time.monotonic() > until, apply.process)
+    elif moment == "in the first lock call":
+        await_that(lambda: apply.num_locks() >= 1, apply.process)
+        time.sleep(rng.uniform(0.0, CALL_S / 4))
+    elif moment == "in the first reset call":
+        _terminate(apply, rng)
+        time.sleep(rng.uniform(0.0, CALL_S / 4))
     elif moment == "in a lock call":
         number = rng.randrange(1, 10)
         await_that(lambda: apply.num_locks() >= number, apply.process)
@@ -169,8 +200,18 @@ def _await_moment(apply: RunningApply, moment: str, rng: random.Random) -> None:
         await_that(lambda: apply.num_locks() >= number, apply.process)
         time.sleep(rng.uniform(CALL_S, PIECE_S))
     else:
+        if rng.random() < 0.5:
+            _terminate(apply, rng)
         await_that(lambda: apply.in_call(RESET), apply.process)
         time.sleep(rng.uniform(0.0, 2 * CALL_S))
+
+
+def _terminate(apply: RunningApply, rng: random.Random) -> None:
+    """Have apply restore in the middle of its plan, and wait until it does."""
+    number = rng.randrange(2, 10)
+    await_that(lambda: apply.num_locks() >= number, apply.process)
+    apply.process.terminate()
+    await_that(lambda: apply.in_call(RESET), apply.process)
 
 
 def _kill(pid: int) -> None:

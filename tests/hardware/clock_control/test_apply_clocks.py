@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from optbench.cli.verbs.gpu_verbs.apply_clocks import permission_remedy
 from optbench.hardware.clock_control.device_lock import is_held
 from optbench.hardware.clock_control.journal import ClockRange, Journal, new_header
 from optbench.hardware.clock_control.state_folder import VARIABLE
@@ -63,6 +64,12 @@ def test_a_dry_run_shows_devices_and_clocks_and_changes_nothing(
         (0.1, second, "task 3", FULL_MHZ),
         (0.2, first, "task 2", None),
         (0.2, second, "task 3", None),
+    ]
+    assert [(each["task"], each["devices"], each["clock"]) for each in found["segments"]] == [
+        ("task 0", [0], 0.5),
+        ("task 1", [1], 0.5),
+        ("task 2", [0], 1.0),
+        ("task 3", [1], 1.0),
     ]
     assert [each["deviation"] for each in found["clocks"]] == [0.0] * 4
     assert "interval colouring" in found["colouring"]
@@ -191,8 +198,17 @@ def test_without_permission_nothing_is_locked_and_nothing_left(
     machine.set(0, deny_clocks=1)
     code, _, err = finish(apply(machine, state))
     assert code == 2
-    assert "no permission; run the same command as root (`sudo -E env PATH=$PATH" in err
+    assert "nvmlDeviceSetGpuLockedClocks: no permission" in err
+    assert permission_remedy(os.geteuid(), ["gpu", "apply", "schedule.json", "--execute"]) in err
     assert list(state.glob("*.journal*")) == []
+
+
+def test_the_remedy_is_the_whole_command_or_for_root_the_container() -> None:
+    words = ["gpu", "apply", "a b.json", "--execute"]
+    assert permission_remedy(1000, words) == (
+        "Run: sudo -E env \"PATH=$PATH\" optbench gpu apply 'a b.json' --execute"
+    )
+    assert "`--cap-add SYS_ADMIN`" in permission_remedy(0, words)
 
 
 def test_a_dead_watchdog_is_replaced_and_the_new_one_restores(

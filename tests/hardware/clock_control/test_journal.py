@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,14 +48,15 @@ def test_a_journal_is_read_back(state: Path) -> None:
 
 def test_what_is_locked_follows_the_lines(state: Path) -> None:
     journal = begun(state)
-    seen = []
-    for step in (
+    steps: list[Callable[[], None]] = [
         lambda: None,
         lambda: journal.note_lock(HALF),
         lambda: journal.note_lock(FULL),
         lambda: journal.note_refused("no permission"),
         lambda: journal.note_released(),
-    ):
+    ]
+    seen = []
+    for step in steps:
         step()
         found = read_journal(state, "GPU-1")
         assert found is not None

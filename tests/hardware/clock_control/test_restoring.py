@@ -1,5 +1,4 @@
-"""``gpu restore`` replays journals: after a restart, of devices that are gone, without permission.
-"""
+"""``gpu restore`` replays journals: after a restart, of lost devices, without permission."""
 
 from __future__ import annotations
 

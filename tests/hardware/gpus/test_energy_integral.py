@@ -49,8 +49,8 @@ def test_a_gap_adds_what_a_bound_covers() -> None:
 def test_a_mean_over_a_window_lags() -> None:
     # A step from 0 to 100 W at t = 4 s, whose mean over W = 2 s rises from 4 to 6 s: trapezoids of
     # the mean give 100 x (10 - 5) = 500 J, half a window more is 100 J, and 600 J is the truth. The
-    # mean changes by 50 W within 1 s, a swing of 100 W: W x 100 / 4 = 50 J. Of the changes, which
-    # are 0 or 50 W, two are steps: 2 sqrt(2 x 50^2 / 12).
+    # mean changes by 50 W in a second, a swing of W x 50 = 100 W: W x 100 / 4 = 50 J. Of the
+    # changes, which are 0 or 50 W, two are steps: 2 sqrt(2 x 50^2 / 12).
     mean_w = np.array([0, 0, 0, 0, 0, 50, 100, 100, 100, 100, 100.0])
     found = energy_of(np.arange(11.0), mean_w, np.full(11, math.nan), 1.0, 2.0)
     assert found.integral_j == pytest.approx(600.0)

@@ -49,6 +49,15 @@ def test_power_is_that_of_the_moment_or_a_mean_over_a_second(gpu_machines: Machi
         assert {each["power_window_s"] for each in found} == {0.0 if instant else 1.0}
 
 
+def test_the_counter_may_take_a_call_of_its_own(gpu_machine: GpuMachine) -> None:
+    line = "print(json.dumps([gpus.read(device).energy_j for _ in range(2)]))"
+    for kind in (1, 2):
+        gpu_machine.set(0, has_counter=kind)
+        before_j = gpu_machine.device().energy_j
+        first, second = printed(gpu_machine, line)
+        assert before_j - 1e-3 <= first <= second <= gpu_machine.device().energy_j
+
+
 def test_clocks_are_locked_and_reset(gpu_machine: GpuMachine) -> None:
     printed(gpu_machine, "gpus.lock_clocks(device, 600, 900)", "print('0')")
     assert gpu_machine.locked() == (600, 900)

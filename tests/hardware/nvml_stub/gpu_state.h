@@ -28,7 +28,7 @@ typedef struct {
     int32_t num_clocks, memory_clock_mhz, application_clock_mhz;
     int32_t locked_low_mhz, locked_high_mhz; /* both 0: not locked */
     int32_t instant_power;                   /* NVML_FI_DEV_POWER_INSTANT is present */
-    int32_t has_counter;                     /* the energy counter is present */
+    int32_t has_counter; /* the energy counter: 0 none, 1 present, 2 not as a field value */
     int32_t has_power;                       /* power can be read at all */
     int32_t deny_clocks;                     /* no permission to set clocks */
     int32_t mig;

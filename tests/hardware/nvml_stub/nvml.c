@@ -240,7 +240,7 @@ ret_t nvmlDeviceGetFieldValues(handle_t handle, int count, field_t *fields) {
         if (is_power && d->instant_power && d->has_power) {
             f->type = TYPE_UNSIGNED_INT;
             f->value.whole = milliwatts(k, f->field == FIELD_POWER_INSTANT);
-        } else if (f->field == FIELD_ENERGY && d->has_counter) {
+        } else if (f->field == FIELD_ENERGY && d->has_counter == 1) {
             f->type = TYPE_UNSIGNED_LONG_LONG;
             f->value.large = (unsigned long long)(machine_counter_j(machine, k) * 1e3);
         } else {

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import shlex
+import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,7 +43,8 @@ from optbench.hardware.clock_control.controlled_clocks import (
 from optbench.hardware.clock_control.device_map import MappedDevices, map_devices, parse_map
 from optbench.hardware.clock_control.journal import ClockRange
 from optbench.hardware.clock_control.planned_clocks import COLOURING, ClockPlan
-from optbench.hardware.gpus.nvml_session import GpuSession, gpu_session
+from optbench.hardware.gpus.nvml_errors import NO_PERMISSION
+from optbench.hardware.gpus.nvml_session import GpuError, GpuSession, gpu_session
 
 if TYPE_CHECKING:
     from optbench.hardware.clock_control.following import FollowedPlan
@@ -69,8 +74,8 @@ def configure(parser: Parser) -> None:
     add_seed(parser, "seed of a generated instance (default 0)")
     parser.repeated(
         "--map POOL=GPU,...",
-        "the devices of a pool, by UUID, a beginning of it, or index; needed unless only one "
-        "choice exists",
+        "the devices of a pool, by UUID, a beginning of it, or index; once per pool; needed "
+        "unless one choice alone exists",
     )
     parser.flag("--execute", "lock the clocks; without it they are only shown")
     parser.option("--start-at TIME", "time 0 of the schedule: 2027-01-31T22:00, or +90s (now)")
@@ -120,7 +125,12 @@ def run(args: argparse.Namespace) -> int:
             return exits.DONE
         if not args.json:
             show_dry_run(head, brief=True)
-        done = execute(session, ready, f"gpu apply {path}", start_at, fifo, args.json)
+        try:
+            done = execute(session, ready, f"gpu apply {path}", start_at, fifo, args.json)
+        except GpuError as error:
+            if error.code != NO_PERMISSION:
+                raise
+            raise UsageError(f"{error}. {permission_remedy(os.geteuid(), sys.argv[1:])}") from None
     if args.json:
         emit_json({**head, **outcome_of(done)})
     else:
@@ -193,6 +203,18 @@ def execute(
     return follower.result
 
 
+def permission_remedy(user: int, words: Sequence[str]) -> str:
+    """What a user can do whom the driver does not let lock clocks, as a command where there is
+    one.
+    """
+    if user != 0:
+        return f'Run: sudo -E env "PATH=$PATH" optbench {shlex.join(words)}'
+    return (
+        "This process is root already: its container lacks CAP_SYS_ADMIN (start it with `--cap-add "
+        "SYS_ADMIN`), or the GPU is a virtual one whose host alone sets clocks"
+    )
+
+
 def start_time(text: str, now: float) -> float:
     """``--start-at`` as seconds of the wall clock."""
     if text.startswith("+"):
@@ -232,6 +254,17 @@ def document_of(
         {"uuid": uuid, "fraction": each.fraction, "mhz": each.mhz, "deviation": each.deviation}
         for (uuid, _), each in ready.clocks.items()
     ]
+    segments = [
+        {
+            "task": each.task,
+            "start_s": each.start_s,
+            "end_s": each.end_s,
+            "pool": each.pool,
+            "devices": list(each.places),
+            "clock": each.clock,
+        }
+        for each in ready.plan.clocked
+    ]
     changes = [
         {"at_s": each.at_s, "uuid": each.device.uuid, "task": each.task, "mhz": each.mhz}
         for each in ready.changes
@@ -246,6 +279,7 @@ def document_of(
             pool: [{"index": d.index, "uuid": d.uuid, "name": d.name} for d in own]
             for pool, own in ready.devices.pools.items()
         },
+        "segments": segments,
         "clocks": clocks,
         "changes": changes,
         "events": args.events,

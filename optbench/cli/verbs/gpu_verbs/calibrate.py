@@ -6,7 +6,7 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,8 @@ def configure(parser: Parser) -> None:
     parser.option("--clocks LIST", clocks, clock_list, ())
     parser.option("--levels N", "clocks spread over --span (default 8)", number(int, 1))
     parser.option("--span LOW..HIGH", "as fractions of the top clock (default 0..1)", span)
+    unset = "set no clock (needs no root); the law then holds at the clock that the device chooses"
+    parser.flag("--current-clock", unset)
     counts = "numbers of devices that work together (default 1, 2, 4, ... up to all)"
     parser.option("--counts LIST", counts, count_list, ())
     parser.section("how well")
@@ -82,7 +84,7 @@ def configure(parser: Parser) -> None:
     parser.option("--settle TIME", "left out before it (default 1s)", seconds, 1.0)
     parser.option("--idle TIME", "of the idle power (default 10s)", seconds, 10.0)
     parser.option("--period TIME", "between two readings (default 20ms)", seconds, 0.02)
-    parser.option("--run-limit TIME", "longest run of the load (default 10m)", seconds, 600.0)
+    parser.option("--run-limit TIME", "longest run of the load (default 10m or more)", seconds)
     retries = "repeats of a refused run, each with twice the time (default 1)"
     parser.option("--retries N", retries, number(int, 0), 1)
     parser.flag("--leave-out", "fit without the points that are refused")
@@ -112,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
     quiet = args.quiet or args.json or args.dry_run
     with (
         SweepLine("calibrate", quiet) as progress,
-        target_of(args.device, progress.say) as target,
+        target_of(args.device, not args.current_clock, progress.say) as target,
     ):
         plan = plan_sweep(target, settings)
         if not args.dry_run:
@@ -160,7 +162,10 @@ def page_path(profile: str | None) -> str | None:
     """The page beside a profile; none beside standard output."""
     if profile is None or profile == output.STDOUT:
         return None
-    return str(Path(profile).with_suffix(".html"))
+    page = str(Path(profile).with_suffix(".html"))
+    if page == profile:
+        raise UsageError(f"-o {profile!r} is where the page would go; name the profile .json")
+    return page
 
 
 def existing(path: str) -> dict[str, Any] | None:
@@ -210,7 +215,9 @@ def settings_of(args: argparse.Namespace) -> SweepSettings:
 
 
 @contextmanager
-def target_of(devices: Sequence[str], say: Any) -> Iterator[CalibrationTarget]:
+def target_of(
+    devices: Sequence[str], set_clocks: bool, say: Callable[[str], None]
+) -> Iterator[CalibrationTarget]:
     """GPUs where there are some, else processors."""
     from optbench.hardware.calibration.cpu_target import CpuTarget
     from optbench.hardware.calibration.gpu_target import GpuTarget, chosen_gpus
@@ -224,7 +231,7 @@ def target_of(devices: Sequence[str], say: Any) -> Iterator[CalibrationTarget]:
         with gpu_session() as session:
             gpus = chosen_gpus(session, devices)
             if gpus:
-                yield GpuTarget(session, gpus, say)
+                yield GpuTarget(session, gpus, say, set_clocks)
                 return
             why = "the NVIDIA driver lists no GPU"
             if session.unreadable:

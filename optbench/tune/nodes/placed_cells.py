@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from optbench.execute.base import Job, JobOutcome, Placement
+from optbench.execute.base import CellPlacement, Job, JobOutcome
 from optbench.execute.cell_pool import CellPool, SlotHandle
 from optbench.execute.local import LocalExecutor
 from optbench.execute.ray_cluster.core_pins import AGAIN_S, CorePins
@@ -30,9 +30,9 @@ class PlacedPool(CellPool):
         super().__init__(
             of.solvers, of.problems, of.landlock, of.sharing, compiled, environment=inherited
         )
-        self.placement = Placement()
+        self.placement = CellPlacement()
 
-    def send(self, slot: SlotHandle, job: Job, placement: Placement | None = None) -> None:
+    def send(self, slot: SlotHandle, job: Job, placement: CellPlacement | None = None) -> None:
         super().send(slot, job, placement or self.placement)
 
 
@@ -57,7 +57,9 @@ class PlacedExecutor(LocalExecutor):
                     if stop():
                         return
                     time.sleep(AGAIN_S)
-                self.placed.placement = Placement(pins.cores, gpus_of_this_process(), network=False)
+                self.placed.placement = CellPlacement(
+                    pins.cores, gpus_of_this_process(), network=False
+                )
                 yield from super().run([with_memory(here, self.memory_mb)], stop)
 
 

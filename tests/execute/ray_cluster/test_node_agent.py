@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_a_cell_ends_with_its_lease_or_with_its_turn(root: Path) -> None:
         "print(json.dumps([sorted(p.name for p in agent.loop.folder.iterdir())]))",
     )
     quiet, refused, served, left = said(started)
-    assert quiet == [True, 0, None] and refused == ["the driver has stopped"]
+    assert json.dumps(quiet) == "[true, 0, null]" and refused == ["the driver has stopped"]
     assert served == [None]
     # The folder of the last job is removed by its lease, which has not done so here.
     assert len(left[0] or "") == 2 and "lock" in (left[0] or "")

@@ -16,7 +16,7 @@ import pytest
 
 from tests.hostile.cases import MARK, Study, run
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 # A program of its own, since plug-ins are found by what the environment says when they are first
 # imported.

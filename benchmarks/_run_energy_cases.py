@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from optbench.execute.cell_energy import CellEnergies
-from optbench.hardware.cpu_energy.cpu_run_meter import CpuRunMeter
 from optbench.hardware.cpu_energy.processor_time import PackageTime
+from optbench.hardware.cpu_run_meter import CpuRunMeter
 from tests.execute.test_cell_energy import workspace
 from tests.hardware.gpu_machine import GpuMachine, StubLibraries
 from tests.hardware.made_up_powercap import MadeUpPowercap

@@ -1,7 +1,7 @@
 """`optbench gpu calibrate` against made-up GPUs with known coefficients and 1 % noise: errors of
 the fitted coefficients, coverage of their intervals, time; writes docs/results/gpu_calibration.md.
 
-    python benchmarks/gpu_calibration.py [--seeds 10] [--parallel 8] [--only readings]
+    python benchmarks/gpu_calibration.py [--seeds 20] [--parallel 8] [--only readings]
 
 Each sweep is the command with its defaults (eight clocks from 210 to 1410 MHz, one and two devices,
 8 s per run, rounds until every interval is within ±0.5 %), in real time, on a machine of its own.
@@ -57,6 +57,7 @@ LAWS = {
 }
 # Noise is drawn this often for the coverage of the fit alone.
 DRAWS = 2000
+OTHERS = 5
 
 
 @dataclass(frozen=True)
@@ -109,12 +110,12 @@ class SweepCase:
 
 
 def cases(seeds: int, only: Sequence[str]) -> list[SweepCase]:
-    """All seeds of the stub's law on readings; half of them of the other laws and devices."""
+    """All seeds of the stub's law on readings; five of the other laws and devices."""
     chosen = [SweepCase("readings", "stub", seed) for seed in range(seeds)]
-    half = range(max(1, seeds // 2))
-    chosen += [SweepCase("averages", "stub", seed) for seed in half]
-    chosen += [SweepCase("counter", "stub", seed) for seed in half]
-    chosen += [SweepCase("readings", "A100-PCIe", seed) for seed in half]
+    few = range(min(OTHERS, seeds))
+    chosen += [SweepCase("averages", "stub", seed) for seed in few]
+    chosen += [SweepCase("counter", "stub", seed) for seed in few]
+    chosen += [SweepCase("readings", "A100-PCIe", seed) for seed in few]
     return [case for case in chosen if case.device in only]
 
 
@@ -166,10 +167,6 @@ def summary(rows: Sequence[dict[str, Any]], device: str, law: str) -> str | None
         return None
     by_name = {name: [r for r in mine if r["coefficient"] == name] for name in COEFFICIENTS}
     worst = [max(abs(float(r["error"])) for r in by_name[name]) for name in COEFFICIENTS]
-    covered, within = (
-        sum(int(r["covered"]) for r in mine),
-        sum(abs(float(r["error"])) <= 0.01 for r in mine),
-    )
     minutes = [float(r["minutes"]) for r in by_name["alpha_p"]]
     rounds = [int(r["rounds"]) for r in by_name["alpha_p"]]
     cells = [
@@ -177,12 +174,20 @@ def summary(rows: Sequence[dict[str, Any]], device: str, law: str) -> str | None
         law,
         str(len(minutes)),
         *(f"{100 * value:.2f} %" for value in worst),
-        f"{within} of {len(mine)}",
-        f"{covered} of {len(mine)}",
+        f"{within_1(mine)} of {len(mine)}",
+        f"{covered(mine)} of {len(mine)}",
         f"{min(rounds)} to {max(rounds)}",
         f"{min(minutes):.1f} to {max(minutes):.1f}",
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def within_1(rows: Sequence[dict[str, Any]]) -> int:
+    return sum(abs(float(row["error"])) <= 0.01 for row in rows)
+
+
+def covered(rows: Sequence[dict[str, Any]]) -> int:
+    return sum(int(row["covered"]) for row in rows)
 
 
 def every_sweep(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
@@ -191,8 +196,7 @@ def every_sweep(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for place in dict.fromkeys((r["device"], r["law"], r["seed"]) for r in rows):
         mine = [r for r in rows if (r["device"], r["law"], r["seed"]) == place]
         cells = [f"{100 * float(r['error']):+.2f} %" for r in mine]
-        covered = sum(int(r["covered"]) for r in mine)
-        words = (*map(str, place), *cells, f"{covered} of 6", mine[0]["minutes"])
+        words = (*map(str, place), *cells, f"{covered(mine)} of 6", mine[0]["minutes"])
         yield f"| {' | '.join(words)} |"
 
 
@@ -219,6 +223,11 @@ def page(rows: Sequence[dict[str, Any]], command: str) -> str:
         "collinear), so that with 1 % per run thousands of runs would be needed. The number of "
         "rounds follows from the widths of the intervals, not from the known coefficients.",
         "",
+        f"Of all {len(rows)} coefficients {within_1(rows)} are within 1 %, and {covered(rows)} "
+        "lie in their 95 % interval. The three coefficients of a fit err together, so that misses "
+        "come in groups. With the counter the intervals of power are a hundred times narrower, "
+        "and what is left is when the counter was read.",
+        "",
         "## Every sweep",
         "",
         *every_sweep(rows),
@@ -238,7 +247,7 @@ def page(rows: Sequence[dict[str, Any]], command: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--parallel", type=int, default=8)
     parser.add_argument("--only", default=",".join(DEVICES))
     parser.add_argument("--raw", action="store_true", help="write the page from the raw rows")

@@ -37,12 +37,13 @@ MEANING = (
     "library with NVML's soname over a memory-mapped file, reached through `LD_LIBRARY_PATH` "
     "alone. A call that locks or resets takes 30 ms there, half of it before it takes effect, so "
     "that a kill can hit one on either side. `kill -9` comes at a random moment: any time of an "
-    "undisturbed run's length; before the first lock; within the call of the first lock, after "
-    "its effect; within any lock; between two calls; within the first reset that a SIGTERM in "
-    "the middle of the plan causes, before its effect; while clocks are restored. Of both, the "
-    "order is random, and in some trials the watchdog dies within its own restoration. `gpu "
-    "restore` is run after both; in the last rows it is killed too, and run again. *Restored by* "
-    "is whose reset was the last one, by the log of the made-up driver.",
+    "undisturbed run's length (for a watchdog, from its start on); before the first lock; within "
+    "the call of the first lock, after its effect; within any lock; between two calls; within "
+    "the first reset that a SIGTERM in the middle of the plan causes, before its effect; while "
+    "clocks are restored. Of both, the order is random, and in some trials the watchdog dies "
+    "within its own restoration. `gpu restore` is run after both; in the last rows it is killed "
+    "too, and run again. *Restored by* is whose reset was the last one, by the log of the "
+    "made-up driver.",
     "",
     "The trials can fail: with the watchdog's restoration taken out, with a lock noted in the "
     "journal after the driver's call, or with a journal removed before the reset, they do (tried "

@@ -11,7 +11,7 @@ from typing import Any
 from optbench.execute.cell_process import run_cell_process
 from optbench.execute.limit_watch import Baseline, LimitWatch, ProcessLimits
 from optbench.execute.message_channel import MessageChannel
-from optbench.hardware.cpu_energy.cpu_run_meter import CpuRunMeter
+from optbench.hardware.cpu_run_meter import CpuRunMeter
 from optbench.sandbox import process_tree
 from optbench.sandbox.confine import enforced_protections, raise_priority, thread_limit
 from optbench.sandbox.job_folder import remove_folder

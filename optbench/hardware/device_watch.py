@@ -63,9 +63,16 @@ class _Step:
         if not self.began_s < at_s < self.ended_s:
             return [self]
         part = (at_s - self.began_s) / (self.ended_s - self.began_s)
-        early = {"energy_j": self.energy_j * part, "error_j": self.error_j * part}
-        late = {"energy_j": self.energy_j * (1 - part), "error_j": self.error_j * (1 - part)}
-        return [replace(self, ended_s=at_s, **early), replace(self, began_s=at_s, **late)]
+        energy_j, error_j = self.energy_j * part, self.error_j * part
+        return [
+            replace(self, ended_s=at_s, energy_j=energy_j, error_j=error_j),
+            replace(
+                self,
+                began_s=at_s,
+                energy_j=self.energy_j - energy_j,
+                error_j=self.error_j - error_j,
+            ),
+        ]
 
 
 @dataclass

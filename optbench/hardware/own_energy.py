@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from optbench.hardware.cpu_energy.cpu_run_meter import CpuRunMeter
+from optbench.hardware.cpu_run_meter import CpuRunMeter
 from optbench.hardware.device_watch import DeviceWatch
 from optbench.hardware.run_energy import RunEnergy
 from optbench.hardware.visible_devices import devices_given

@@ -58,7 +58,7 @@ def test_a_power_limit_below_the_law_is_a_throttle_too(gpu_machines: MachineMake
 
 def test_noise_is_refused(gpu_machines: MachineMaker) -> None:
     machine = gpu_machines(has_counter=0, noise=0.6)
-    done = calibrated(machine, "--retries", "0", "--idle", "100ms")
+    done = calibrated(machine, "--retries", "0", "--idle", "400ms")
     assert done.code == 2 and "noisy: the power in blocks of" in done.err, done.err
     assert nothing_written(machine)
 

@@ -26,6 +26,8 @@ from tests.hardware.gpu_machine import GpuMachine
 DEVICES, CALL_S, PIECE_S = 2, 0.03, 0.15
 # Six segments on each device, back to back.
 LENGTHS_S = [PIECE_S] * 6 * DEVICES
+# The plan and its last resets take about this long.
+PLAN_S = 6 * PIECE_S + 3 * DEVICES * CALL_S
 PATIENCE_S, GLANCE_S = 60.0, 0.0005
 LOCK, RESET = 1, 2
 # When to kill. A first lock has taken effect and its call has not returned. A first reset, after a
@@ -155,8 +157,8 @@ def run_trial(
         # Before the watchdog lives, there is none to kill.
         await_that(lambda: bool(apply.watchdogs()), apply.process)
     if moment == "any time":
-        # A watchdog is there only after a part of it.
-        time.sleep(rng.uniform(0.0, max(0.0, whole_s - (time.monotonic() - apply.began))))
+        # A watchdog is there only from about the begin of the plan on.
+        time.sleep(rng.uniform(0.0, whole_s if victim == "apply" else PLAN_S))
     else:
         _await_moment(apply, moment, rng)
     in_call = "lock" if apply.in_call(LOCK) else "reset" if apply.in_call(RESET) else "none"

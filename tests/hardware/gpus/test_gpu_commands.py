@@ -74,7 +74,7 @@ def test_watch_prints_lines_where_there_is_no_terminal(gpu_machines: MachineMake
     assert "0.0 s  GPU 1 NVIDIA A100-PCIE-40GB  40.0 W" in first[1]
     machine.lose(1)
     while "the GPU is lost" not in process.stdout.readline():
-        pass
+        assert process.poll() is None
     assert "GPU 0 NVIDIA A100-PCIE-40GB  40.0 W" in process.stdout.readline()
     assert "GPU 0 NVIDIA A100-PCIE-40GB  40.0 W" in process.stdout.readline()
     process.send_signal(signal.SIGINT)

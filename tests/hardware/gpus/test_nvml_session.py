@@ -129,6 +129,7 @@ def test_a_lost_device_is_named_and_the_others_answer(gpu_machines: MachineMaker
     code = HEAD + "".join(f"    {line}\n" for line in (*lines, "    print(error)"))
     process = other.start_python(code)
     while not other.calls():
+        assert process.poll() is None
         time.sleep(0.01)
     other.lose()
     said, _ = process.communicate(timeout=60)

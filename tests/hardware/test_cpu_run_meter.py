@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from optbench.hardware.cpu_energy.cpu_run_meter import CpuRunMeter
 from optbench.hardware.cpu_energy.processor_time import PackageTime
+from optbench.hardware.cpu_run_meter import CpuRunMeter
 from tests.hardware.made_up_powercap import MadeUpPowercap
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")

@@ -156,8 +156,8 @@ def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:
     budget = CellBudget(**values)
     wall_s, time_s = budget.wall_limit_s, budget.time_limit_s
     if wall_s is not None and time_s is not None and wall_s < time_s:
-        shortest = f"at least the time limit of {time_s:g} s: at the wall limit the cell is killed"
-        fields.refuse(places["wall_limit"] + "wall_limit", given["wall_limit"], shortest)
+        allowed = f"at least the time limit of {time_s:g} s: at the wall limit the cell is killed"
+        fields.refuse(places["wall_limit"] + "wall_limit", given["wall_limit"], allowed)
     return budget
 
 

@@ -16,12 +16,13 @@ import pytest
 
 from tests.hostile.cases import MARK, Study, run
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 # A program of its own, since plug-ins are found by what the environment says when they are first
 # imported.
 PROGRAM = """
 import json, os, pickle, signal, sys, threading, time
+from functools import partial
 from pathlib import Path
 from optbench import api
 from optbench.execute.base import Job
@@ -29,6 +30,8 @@ from optbench.execute.local import LocalExecutor
 from optbench.execute.ray_cluster.ray_executor import RayExecutor
 from optbench.study.declared import CellBudget
 
+# While a cluster is joined, what is printed goes to standard error: Ray prints too.
+print = partial(print, file=sys.__stdout__)
 ADDRESS = os.environ.get("ADDRESS_OF_CLUSTER")
 
 folder = Path(sys.argv[1]) / "work"

@@ -7,7 +7,7 @@ nobody else holds, has the node's agent run it, and returns the outcome.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -54,18 +54,28 @@ def run_leased(assignment: Assignment, *contents: bytes) -> LeaseReport:
     import ray
 
     node_id = ray.get_runtime_context().get_node_id()
-    cache, payload = ContentCache(), assignment.job["payload"]
+    gpus = tuple(str(each) for each in ray.get_gpu_ids())
+    try:
+        job = with_files(assignment.job, contents, ContentCache())
+        with CorePins() as pins:
+            while not pins.take(job["budget"]["threads"], usable_cores()):
+                time.sleep(AGAIN_S)
+            placement = CellPlacement(pins.cores, gpus, assignment.network)
+            return _run(assignment, node_id, job, placement)
+    except OSError as error:  # a full disk, say: the job may run elsewhere
+        return LeaseReport(node_id, None, str(error))
+
+
+def with_files(
+    job: Mapping[str, Any], contents: Sequence[bytes], cache: ContentCache
+) -> dict[str, Any]:
+    """Return the job with paths on this node; what is missing in the cache is written."""
+    payload = job["payload"]
     places = {
         (each[REFERENCE], each["name"]): cache.keep(each[REFERENCE], each["name"], content)
         for each, content in zip(references(payload), contents, strict=True)
     }
-    job = {**assignment.job, "payload": with_paths(payload, places)}
-    with CorePins() as pins:
-        while not pins.take(job["budget"]["threads"], usable_cores()):
-            time.sleep(AGAIN_S)
-        gpus = tuple(str(each) for each in ray.get_gpu_ids())
-        placement = CellPlacement(pins.cores, gpus, assignment.network)
-        return _run(assignment, node_id, job, placement)
+    return {**job, "payload": with_paths(payload, places)}
 
 
 def _run(

@@ -26,6 +26,9 @@ from optbench.study.declared import CellBudget
 
 # Failures in a row for which a node is set aside.
 STRIKES = 3
+# Seconds for which a node whose agent does not answer is avoided: Ray takes that long to notice
+# that a node is dead.
+SUSPECT_S = 30.0
 # Seconds between two looks at the cluster's nodes; seconds that an agent may take to start.
 LOOK_NODES_S, START_S = 1.0, 120.0
 
@@ -39,6 +42,7 @@ class RosterEntry:
     machine: Mapping[str, Any]
     cores: int
     strikes: int = 0
+    suspected_until: float = 0.0
 
     @property
     def hardware(self) -> tuple[str, tuple[str, ...]]:
@@ -64,6 +68,7 @@ class NodeRoster:
     entries: dict[str, RosterEntry] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     looked_at: float = 0.0
+    probed_at: float = 0.0
     compile_s: float = 0.0
 
     def __post_init__(self) -> None:
@@ -155,6 +160,8 @@ class NodeRoster:
         nodes with the same CPU and GPU models, as long as these have room for them.
         """
         fits = [each for each in self.usable() if each.has_room_for(budget, memory_mb)]
+        now = time.monotonic()
+        fits = [each for each in fits if each.suspected_until < now] or fits
         if not fits:
             self._refuse_none()
             raise ClusterError(
@@ -168,6 +175,22 @@ class NodeRoster:
         alike = [each for each in fits if each.hardware == chosen]
         wanted = [each for each in alike if each.node.node_id not in avoided] or alike
         return on_nodes([each.node.node_id for each in wanted])
+
+    def probe(self) -> None:
+        """Avoid nodes whose agents have ended, until Ray knows more: a lease was lost."""
+        import ray
+
+        now = time.monotonic()
+        if now - self.probed_at < LOOK_NODES_S:
+            return
+        asked = {entry.agent.machine.remote(): entry for entry in self.usable()}
+        done, _ = ray.wait(list(asked), num_returns=len(asked), timeout=LOOK_NODES_S)
+        self.probed_at = time.monotonic()
+        for reply in done:
+            try:
+                ray.get(reply)
+            except ray.exceptions.RayError:
+                asked[reply].suspected_until = now + SUSPECT_S
 
     def others(self, node_id: str) -> bool:
         """Whether there is another node with the same CPU and GPU models."""

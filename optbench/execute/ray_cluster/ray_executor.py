@@ -223,6 +223,7 @@ class RayExecutor:
         except ray.exceptions.RayTaskError as error:
             raise ClusterError(f"a lease failed: {error}") from error
         except ray.exceptions.RayError as error:
+            self._nodes().probe()
             self._begin_again(flight, first_line(error))
             return
         if report.outcome is None:

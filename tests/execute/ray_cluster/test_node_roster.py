@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -48,6 +49,10 @@ def test_an_avoided_node_is_left_out_where_there_is_another() -> None:
     roster = roster_of(a="EPYC", c="EPYC")
     assert chosen(roster, avoided={"a"}) == "in(c)"
     assert chosen(roster, avoided={"a", "c"}) == "in(a,c)"
+    roster.entries["c"].suspected_until = time.monotonic() + 60.0
+    assert chosen(roster) == "in(a)"
+    roster.entries["a"].suspected_until = time.monotonic() + 60.0
+    assert chosen(roster) == "in(a,c)"
     assert roster.others("a") and not roster_of(a="EPYC", b="Xeon").others("a")
 
 

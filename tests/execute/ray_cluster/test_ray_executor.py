@@ -91,7 +91,7 @@ def test_a_study_that_loses_a_node_has_the_results_of_one_at_home(
     cluster: EngineUnderTest, ray_nodes: RayNodes, workspace: Path
 ) -> None:
     home = begun(EngineUnderTest("local"), workspace, "-n", "2")
-    out, errors = home.communicate(timeout=120)
+    out, errors = home.communicate(timeout=240)
     assert home.returncode == 0, out + errors
     expected = sorted(results(workspace))
     (workspace / ".optbench").rename(workspace / ".at-home")
@@ -99,7 +99,7 @@ def test_a_study_that_loses_a_node_has_the_results_of_one_at_home(
     store = workspace / ".optbench" / "results.jsonl"
     until(lambda: store.exists() and len(store.read_text().splitlines()) >= 2)
     ray_nodes.kill_node(ray_nodes.workers()[0])
-    out, errors = started.communicate(timeout=120)
+    out, errors = started.communicate(timeout=240)
     assert started.returncode == 0, out + errors
     # Four instances: a bounding and two solvers each; none is missing, none stands twice.
     assert sorted(results(workspace)) == expected and len(expected) == 12
@@ -149,7 +149,7 @@ def test_a_node_with_other_versions_is_named(
     raylet = ray_nodes.add_node(PYTHONPATH=f"{other.parent}:{checkout}")
     try:
         started = begun(cluster, workspace)
-        out, errors = started.communicate(timeout=120)
+        out, errors = started.communicate(timeout=240)
     finally:
         ray_nodes.kill_node(raylet)
     assert started.returncode == 2, out + errors
@@ -166,16 +166,19 @@ def test_a_node_that_joins_with_other_versions_is_not_used(
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: scipy\nVersion: 0.1\n")
     checkout = str(Path(__file__).resolve().parents[3])
     text = (workspace / "studies" / "rules.toml").read_text()
-    longer = text.replace('"sleeps"', '"sleeps:sleep_s=4"')
+    longer = text.replace('"sleeps"', '"sleeps:sleep_s=90"').replace("20s", "100s")
     (workspace / "studies" / "rules.toml").write_text(longer)
     started = begun(cluster, workspace)
     store = workspace / ".optbench" / "results.jsonl"
     until(lambda: store.exists() and len(store.read_text().splitlines()) >= 1)
     raylet = ray_nodes.add_node(PYTHONPATH=f"{other.parent}:{checkout}")
-    out, errors = started.communicate(timeout=120)
+    assert started.stderr is not None
+    # The study goes on meanwhile, and ends if nothing is said.
+    said_so = next((line for line in started.stderr if "it is not used" in line), "")
+    started.terminate()
+    started.communicate(timeout=240)
     ray_nodes.kill_node(raylet)
-    assert started.returncode == 0, out + errors
-    assert "has scipy 0.1; the driver has" in errors and "it is not used" in errors
+    assert "has scipy 0.1; the driver has" in said_so and started.returncode == 130
 
 
 @pytest.mark.slow
@@ -188,7 +191,7 @@ def test_a_node_on_which_cells_keep_failing_is_set_aside(
     text = (workspace / "studies" / "rules.toml").read_text().replace("seeds = 4", "seeds = 8")
     (workspace / "studies" / "rules.toml").write_text(text.replace(', "fcfs"', ""))
     started = begun(cluster, workspace)
-    out, errors = started.communicate(timeout=120)
+    out, errors = started.communicate(timeout=240)
     ray_nodes.kill_node(broken)
     assert started.returncode == 0, out + errors
     assert "is set aside: 3 cells in a row failed there (signal: ended by signal 6" in errors
@@ -206,7 +209,7 @@ def test_after_the_loss_of_the_driver_the_same_command_goes_on(
     started.communicate()
     until(lambda: marked(workspace) == [])
     resumed = begun(cluster, workspace)
-    out, errors = resumed.communicate(timeout=120)
+    out, errors = resumed.communicate(timeout=240)
     assert resumed.returncode == 0, out + errors
     assert len(dict(results(workspace))) == 12 == len(list(results(workspace)))
 
@@ -220,7 +223,7 @@ def test_ctrl_c_kills_the_cells_on_all_nodes(cluster: EngineUnderTest, workspace
     store = workspace / ".optbench" / "results.jsonl"
     until(lambda: store.exists() and len(store.read_text().splitlines()) >= 4)
     started.terminate()
-    out, errors = started.communicate(timeout=60)
+    out, errors = started.communicate(timeout=240)
     assert started.returncode == 130, out + errors
     assert "optbench: stopping" in errors
     until(lambda: marked(workspace) == [])

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import select
 import signal
@@ -228,7 +229,7 @@ class CellPool:
     ) -> tuple[list[EndedJob], list[Any]]:
         """The same, less long if one of these other files is readable; return those that are."""
         ends = [self.control, *(slot.channel for slot in self.slots.values() if slot.is_open)]
-        ready, _, _ = select.select([*ends, *others], [], [], timeout_s)
+        ready = _readable([*ends, *others], timeout_s)
         out = [
             found
             for slot in self.slots.values()
@@ -333,6 +334,15 @@ class CellPool:
             if time.monotonic() > deadline:
                 self.end()
                 return
+
+
+def _readable(ends: Sequence[Any], timeout_s: float) -> list[Any]:
+    """Return those that can be read or have ended; ``select`` would refuse large descriptors."""
+    watched = select.poll()
+    for end in ends:
+        watched.register(end, select.POLLIN)
+    found = {descriptor for descriptor, _ in watched.poll(math.ceil(timeout_s * 1000))}
+    return [end for end in ends if end.fileno() in found]
 
 
 def outcome(job: Job, message: Mapping[str, Any]) -> JobOutcome:

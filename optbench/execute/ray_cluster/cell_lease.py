@@ -1,23 +1,22 @@
 """The lease of one cell: a Ray task that holds its cores, memory and GPUs while the cell runs.
 
-Ray starts it where these are free, beside the work of other users. It pins the cell to cores that
-nobody else holds, has the node's agent run it, and returns the outcome.
+Ray starts it where these are free, beside the work of other users. It has the node's agent run the
+cell, on cores that nobody else holds, and returns the outcome.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from optbench.execute.base import CellPlacement, JobOutcome
+from optbench.errors import OptbenchError
+from optbench.execute.base import JobOutcome
 from optbench.execute.cell_pool import EndedJob
 from optbench.execute.message_channel import MessageChannel
-from optbench.execute.ray_cluster.core_pins import AGAIN_S, CorePins
-from optbench.execute.ray_cluster.node_agent import connect, job_from
-from optbench.execute.ray_cluster.node_facts import usable_cores
+from optbench.execute.ray_cluster.agent_socket import connect
+from optbench.execute.ray_cluster.node_agent import job_from
 from optbench.execute.ray_cluster.travelling_files import (
     REFERENCE,
     ContentCache,
@@ -57,12 +56,8 @@ def run_leased(assignment: Assignment, *contents: bytes) -> LeaseReport:
     gpus = tuple(str(each) for each in ray.get_gpu_ids())
     try:
         job = with_files(assignment.job, contents, ContentCache())
-        with CorePins() as pins:
-            while not pins.take(job["budget"]["threads"], usable_cores()):
-                time.sleep(AGAIN_S)
-            placement = CellPlacement(pins.cores, gpus, assignment.network)
-            return _run(assignment, node_id, job, placement)
-    except OSError as error:  # a full disk, say: the job may run elsewhere
+        return _run(assignment, node_id, job, gpus)
+    except (OSError, OptbenchError) as error:  # a full disk, say: the job may run elsewhere
         return LeaseReport(node_id, None, str(error))
 
 
@@ -79,13 +74,18 @@ def with_files(
 
 
 def _run(
-    assignment: Assignment, node_id: str, job: Mapping[str, Any], placement: CellPlacement
+    assignment: Assignment, node_id: str, job: Mapping[str, Any], gpus: Sequence[str]
 ) -> LeaseReport:
     channel = connect(assignment.secret, node_id, AGENT_S)
     if channel is None:
         return LeaseReport(node_id, None, "the agent of the node does not answer")
     try:
-        message = {"turn": assignment.turn, "job": job, "placement": placement.to_dict()}
+        message = {
+            "turn": assignment.turn,
+            "job": job,
+            "gpus": gpus,
+            "network": assignment.network,
+        }
         reply = _reply(channel) if channel.send(message) else None
     finally:
         channel.close()

@@ -12,9 +12,9 @@ import os
 import queue
 import secrets
 import socket
-import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -25,6 +25,14 @@ from optbench.errors import OptbenchError
 from optbench.execute.base import CellPlacement, Job
 from optbench.execute.cell_pool import LOOK_S, CellPool, EndedJob, SlotHandle
 from optbench.execute.message_channel import MessageChannel
+from optbench.execute.ray_cluster.agent_socket import (
+    is_from_a_cell,
+    private_folder,
+    remove_dead_sockets,
+    socket_path,
+)
+from optbench.execute.ray_cluster.core_pins import CorePins
+from optbench.execute.ray_cluster.node_facts import usable_cores
 from optbench.execute.ray_cluster.travelling_files import ContentCache
 from optbench.sandbox.job_folder import remove_folder
 from optbench.sandbox.process_tree import MAX_KILL_S
@@ -37,6 +45,8 @@ RAY_VARIABLES = "RAY_"
 WORK, GUARD = "work", "guard"
 # The first message of a lease is the secret, and no longer than this.
 MAX_GREETING = 1000
+# Connections may be silent for so many seconds, and so many at once.
+GREETING_S, MOST_SILENT = 10.0, 64
 
 
 @dataclass(frozen=True)
@@ -53,23 +63,13 @@ def new_secret() -> str:
     return secrets.token_hex(16)
 
 
-def private_folder() -> Path:
-    """Return this user's folder of sockets and job folders on this machine."""
-    folder = Path(tempfile.gettempdir()) / f"optbench-cluster-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    facts = folder.lstat()
-    if folder.is_symlink() or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
-        raise OptbenchError(
-            f"{folder} must be a folder of this user's with mode 700; remove it, or set $TMPDIR"
-        )
-    return folder
-
-
-def socket_path(secret: str, node_id: str) -> Path:
-    """Return the agent's socket; its name shows half of the secret, which is no use without the
-    other.
-    """
-    return private_folder() / f"{secret[:12]}-{node_id[:12]}.sock"
+def cell_environment() -> dict[str, str]:
+    """Return this process's environment without what is Ray's, its token among it."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(RAY_VARIABLES) and name != "LD_PRELOAD"
+    }
 
 
 class NodeAgent:
@@ -77,16 +77,33 @@ class NodeAgent:
 
     def __init__(self, settings: AgentSettings, node_id: str) -> None:
         self.loop = LeaseLoop(settings, socket_path(settings.secret, node_id))
-        self.thread = threading.Thread(target=self.loop.serve, daemon=True)
+        self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
+
+    def _serve(self) -> None:
+        """Serve; this process ends with the loop, so that nobody takes it for an agent."""
+        try:
+            self.loop.serve()
+        finally:
+            if not self.loop.leaving:
+                traceback.print_exc()
+                os._exit(1)
 
     def machine(self) -> dict[str, Any]:
         """Return the machine's description for records."""
         return dict(machine())
 
-    def compile_s(self) -> float:
-        """Return the seconds of compiling before the first cell."""
+    def waiting(self) -> tuple[int, float]:
+        """Return how many leases wait for cores that others hold, and the longest for how long."""
+        return self.loop.waiting()
+
+    def leave(self) -> float:
+        """Remove what lies in this machine's temporary folder; return the seconds of compiling
+        before the first cell.
+        """
         loaded = self.loop.pool.loaded
+        self.loop.leave()
+        self.thread.join(MAX_KILL_S)
         return 0.0 if loaded is None else loaded.compile_s
 
     def quiet(self, turn: int) -> bool:
@@ -98,9 +115,12 @@ class NodeAgent:
 
 @dataclass
 class LeaseEnd:
-    """The agent's end of a lease, and its job once it has been given."""
+    """The agent's end of a lease; its job as it arrived, until there are cores, and then as run."""
 
     channel: MessageChannel
+    opened_at: float
+    given: Mapping[str, Any] | None = None
+    given_at: float = 0.0
     job: Job | None = None
     turn: int = 0
     is_trusted: bool = False
@@ -111,17 +131,12 @@ class LeaseLoop:
 
     def __init__(self, settings: AgentSettings, path: Path) -> None:
         self.secret, self.cache, self.path = settings.secret, ContentCache(), path
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(RAY_VARIABLES) and name != "LD_PRELOAD"
-        }
         self.pool = CellPool(
             settings.solvers,
             settings.problems,
             settings.landlock,
             compiled=self.cache.compiled,
-            environment=inherited,
+            environment=cell_environment(),
         )
         path.unlink(missing_ok=True)
         self.listener = socket.socket(socket.AF_UNIX)
@@ -132,22 +147,35 @@ class LeaseLoop:
         self.pending: list[tuple[float, threading.Event]] = []
         self.leases: list[LeaseEnd] = []
         self.abandoned: list[Job] = []
+        self.pinned: list[tuple[Job, CorePins]] = []
         self.quiet_turn = 0
+        self.leaving = False
 
     def order(self, turn: int, done: threading.Event) -> None:
         """Have the loop kill the cells of a turn, from another thread."""
         self.orders.put((turn, done))
         self.ring.send(b"!")
 
+    def leave(self) -> None:
+        """Have the loop end, from another thread."""
+        self.leaving = True
+        self.ring.send(b"!")
+
+    def waiting(self) -> tuple[int, float]:
+        """Return how many leases wait for cores, and how many seconds the first has waited."""
+        since = [each.given_at for each in list(self.leases) if each.given is not None]
+        return len(since), time.monotonic() - min(since) if since else 0.0
+
     def serve(self) -> None:
         """Serve until this process ends, or no process can be started here."""
         private = private_folder()
         (private / WORK).mkdir(exist_ok=True)
+        remove_dead_sockets()
         self.cache.remove_unused()
         try:
             with work_folder(private / WORK, private / GUARD) as self.folder:
                 self.pool.start()
-                while True:
+                while not self.leaving:
                     self._serve_once()
         except OptbenchError as error:
             for lease in self.leases:
@@ -163,7 +191,7 @@ class LeaseLoop:
         for each in ended:
             self._report(each)
         if self.listener in ready:
-            self.leases.append(LeaseEnd(MessageChannel(self.listener.accept()[0])))
+            self._accept()
         for lease in [lease for lease in self.leases if lease.channel in ready]:
             self._read(lease)
         if self.bell in ready:
@@ -172,12 +200,31 @@ class LeaseLoop:
             self._obey(*self.orders.get())
         self._finish_orders()
         self._remove_abandoned()
+        self._begin_given()
+        self._refuse_silent()
+
+    def _accept(self) -> None:
+        """Take a connection, but none of a cell."""
+        with suppress(OSError):  # no descriptor is left, or the other end has gone
+            end = self.listener.accept()[0]
+            if is_from_a_cell(end):
+                end.close()
+                return
+            self.leases.append(LeaseEnd(MessageChannel(end), time.monotonic()))
+
+    def _refuse_silent(self) -> None:
+        """Close connections that have not shown the secret: old ones, and more than a few."""
+        silent = [lease for lease in self.leases if not lease.is_trusted]
+        before = time.monotonic() - GREETING_S
+        for k, lease in enumerate(silent):
+            if lease.opened_at < before or k < len(silent) - MOST_SILENT:
+                self._drop(lease)
 
     def _read(self, lease: LeaseEnd) -> None:
         """Take a lease's job, or kill its cell if the lease has ended."""
         try:
             messages = lease.channel.receive()
-        except ValueError:  # no JSON: no lease of ours
+        except (ValueError, RecursionError):  # no JSON of a lease
             messages = None
         is_flood = not lease.is_trusted and lease.channel.incomplete_bytes > MAX_GREETING
         if messages is None or is_flood:
@@ -192,16 +239,34 @@ class LeaseLoop:
             elif message["turn"] <= self.quiet_turn:
                 lease.channel.send({"refused": "the driver has stopped"})
             else:
-                self._begin(lease, message)
+                lease.given, lease.given_at = message, time.monotonic()
+                lease.turn = message["turn"]
 
     def _is_greeting(self, message: Any) -> bool:
         given = message.get("secret") if isinstance(message, dict) else None
         return isinstance(given, str) and hmac.compare_digest(given.encode(), self.secret.encode())
 
-    def _begin(self, lease: LeaseEnd, message: Mapping[str, Any]) -> None:
+    def _begin_given(self) -> None:
+        """Begin jobs in the order of their arrival, each on cores that nobody else holds."""
+        for lease in [each for each in self.leases if each.given is not None]:
+            assert lease.given is not None
+            try:
+                pins = CorePins()
+                if not pins.take(lease.given["job"]["budget"]["threads"], usable_cores()):
+                    return
+            except (OSError, OptbenchError) as error:
+                lease.given = None
+                lease.channel.send({"refused": str(error)})
+                continue
+            self._begin(lease, lease.given, pins)
+            lease.given = None
+
+    def _begin(self, lease: LeaseEnd, message: Mapping[str, Any], pins: CorePins) -> None:
+        """Run a job; its cores are held until no process of it is left."""
         job = job_from(message["job"], self.folder / secrets.token_hex(6))
-        placement = CellPlacement(**{name: _tuple(v) for name, v in message["placement"].items()})
-        lease.job, lease.turn = job, message["turn"]
+        placement = CellPlacement(pins.cores, tuple(message["gpus"]), message["network"])
+        self.pinned.append((job, pins))
+        lease.job = job
         self.pool.send(self._idle_slot(), job, placement)
 
     def _idle_slot(self) -> SlotHandle:
@@ -242,7 +307,7 @@ class LeaseLoop:
     def _obey(self, turn: int, done: threading.Event) -> None:
         self.quiet_turn = max(self.quiet_turn, turn)
         for lease in list(self.leases):
-            if lease.job is not None and lease.turn <= turn:
+            if (lease.job or lease.given) and lease.turn <= turn:
                 self._drop(lease)
         self.pending.append((time.monotonic() + MAX_KILL_S, done))
 
@@ -257,7 +322,11 @@ class LeaseLoop:
             self.pending.clear()
 
     def _remove_abandoned(self) -> None:
+        """Give back the cores of jobs that have ended, and remove the folders of killed ones."""
         running = {id(slot.job) for slot in self.pool.busy}
+        for job, pins in [each for each in self.pinned if id(each[0]) not in running]:
+            pins.close()
+            self.pinned.remove((job, pins))
         for job in [job for job in self.abandoned if id(job) not in running]:
             remove_folder(job.folder)
             self.abandoned.remove(job)
@@ -283,23 +352,3 @@ def with_memory(job: Job, memory_mb: float) -> Job:
     if job.budget.memory_limit_mb is not None:
         return job
     return replace(job, budget=replace(job.budget, memory_limit_mb=memory_mb))
-
-
-def _tuple(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def connect(secret: str, node_id: str, wait_s: float) -> MessageChannel | None:
-    """Return a channel to this node's agent; None if it does not answer."""
-    deadline = time.monotonic() + wait_s
-    while True:
-        end = socket.socket(socket.AF_UNIX)
-        with suppress(FileNotFoundError, ConnectionRefusedError):
-            end.connect(str(socket_path(secret, node_id)))
-            channel = MessageChannel(end)
-            channel.send({"secret": secret})
-            return channel
-        end.close()
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(LOOK_S)

@@ -26,11 +26,15 @@ from optbench.study.declared import CellBudget
 
 # Failures in a row for which a node is set aside.
 STRIKES = 3
-# Seconds for which a node whose agent does not answer is avoided: Ray takes that long to notice
-# that a node is dead.
-SUSPECT_S = 30.0
+# A node whose agent does not answer is avoided until it answers or Ray lists the node as dead,
+# which takes it some 20 seconds; after this many seconds without either the node is tried again.
+SUSPECT_S = 90.0
 # Seconds between two looks at the cluster's nodes; seconds that an agent may take to start.
 LOOK_NODES_S, START_S = 1.0, 120.0
+
+
+class NoRoomError(ClusterError):
+    """No node that is left has room for a cell; others may be run."""
 
 
 @dataclass
@@ -72,13 +76,14 @@ class NodeRoster:
     compile_s: float = 0.0
 
     def __post_init__(self) -> None:
+        self.questions: dict[Any, RosterEntry] = {}
         self.lock = threading.Lock()
         self.joining: threading.Thread | None = None
 
     def begin(self) -> None:
         """Check all nodes, start their agents; raise ClusterMismatchError for other versions."""
         self._admit(self.connection.check_nodes())
-        self._refuse_none()
+        self.refuse_none()
         self.looked_at = time.monotonic()
 
     def refresh(self) -> None:
@@ -88,7 +93,9 @@ class NodeRoster:
         self.looked_at = time.monotonic()
         alive = {node.node_id: node for node in self.connection.nodes()}
         for entry in [each for each in self.usable() if each.node.node_id not in alive]:
-            self._leave_out(entry, "was lost; its cells run elsewhere")
+            elsewhere = "; its cells run elsewhere" if len(self.usable()) > 1 else ""
+            self._leave_out(entry, f"was lost{elsewhere}")
+        self._lift_suspicion()
         new = [
             node
             for node in alive.values()
@@ -155,24 +162,26 @@ class NodeRoster:
 
     def places_for(
         self, budget: CellBudget, memory_mb: float, comparison: str, avoided: Collection[str]
-    ) -> dict[str, str]:
-        """Return Ray's selector of the nodes for a cell. Cells with the same ``comparison`` go to
-        nodes with the same CPU and GPU models, as long as these have room for them.
+    ) -> dict[str, str] | None:
+        """Return Ray's selector of the nodes for a cell; None while none of them answers. Cells
+        with the same ``comparison`` go to nodes with the same CPU and GPU models, as long as these
+        have room for them.
         """
         fits = [each for each in self.usable() if each.has_room_for(budget, memory_mb)]
-        now = time.monotonic()
-        fits = [each for each in fits if each.suspected_until < now] or fits
         if not fits:
-            self._refuse_none()
-            raise ClusterError(
-                "no node that is left has room for the next cell; finished cells are kept, and the "
-                "same command continues from there"
+            self.refuse_none()
+            raise NoRoomError(
+                f"no node that is left has room for a cell with {budget.threads} threads, "
+                f"{budget.gpus} GPUs and {memory_mb:,.0f} MB of memory"
             )
         cpus: dict[Any, float] = {}
         for each in fits:
             cpus[each.hardware] = cpus.get(each.hardware, 0.0) + each.node.cpus
         chosen = max(cpus, key=lambda model: _rank(comparison, model, cpus[model]))
-        alike = [each for each in fits if each.hardware == chosen]
+        now = time.monotonic()
+        alike = [each for each in fits if each.hardware == chosen and each.suspected_until < now]
+        if not alike:
+            return None
         wanted = [each for each in alike if each.node.node_id not in avoided] or alike
         return on_nodes([each.node.node_id for each in wanted])
 
@@ -197,9 +206,35 @@ class NodeRoster:
                 silent.append(reply)
         for entry in (asked[reply] for reply in silent):
             if entry.suspected_until < now:
-                self.tell(f"node {entry.node.name} does not answer; its cells run elsewhere")
+                others = any(
+                    each.suspected_until < now for each in self.usable() if each is not entry
+                )
+                what = "its cells run elsewhere" if others else "its cells wait for it"
+                self.tell(f"node {entry.node.name} does not answer; {what}")
             entry.suspected_until = now + SUSPECT_S
         return answers
+
+    def _lift_suspicion(self) -> None:
+        """Use a node again once its agent answers; a node without its agent gets a new one."""
+        import ray
+
+        ready, _ = ray.wait(list(self.questions), num_returns=len(self.questions), timeout=0)
+        for reply in ready:
+            entry = self.questions.pop(reply)
+            try:
+                ray.get(reply)
+            except ray.exceptions.ActorUnavailableError:
+                continue
+            except ray.exceptions.RayError:  # the next answer is that of the new agent
+                if entry.node.node_id not in self.entries:
+                    continue
+                entry.agent = self._agent_on(entry.node)
+                continue
+            entry.suspected_until = 0.0
+        asked = {id(entry) for entry in self.questions.values()}
+        for entry in self.usable():
+            if entry.suspected_until > time.monotonic() and id(entry) not in asked:
+                self.questions[entry.agent.machine.remote()] = entry
 
     def others(self, node_id: str) -> bool:
         """Whether there is another node with the same CPU and GPU models."""
@@ -244,7 +279,7 @@ class NodeRoster:
         self.connection.facts.pop(entry.node.node_id, None)
         self.tell(f"node {entry.node.name} {words}")
 
-    def _refuse_none(self) -> None:
+    def refuse_none(self) -> None:
         if not self.usable():
             raise ClusterError(
                 "no node of the cluster can run cells: all were lost or set aside, or have no "
@@ -259,9 +294,9 @@ class NodeRoster:
         if asked:
             ray.wait(asked, num_returns=len(asked), timeout=patience_s)
 
-    def measure_compiling(self) -> None:
-        """Ask the agents how long they have compiled: the longest counts."""
-        self.compile_s = max([self.compile_s, *self._ask("compile_s")])
+    def leave(self) -> None:
+        """Ask the agents how long they have compiled, of which the longest counts, and end them."""
+        self.compile_s = max([self.compile_s, *self._ask("leave")])
 
 
 def _rank(comparison: str, hardware: Any, cpus: float) -> float:

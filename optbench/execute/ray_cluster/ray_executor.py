@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -18,7 +19,6 @@ from typing import Any
 from optbench.execute.base import Job, JobOutcome
 from optbench.execute.cell_pool import LOOK_S
 from optbench.execute.following_jobs import FollowingJobs
-from optbench.execute.local import LocalExecutor
 from optbench.execute.ray_cluster.cell_lease import Assignment, LeaseReport, run_leased
 from optbench.execute.ray_cluster.connection import (
     ClusterConnection,
@@ -26,6 +26,12 @@ from optbench.execute.ray_cluster.connection import (
     connected,
     first_line,
 )
+from optbench.execute.ray_cluster.doubtful_outcomes import (
+    Confirmations,
+    failure_of,
+    failure_words,
+)
+from optbench.execute.ray_cluster.home_instances import HomeExecutor
 from optbench.execute.ray_cluster.node_agent import (
     AgentSettings,
     job_to,
@@ -33,19 +39,20 @@ from optbench.execute.ray_cluster.node_agent import (
     with_memory,
 )
 from optbench.execute.ray_cluster.node_facts import usable_cores
-from optbench.execute.ray_cluster.node_roster import NodeRoster
+from optbench.execute.ray_cluster.node_roster import NodeRoster, NoRoomError
 from optbench.execute.ray_cluster.sent_contents import SentContents
-from optbench.execute.ray_cluster.travelling_files import with_references
+from optbench.execute.ray_cluster.travelling_files import comparison_of, with_references
 from optbench.plugins.specs import name_of
 from optbench.sandbox.process_tree import MAX_KILL_S
-from optbench.store.records import Reason
 from optbench.study.declared import CellBudget, Study
 from optbench.units import BYTES_PER_MB
 
 # Cells open no TCP connections unless this setting says so: Ray's ports take orders from anybody.
 NETWORK_VARIABLE, OPEN = "OPTBENCH_CLUSTER_NETWORK", "open"
-# How often a job is begun again after its node or lease was lost, before it counts as failed.
+# How often a job is begun again after its node or lease was lost, before it is left missing.
 MAX_LOSSES = 5
+# How many reasons are shown for cells that were left missing.
+SHOWN_REASONS = 3
 
 
 @dataclass
@@ -55,7 +62,7 @@ class Flight:
     job: Job
     losses: int = 0
     avoided: set[str] = field(default_factory=set)
-    # The node and outcome of a cell that a signal ended: another node has to confirm it.
+    # The node and outcome of a cell that did not end by an answer: another node has to confirm it.
     doubted: tuple[str, JobOutcome] | None = None
 
 
@@ -86,6 +93,10 @@ class RayExecutor:
         self.compile_s = 0.0
         self.ended: list[JobOutcome] = []
         self.again: list[Flight] = []
+        # Jobs for which no node answers at the moment, and those that are left missing, with why.
+        self.parked: list[Flight] = []
+        self.stranded: list[tuple[Flight, str]] = []
+        self.confirmations = Confirmations()
 
     @classmethod
     def for_study(cls, study: Study, jobs: int | None = None, **options: Any) -> RayExecutor:
@@ -99,17 +110,11 @@ class RayExecutor:
         return self.given_jobs or (1 if self.roster is None else self.roster.total_cpus)
 
     def __enter__(self) -> RayExecutor:
-        with ExitStack() as stack:
-            connection = self.connection or stack.enter_context(connected(self.address))
-            roster = NodeRoster(connection, self.settings)
-            roster.begin()
-            self.roster = roster
-            self.stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.roster is not None:
-            self.roster.measure_compiling()
+            self.roster.leave()
             self.compile_s = self.roster.compile_s
         self.sent.clear()
         self.roster = None
@@ -117,8 +122,8 @@ class RayExecutor:
 
     def admit(self, budgets: Iterable[CellBudget]) -> None:
         """Refuse a cell that fits on no node, even an idle one."""
-        nodes = self._nodes().usable()
         for budget in dict.fromkeys(budgets):
+            nodes = self._nodes().usable()
             memory_mb = self._memory_mb(budget)
             if not any(entry.has_room_for(budget, memory_mb) for entry in nodes):
                 known = "; ".join(
@@ -144,7 +149,7 @@ class RayExecutor:
         if first.kind == "instance":
             cores = len(usable_cores())
             at_a_time = min(self.given_jobs or cores, cores)
-            with LocalExecutor(at_a_time, (), self.settings.problems) as home:
+            with HomeExecutor(at_a_time, (), self.settings.problems, network=self.network) as home:
                 yield from home.run(waiting, stop)
             return
         yield from self._run_on_nodes(waiting, stop)
@@ -154,20 +159,28 @@ class RayExecutor:
     ) -> Iterator[JobOutcome]:
         import ray
 
+        self._nodes()
         self.turn += 1
         flights: dict[Any, Flight] = {}
         try:
             while True:
                 # New jobs are sent before the runner judges those that ended.
-                while len(flights) < self.jobs and not stop():
+                while len(flights) + len(self.parked) < self.jobs and not stop():
                     flight = self._next(waiting)
                     if flight is None:
                         break
-                    flights[self._launch(flight)] = flight
+                    if (reply := self._launch(flight)) is not None:
+                        flights[reply] = flight
                 ended, self.ended = self.ended, []
                 yield from ended
-                if stop() or not (flights or self.again or self.following.waiting):
+                if stop():
                     return
+                if not (flights or self.again or self.parked or self.following.waiting):
+                    self._refuse_stranded()
+                    return
+                self.again, self.parked = [*self.again, *self.parked], []
+                if not flights:
+                    time.sleep(LOOK_S)
                 done, _ = ray.wait(list(flights), timeout=LOOK_S)
                 if done:
                     done, _ = ray.wait(list(flights), num_returns=len(flights), timeout=0)
@@ -189,22 +202,31 @@ class RayExecutor:
         return Flight(job)
 
     def _launch(self, flight: Flight) -> Any:
-        """Give Ray the lease of a job; return the reference of its report."""
+        """Give Ray the lease of a job; return the reference of its report. None where no node can
+        run it now: it waits, or is left missing.
+        """
         import ray
 
         payload, contents = with_references(flight.job)
         memory_mb = self._memory_mb(flight.job.budget)
         job = with_memory(flight.job, memory_mb)
-        comparison = str(flight.job.payload.get("instance_file", ""))
         budget = job.budget
+        try:
+            places = self._nodes().places_for(
+                budget, memory_mb, comparison_of(payload), flight.avoided
+            )
+        except NoRoomError as error:
+            self.stranded.append((flight, str(error)))
+            return None
+        if places is None:
+            self.parked.append(flight)
+            return None
         lease = ray.remote(run_leased).options(
             num_cpus=budget.threads,
             num_gpus=budget.gpus,
             memory=math.floor(memory_mb * BYTES_PER_MB),
             max_retries=0,
-            label_selector=self._nodes().places_for(
-                budget, memory_mb, comparison.rpartition("/")[2], flight.avoided
-            ),
+            label_selector=places,
         )
         travelling = job_to(job, payload)
         assignment = Assignment(self.settings.secret, self.turn, travelling, self.network)
@@ -212,6 +234,7 @@ class RayExecutor:
 
     def _memory_mb(self, budget: CellBudget) -> float:
         given = budget.memory_limit_mb
+        self._nodes().refuse_none()
         return given or math.floor(budget.threads * self._nodes().memory_per_core_mb)
 
     def _land(self, flight: Flight, reply: Any) -> None:
@@ -220,8 +243,6 @@ class RayExecutor:
 
         try:
             report: LeaseReport = ray.get(reply)
-        except ray.exceptions.RayTaskError as error:
-            raise ClusterError(f"a lease failed: {error}") from error
         except ray.exceptions.RayError as error:
             self._nodes().probe()
             self._begin_again(flight, first_line(error))
@@ -240,38 +261,49 @@ class RayExecutor:
         flight.losses += 1
         if flight.losses <= MAX_LOSSES:
             self.again.append(flight)
+        else:
+            why = f"cell {flight.job.key} was lost {flight.losses} times with what ran it: {words}"
+            self.stranded.append((flight, why))
+
+    def _refuse_stranded(self) -> None:
+        """Raise for cells that no node could run: they have no records, which a failure would."""
+        if not self.stranded:
             return
-        reason = Reason("signal", f"lost {flight.losses} times with what ran it: {words}")
-        whole = self.following.complete(JobOutcome(flight.job.key, None, reason))
-        if whole is not None:
-            self.ended.append(whole)
+        reasons = dict.fromkeys(words for _, words in self.stranded)
+        shown = "; ".join(list(reasons)[:SHOWN_REASONS])
+        raise ClusterError(
+            f"{len(self.stranded)} cells have not been run: {shown}. Finished cells are kept, and "
+            "the same command continues once the cluster has a node for them"
+        )
 
     def _confirmed(self, flight: Flight, node_id: str, outcome: JobOutcome) -> JobOutcome | None:
-        """Return the outcome; None for one by a signal that another node has to confirm.
+        """Return the outcome; None for one without an answer that another node has to confirm.
 
         A cell that another node completes shows that the first node is at fault.
         """
-        roster = self._nodes()
-        by_signal = outcome.reason is not None and outcome.reason.kind == "signal"
-        if flight.doubted is not None:
-            if not by_signal:
-                roster.strike(flight.doubted[0], str(flight.doubted[1].reason))
-                roster.worked(node_id)
-            return outcome
-        if by_signal and roster.others(node_id):
-            flight.doubted = (node_id, outcome)
-            flight.avoided.add(node_id)
-            self.again.append(flight)
-            return None
-        if not by_signal:
+        roster, kind = self._nodes(), failure_of(outcome)
+        solver = str(flight.job.payload.get("solver", ""))
+        if not kind:
             roster.worked(node_id)
-        return outcome
+        if flight.doubted is not None:
+            first, failed = flight.doubted
+            if not kind:
+                roster.strike(first, failure_words(failed))
+            elif kind == failure_of(failed):  # two nodes agree: it is the solver
+                self.confirmations.agreed(solver, first)
+            return outcome
+        if not (self.confirmations.needed(kind, solver, node_id) and roster.others(node_id)):
+            return outcome
+        flight.doubted = (node_id, outcome)
+        flight.avoided.add(node_id)
+        self.again.append(flight)
+        return None
 
     def _end_flights(self, replies: list[Any]) -> None:
         """Kill what is running on all nodes, and wait for it."""
         import ray
 
-        for kept in (self.again, self.ended):
+        for kept in (self.again, self.ended, self.parked, self.stranded):
             kept.clear()
         self.following.clear()
         if not replies:
@@ -282,6 +314,12 @@ class RayExecutor:
         ray.wait(replies, num_returns=len(replies), timeout=MAX_KILL_S)
 
     def _nodes(self) -> NodeRoster:
+        """Return the nodes; the cluster is joined for the first cell: a finished study does not."""
         if self.roster is None:
-            raise ClusterError("the cluster has not been joined; use the executor in a with block")
+            with ExitStack() as stack:
+                connection = self.connection or stack.enter_context(connected(self.address))
+                roster = NodeRoster(connection, self.settings)
+                roster.begin()
+                self.stack.push(stack.pop_all())
+            self.roster = roster
         return self.roster

@@ -61,6 +61,14 @@ def with_references(job: Job) -> tuple[dict[str, Any], list[FileContent]]:
     return {name: _referred(name, value, refer) for name, value in job.payload.items()}, found
 
 
+def comparison_of(payload: Mapping[str, Any]) -> str:
+    """Return the hash of the instance of a payload with references: cells that share it are
+    compared with each other.
+    """
+    found = payload.get("instance_file")
+    return str(found[REFERENCE]) if isinstance(found, Mapping) else ""
+
+
 def _referred(name: str, value: Any, refer: Callable[[Path], dict[str, str]]) -> Any:
     if name in FILES:
         return refer(Path(value))

@@ -16,10 +16,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 # An agent in a thread, and ends of leases that are opened by hand.
 AGENT = (
     "import socket",
-    "from optbench.execute.base import CellPlacement",
     "from optbench.execute.message_channel import MessageChannel",
     "from optbench.execute.ray_cluster import node_agent",
-    "from optbench.execute.ray_cluster.node_agent import AgentSettings, connect, job_to",
+    "from optbench.execute.ray_cluster.node_agent import AgentSettings, job_to",
+    "from optbench.execute.ray_cluster.agent_socket import connect",
     "agent = node_agent.NodeAgent(AgentSettings('right' * 5), 'n' * 20)",
     "path = agent.loop.path",
     "def greeted(words):",
@@ -30,7 +30,7 @@ AGENT = (
     "def lease(solver, turn, **params):",
     "    channel = connect('right' * 5, 'n' * 20, 20.0)",
     "    made = job_to(job(solver, **params), job(solver, **params).payload)",
-    "    channel.send({'turn': turn, 'job': made, 'placement': CellPlacement().to_dict()})",
+    "    channel.send({'turn': turn, 'job': made, 'gpus': [], 'network': True})",
     "    return channel",
     "def reply(channel):",
     "    while (messages := channel.receive()) is not None:",
@@ -73,3 +73,28 @@ def test_a_cell_ends_with_its_lease_or_with_its_turn(root: Path) -> None:
     # The folder of the last job is removed by its lease, which has not done so here.
     assert len(left[0] or "") == 2 and "lock" in (left[0] or "")
     until(lambda: marked(root) == [])
+
+
+def test_a_cell_cannot_end_an_agent_by_opening_connections(root: Path) -> None:
+    """Processes that the agent has started are refused; others that say nothing are few."""
+    started = EngineUnderTest("local").program(
+        root,
+        "import resource, subprocess",
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))",
+        *AGENT,
+        "code = 'import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])'",
+        "child = [sys.executable, '-c', code + '; print(repr(s.recv(1)))', str(path)]",
+        "print(json.dumps([subprocess.run(child, capture_output=True, text=True).stdout]))",
+        "nested = b'[' * 60_000 + b'\\n'",
+        "print(json.dumps([greeted(nested)]))",
+        "silent = [socket.socket(socket.AF_UNIX) for _ in range(1200)]",
+        "for end in silent: end.connect(str(path))",
+        "print(json.dumps([reply(lease('fcfs', 1))['message']['reason'], len(agent.loop.leases)]))",
+        "print(json.dumps([agent.leave(), path.exists(), agent.thread.is_alive()]))",
+        "print(json.dumps([[p.name for p in (path.parent / 'work').iterdir()]]))",
+    )
+    (child,), (nested,), (reason, leases), (_, socket_left, alive), (left,) = said(started)
+    assert child == "b''\n" and nested == "" and reason is None
+    # At most 64 silent ones, and the lease.
+    assert int(leases or 0) <= 65
+    assert [socket_left, alive] == [False, False] and left == []

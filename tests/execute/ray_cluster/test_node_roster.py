@@ -14,7 +14,7 @@ from optbench.execute.ray_cluster.connection import (
     ClusterNode,
 )
 from optbench.execute.ray_cluster.node_agent import AgentSettings
-from optbench.execute.ray_cluster.node_roster import NodeRoster, RosterEntry
+from optbench.execute.ray_cluster.node_roster import NodeRoster, NoRoomError, RosterEntry
 from optbench.study.declared import CellBudget
 
 
@@ -31,7 +31,17 @@ def roster_of(told: list[str] | None = None, **models: str) -> NodeRoster:
 def chosen(roster: NodeRoster, comparison: str = "i", **fields: Any) -> str:
     avoided = fields.pop("avoided", ())
     found = roster.places_for(CellBudget(**fields), 1000.0, comparison, avoided)
+    assert found is not None
     return found[NODE_LABEL]
+
+
+def test_a_cell_waits_for_its_kind_of_hardware_while_a_node_of_it_is_silent() -> None:
+    roster = roster_of(a="EPYC", b="Xeon")
+    kinds = {each: chosen(roster, each) for each in map(str, range(30))}
+    roster.entries["b"].suspected_until = time.monotonic() + 60.0
+    for each, where in kinds.items():
+        found = roster.places_for(CellBudget(), 1000.0, each, ())
+        assert (found is None) == (where == "in(b)")
 
 
 def test_cells_of_one_instance_go_to_one_kind_of_hardware() -> None:
@@ -52,7 +62,10 @@ def test_an_avoided_node_is_left_out_where_there_is_another() -> None:
     roster.entries["c"].suspected_until = time.monotonic() + 60.0
     assert chosen(roster) == "in(a)"
     roster.entries["a"].suspected_until = time.monotonic() + 60.0
-    assert chosen(roster) == "in(a,c)"
+    # Nobody answers: the cell waits until Ray knows more, and is not sent to a dead node.
+    assert roster.places_for(CellBudget(), 1000.0, "i", ()) is None
+    roster.entries["c"].suspected_until = 0.0
+    assert chosen(roster) == "in(c)"
     assert roster.others("a") and not roster_of(a="EPYC", b="Xeon").others("a")
 
 
@@ -60,9 +73,9 @@ def test_room_is_that_of_an_idle_node() -> None:
     roster = roster_of(a="EPYC")
     assert chosen(roster, threads=3, gpus=1) == "in(a)"
     # Ray gives away four CPUs there, but processes may use three cores.
-    with pytest.raises(ClusterError, match="no node that is left has room for the next cell"):
+    with pytest.raises(ClusterError, match="no node that is left has room for a cell with 4 thr"):
         chosen(roster, threads=4)
-    with pytest.raises(ClusterError, match="has room"):
+    with pytest.raises(NoRoomError, match="has room"):
         chosen(roster, gpus=2)
     assert roster.memory_per_core_mb == 2000.0 and roster.total_cpus == 4
 

@@ -6,7 +6,7 @@ cell, on cores that nobody else holds, and returns the outcome.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,28 +48,33 @@ class LeaseReport:
     trouble: str = ""
 
 
-def run_leased(assignment: Assignment, *contents: bytes) -> LeaseReport:
-    """Run a job on the node of this task; ``contents`` are those of its references, in order."""
+def run_leased(assignment: Assignment, contents: Sequence[Any]) -> LeaseReport:
+    """Run a job on the node of this task; ``contents`` are Ray's references to the contents of its
+    files, in order, in a list, so that Ray brings none here that the node has already.
+    """
     import ray
 
     node_id = ray.get_runtime_context().get_node_id()
     gpus = tuple(str(each) for each in ray.get_gpu_ids())
     try:
-        job = with_files(assignment.job, contents, ContentCache())
+        job = with_files(assignment.job, contents, ContentCache(), ray.get)
         return _run(assignment, node_id, job, gpus)
     except (OSError, OptbenchError) as error:  # a full disk, say: the job may run elsewhere
         return LeaseReport(node_id, None, str(error))
 
 
 def with_files(
-    job: Mapping[str, Any], contents: Sequence[bytes], cache: ContentCache
+    job: Mapping[str, Any],
+    contents: Sequence[Any],
+    cache: ContentCache,
+    fetch: Callable[[Any], bytes],
 ) -> dict[str, Any]:
-    """Return the job with paths on this node; what is missing in the cache is written."""
+    """Return the job with paths on this node; what is missing in the cache is fetched."""
     payload = job["payload"]
-    places = {
-        (each[REFERENCE], each["name"]): cache.keep(each[REFERENCE], each["name"], content)
-        for each, content in zip(references(payload), contents, strict=True)
-    }
+    places = {}
+    for each, content in zip(references(payload), contents, strict=True):
+        known = digest, name = each[REFERENCE], each["name"]
+        places[known] = cache.find(digest, name) or cache.keep(digest, name, fetch(content))
     return {**job, "payload": with_paths(payload, places)}
 
 

@@ -19,6 +19,9 @@ from optbench.errors import OptbenchError
 # cores must share this folder.
 VARIABLE = "OPTBENCH_CORE_LOCKS"
 FOLDER = "optbench-core-locks"
+# A file may be written by everybody and read by nobody, its owner included: a cell, which may
+# write in its own folder only, can open no such file, and so not lock it.
+LOCKABLE = 0o222
 # Seconds between two looks for free cores.
 AGAIN_S = 0.02
 
@@ -85,10 +88,10 @@ def _make_shared(folder: Path) -> None:
 
 
 def _open_shared(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
     with contextlib.suppress(FileNotFoundError):  # a sticky folder forbids O_CREAT on others' files
         return os.open(path, flags)
-    file = os.open(path, flags | os.O_CREAT, 0o666)
+    file = os.open(path, flags | os.O_CREAT, LOCKABLE)
     with contextlib.suppress(PermissionError):  # another user has made it in the meantime
-        os.fchmod(file, 0o666)
+        os.fchmod(file, LOCKABLE)
     return file

@@ -11,6 +11,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,8 @@ STRIKES = 3
 # A node whose agent does not answer is avoided until it answers or Ray lists the node as dead,
 # which takes it some 20 seconds; after this many seconds without either the node is tried again.
 SUSPECT_S = 90.0
+# Seconds that a cell may wait for cores, which Ray has given to it, before that is said.
+WAIT_S = 30.0
 # Seconds between two looks at the cluster's nodes; seconds that an agent may take to start.
 LOOK_NODES_S, START_S = 1.0, 120.0
 
@@ -47,6 +50,7 @@ class RosterEntry:
     cores: int
     strikes: int = 0
     suspected_until: float = 0.0
+    is_waiting: bool = False
 
     @property
     def hardware(self) -> tuple[str, tuple[str, ...]]:
@@ -77,6 +81,8 @@ class NodeRoster:
 
     def __post_init__(self) -> None:
         self.questions: dict[Any, RosterEntry] = {}
+        self.waits: dict[Any, RosterEntry] = {}
+        self.asked_waits_at = time.monotonic()
         self.lock = threading.Lock()
         self.joining: threading.Thread | None = None
 
@@ -96,6 +102,7 @@ class NodeRoster:
             elsewhere = "; its cells run elsewhere" if len(self.usable()) > 1 else ""
             self._leave_out(entry, f"was lost{elsewhere}")
         self._lift_suspicion()
+        self._announce_waits()
         new = [
             node
             for node in alive.values()
@@ -235,6 +242,29 @@ class NodeRoster:
         for entry in self.usable():
             if entry.suspected_until > time.monotonic() and id(entry) not in asked:
                 self.questions[entry.agent.machine.remote()] = entry
+
+    def _announce_waits(self) -> None:
+        """Name nodes on which cells wait for cores that others have pinned."""
+        import ray
+
+        ready, _ = ray.wait(list(self.waits), num_returns=len(self.waits), timeout=0)
+        for reply in ready:
+            entry = self.waits.pop(reply)
+            with suppress(ray.exceptions.RayError):
+                self.note_wait(entry, *ray.get(reply))
+        if time.monotonic() - self.asked_waits_at >= WAIT_S:
+            self.asked_waits_at = time.monotonic()
+            self.waits = {entry.agent.waiting.remote(): entry for entry in self.usable()}
+
+    def note_wait(self, entry: RosterEntry, cells: int, seconds: float) -> None:
+        """Say it once when cells of a node have waited for long."""
+        was_waiting, entry.is_waiting = entry.is_waiting, seconds >= WAIT_S
+        if entry.is_waiting and not was_waiting:
+            self.tell(
+                f"node {entry.node.name}: {cells} cells have waited for cores for {seconds:.0f} s: "
+                "other processes hold them (their locks are in $OPTBENCH_CORE_LOCKS, by default "
+                "optbench-core-locks in the folder of temporary files)"
+            )
 
     def others(self, node_id: str) -> bool:
         """Whether there is another node with the same CPU and GPU models."""

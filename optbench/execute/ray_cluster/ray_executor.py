@@ -41,7 +41,11 @@ from optbench.execute.ray_cluster.node_agent import (
 from optbench.execute.ray_cluster.node_facts import usable_cores
 from optbench.execute.ray_cluster.node_roster import NodeRoster, NoRoomError
 from optbench.execute.ray_cluster.sent_contents import SentContents
-from optbench.execute.ray_cluster.travelling_files import comparison_of, with_references
+from optbench.execute.ray_cluster.travelling_files import (
+    FileDigests,
+    comparison_of,
+    with_references,
+)
 from optbench.plugins.specs import name_of
 from optbench.sandbox.process_tree import MAX_KILL_S
 from optbench.study.declared import CellBudget, Study
@@ -85,7 +89,7 @@ class RayExecutor:
             new_secret(), tuple(sorted({*solvers})), tuple(sorted({*problems})), landlock
         )
         self.following = FollowingJobs()
-        self.sent = SentContents()
+        self.sent, self.digests = SentContents(), FileDigests()
         self.roster: NodeRoster | None = None
         self.stack = ExitStack()
         self.turn = 0
@@ -207,7 +211,7 @@ class RayExecutor:
         """
         import ray
 
-        payload, contents = with_references(flight.job)
+        payload, contents = with_references(flight.job, self.digests)
         memory_mb = self._memory_mb(flight.job.budget)
         job = with_memory(flight.job, memory_mb)
         budget = job.budget
@@ -230,7 +234,7 @@ class RayExecutor:
         )
         travelling = job_to(job, payload)
         assignment = Assignment(self.settings.secret, self.turn, travelling, self.network)
-        return lease.remote(assignment, *map(self.sent.reference, contents))
+        return lease.remote(assignment, list(map(self.sent.reference, contents)))
 
     def _memory_mb(self, budget: CellBudget) -> float:
         given = budget.memory_limit_mb

@@ -27,20 +27,29 @@ REFERENCE = "file with sha256"
 # Content that has not been used for this many days is removed from a node.
 KEPT_DAYS = 30
 SECONDS_PER_DAY = 86_400
+READ_ONLY = 0o444
+# Files whose hash this process has found right.
+CHECKED: set[Path] = set()
 
 
 @dataclass(frozen=True)
 class FileContent:
-    """The content of a file, with its hash and name."""
+    """A file whose content travels, by its hash; it is read where it is needed."""
 
     digest: str
-    name: str
-    content: bytes
+    path: Path
 
     @classmethod
-    def of(cls, path: Path) -> FileContent:
-        content = path.read_bytes()
-        return cls(_digest(content), path.name, content)
+    def of(cls, path: Path, digests: FileDigests | None = None) -> FileContent:
+        return cls((digests or FileDigests()).of(path), path)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def content(self) -> bytes:
+        return self.path.read_bytes()
 
     @property
     def reference(self) -> dict[str, str]:
@@ -48,14 +57,31 @@ class FileContent:
         return {REFERENCE: self.digest, "name": self.name}
 
 
-def with_references(job: Job) -> tuple[dict[str, Any], list[FileContent]]:
+class FileDigests:
+    """Hashes of files, which are read again when their size or time of change differs."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[tuple[int, int, int], str]] = {}
+
+    def of(self, path: Path) -> str:
+        facts = path.stat()
+        state = facts.st_ino, facts.st_size, facts.st_mtime_ns
+        known = self._known.get(path)
+        if known is None or known[0] != state:
+            known = self._known[path] = state, _digest(path.read_bytes())
+        return known[1]
+
+
+def with_references(
+    job: Job, digests: FileDigests | None = None
+) -> tuple[dict[str, Any], list[FileContent]]:
     """Return a job's payload without paths, and the contents of the files that it names, in the
     order of ``references``.
     """
     found: list[FileContent] = []
 
     def refer(path: Path) -> dict[str, str]:
-        found.append(FileContent.of(path))
+        found.append(FileContent.of(path, digests))
         return found[-1].reference
 
     return {name: _referred(name, value, refer) for name, value in job.payload.items()}, found
@@ -99,16 +125,31 @@ class ContentCache:
         """Where code that numba compiles for plug-ins is kept on this node."""
         return self.folder / "compiled"
 
+    def place(self, digest: str, name: str) -> Path:
+        return self.folder / "files" / digest / Path(name).name
+
+    def find(self, digest: str, name: str) -> Path | None:
+        """Return the path of a content that is here; each process checks its hash once."""
+        place = self.place(digest, name)
+        with contextlib.suppress(OSError):
+            os.utime(place.parent)  # before it is looked for: nobody removes it from now on
+            if place not in CHECKED and _digest(place.read_bytes()) != digest:
+                return None
+            place.stat()
+            CHECKED.add(place)
+            return place
+        return None
+
     def keep(self, digest: str, name: str, content: bytes) -> Path:
         """Return the path of a content; it is written, and its hash checked, if it is missing."""
-        place = self.folder / "files" / digest / Path(name).name
-        if place.exists() and place.stat().st_size == len(content):
-            with contextlib.suppress(OSError):
-                os.utime(place.parent)
-            return place
+        if (found := self.find(digest, name)) is not None:
+            return found
         if _digest(content) != digest:
             raise OptbenchError(f"{name}: what arrived on this node is not what was sent")
+        place = self.place(digest, name)
         write_whole(place, content)
+        place.chmod(READ_ONLY)
+        CHECKED.add(place)
         return place
 
     def remove_unused(self) -> None:
@@ -117,7 +158,10 @@ class ContentCache:
         for kept in list(files.iterdir()) if files.is_dir() else ():
             with contextlib.suppress(OSError):
                 if kept.stat().st_mtime < before:
-                    shutil.rmtree(kept)
+                    # Nobody finds it under its own name from now on, who has not begun to.
+                    gone = kept.with_name(f"{kept.name}.{os.getpid()}.unused")
+                    kept.rename(gone)
+                    shutil.rmtree(gone)
 
 
 def with_paths(value: Any, places: Mapping[tuple[str, str], Path]) -> Any:

@@ -57,4 +57,7 @@ def test_the_files_may_be_locked_by_every_user(tmp_path: Path) -> None:
     with CorePins(folder) as pins:
         assert pins.take(1, [7])
     assert folder.stat().st_mode & 0o7777 == 0o1777
-    assert os.stat(folder / "7").st_mode & 0o777 == 0o666
+    # Nobody may read them, so that a cell, which may not write, cannot open and lock them.
+    assert os.stat(folder / "7").st_mode & 0o777 == 0o222
+    with CorePins(folder) as again:
+        assert again.take(1, [7])

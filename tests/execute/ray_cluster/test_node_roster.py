@@ -99,3 +99,16 @@ def test_a_node_is_set_aside_after_failures_in_a_row() -> None:
         roster.strike("b", "why")
     with pytest.raises(ClusterError, match="no node of the cluster can run cells"):
         chosen(roster)
+
+
+def test_cells_that_wait_for_cores_are_announced_once() -> None:
+    told: list[str] = []
+    roster = roster_of(told, a="EPYC")
+    for seconds in (29.0, 31.0, 61.0):
+        roster.note_wait(roster.entries["a"], 2, seconds)
+    assert len(told) == 1 and told[0].startswith(
+        "node host-a (10.0.0.1, a): 2 cells have waited for cores for 31 s: other processes hold"
+    )
+    for seconds in (0.0, 40.0):
+        roster.note_wait(roster.entries["a"], 1, seconds)
+    assert len(told) == 2

@@ -94,6 +94,10 @@ def test_a_study_that_loses_a_node_has_the_results_of_one_at_home(
     out, errors = home.communicate(timeout=240)
     assert home.returncode == 0, out + errors
     expected = sorted(results(workspace))
+    # Nothing is left to do: the cluster, which does not answer there, is not joined.
+    nowhere = EngineUnderTest("ray", arguments=("--backend", "ray", "--address", "127.0.0.1:9"))
+    out, errors = begun(nowhere, workspace).communicate(timeout=240)
+    assert "12 cells" in out, out + errors
     (workspace / ".optbench").rename(workspace / ".at-home")
     started = begun(cluster, workspace)
     store = workspace / ".optbench" / "results.jsonl"
@@ -120,8 +124,12 @@ def test_cells_have_devices_and_cores_of_their_own(
         "def made(gpus, **params):",
         "    given = job('sleeps', **params)",
         "    return replace(given, budget=CellBudget(20.0, gpus=gpus))",
+        "def long():  # longer than a lease takes to start: both are at work at once",
+        "    given = made(1)",
+        "    params = {'sleep_s': 3.0}",
+        "    return replace(given, payload={**given.payload, 'params': params})",
         "with engine(2) as executor:",
-        "    for outcome in executor.run([made(1), made(1), made(0, reach=ADDRESS)]):",
+        "    for outcome in executor.run([long(), long(), made(0, reach=ADDRESS)]):",
         "        host = outcome.machine['host']",
         "        print(json.dumps([*outcome.output.split(), outcome.machine['cpu'] != '']))",
         "    for budget in (CellBudget(gpus=3), CellBudget(threads=500)):",
@@ -197,6 +205,32 @@ def test_a_node_on_which_cells_keep_failing_is_set_aside(
     assert started.returncode == 0, out + errors
     assert "is set aside: 3 cells in a row failed there (signal: ended by signal 6" in errors
     assert len(list(results(workspace))) == 16
+
+
+@pytest.mark.slow
+def test_the_loss_of_the_only_fitting_node_leaves_its_cells_missing(
+    cluster: EngineUnderTest, ray_nodes: RayNodes, workspace: Path
+) -> None:
+    """Only one node has GPUs: its cells are no failures, and run once there is such a node."""
+    text = (workspace / "studies" / "rules.toml").read_text()
+    placed = text.replace('"sleeps"', '"sleeps:sleep_s=3,reserved_gpus=1"')
+    (workspace / "studies" / "rules.toml").write_text(placed)
+    started = begun(cluster, workspace)
+    store = workspace / ".optbench" / "results.jsonl"
+    until(lambda: store.exists() and '"sleeps"' in store.read_text())
+    ray_nodes.kill_node(ray_nodes.workers()[0])
+    out, errors = started.communicate(timeout=240)
+    assert started.returncode == 2, out + errors
+    assert "cells have not been run: no node that is left has room for a cell with 1 th" in errors
+    assert "the same command continues" in errors and "does not answer" in errors
+    # Those that need no GPU are finished: a bounding and a rule for each of four instances.
+    kept = list(results(workspace))
+    assert 9 <= len(kept) < 12
+    ray_nodes.complete()
+    resumed = begun(cluster, workspace)
+    out, errors = resumed.communicate(timeout=240)
+    assert resumed.returncode == 0, out + errors
+    assert len(dict(results(workspace))) == 12 == len(list(results(workspace)))
 
 
 @pytest.mark.slow

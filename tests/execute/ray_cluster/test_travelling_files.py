@@ -11,11 +11,15 @@ import pytest
 
 from optbench.errors import OptbenchError
 from optbench.execute.base import Job
+from optbench.execute.ray_cluster.cell_lease import with_files
 from optbench.execute.ray_cluster.travelling_files import (
+    CHECKED,
     KEPT_DAYS,
     REFERENCE,
     SECONDS_PER_DAY,
     ContentCache,
+    FileDigests,
+    comparison_of,
     references,
     with_paths,
     with_references,
@@ -66,8 +70,14 @@ def test_a_content_is_written_once_and_never_half(tmp_path: Path) -> None:
     place = cache.keep(digest, "a", b"abc")
     before = place.stat().st_ino
     assert cache.keep(digest, "a", b"abc") == place and place.stat().st_ino == before
-    place.write_bytes(b"a")  # cut off by a full disk
-    assert cache.keep(digest, "a", b"abc").read_bytes() == b"abc"
+    # Each process looks at a content once; this one had cut it off, and another had changed it.
+    for wrong in (b"a", b"abd"):
+        place.chmod(0o644)
+        place.write_bytes(wrong)
+        CHECKED.discard(place)
+        assert cache.find(digest, "a") is None
+        assert cache.keep(digest, "a", b"abc").read_bytes() == b"abc"
+    assert place.stat().st_mode & 0o777 == 0o444
     with pytest.raises(OptbenchError, match="b: what arrived on this node is not what was sent"):
         cache.keep(digest, "b", b"abd")
     assert not (tmp_path / "files" / digest / "b").exists()
@@ -82,3 +92,38 @@ def test_what_was_not_used_for_a_month_is_removed(tmp_path: Path) -> None:
     os.utime(old.parent, (long_ago, long_ago))
     cache.remove_unused()
     assert not old.exists() and new.exists()
+
+
+def test_what_a_node_has_is_not_fetched_again(tmp_path: Path) -> None:
+    instance = tmp_path / "i.json"
+    instance.write_bytes(b"instance")
+    given = job_of(tmp_path, instance_file=str(instance), params={})
+    payload, (content,) = with_references(given)
+    fetched: list[str] = []
+
+    def fetch(reference: str) -> bytes:
+        fetched.append(reference)
+        return content.content
+
+    cache = ContentCache(tmp_path / "cache")
+    for _ in range(2):
+        there = with_files({"payload": payload}, ["first"], cache, fetch)
+        assert Path(there["payload"]["instance_file"]).read_bytes() == b"instance"
+    assert fetched == ["first"]
+
+
+def test_a_file_is_hashed_again_only_if_it_has_changed(tmp_path: Path) -> None:
+    instance, digests = tmp_path / "i.json", FileDigests()
+    instance.write_bytes(b"one")
+    given = job_of(tmp_path, instance_file=str(instance), params={})
+    before = comparison_of(with_references(given, digests)[0])
+    assert before == hashlib.sha256(b"one").hexdigest()
+    # The same size, and the same time as far as the file system says: it is not read again.
+    facts = instance.stat()
+    instance.write_bytes(b"two")
+    os.utime(instance, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert comparison_of(with_references(given, digests)[0]) == before
+    os.utime(instance, ns=(facts.st_atime_ns, facts.st_mtime_ns + 1))
+    after = comparison_of(with_references(given, digests)[0])
+    assert after == hashlib.sha256(b"two").hexdigest()
+    assert comparison_of({}) == ""

@@ -27,6 +27,7 @@ from optbench.sandbox.job_folder import remove_folder
 
 # Seconds that the agent of a node may take to answer; it is started before the first lease.
 AGENT_S = 20.0
+AGENT_ENDED = "the agent of the node has ended"
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def _run(
     finally:
         channel.close()
     if reply is None:
-        return LeaseReport(node_id, None, "the agent of the node has ended")
+        return LeaseReport(node_id, None, AGENT_ENDED)
     if "refused" in reply:
         return LeaseReport(node_id, None, reply["refused"])
     folder = Path(reply["folder"])

@@ -289,19 +289,21 @@ class NodeRoster:
             self._leave_out(entry, what)
             self.refused[node_id] = what
 
-    def revive(self, node_id: str) -> None:
-        """Start a node's agent again if it has ended."""
+    def revive(self, node_id: str) -> bool:
+        """Start a node's agent again if it has ended; return whether it had."""
         import ray
 
         entry = self.entries.get(node_id)
         if entry is None:
-            return
+            return False
         try:
             ray.get(entry.agent.machine.remote(), timeout=LOOK_NODES_S)
-        except ray.exceptions.RayActorError:
-            entry.agent = self._agent_on(entry.node)
         except ray.exceptions.GetTimeoutError:
-            return
+            return False
+        except ray.exceptions.RayError:
+            entry.agent = self._agent_on(entry.node)
+            return True
+        return False
 
     def _leave_out(self, entry: RosterEntry, words: str) -> None:
         with self.lock:

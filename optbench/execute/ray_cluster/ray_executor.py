@@ -19,7 +19,12 @@ from typing import Any
 from optbench.execute.base import Job, JobOutcome
 from optbench.execute.cell_pool import LOOK_S
 from optbench.execute.following_jobs import FollowingJobs
-from optbench.execute.ray_cluster.cell_lease import Assignment, LeaseReport, run_leased
+from optbench.execute.ray_cluster.cell_lease import (
+    AGENT_ENDED,
+    Assignment,
+    LeaseReport,
+    run_leased,
+)
 from optbench.execute.ray_cluster.connection import (
     ClusterConnection,
     ClusterError,
@@ -252,8 +257,9 @@ class RayExecutor:
             self._begin_again(flight, first_line(error))
             return
         if report.outcome is None:
-            self._nodes().revive(report.node_id)
-            self._nodes().strike(report.node_id, report.trouble)
+            # An agent takes all its leases with it, which is one failure of its node.
+            if self._nodes().revive(report.node_id) or report.trouble != AGENT_ENDED:
+                self._nodes().strike(report.node_id, report.trouble)
             flight.avoided.add(report.node_id)
             self._begin_again(flight, report.trouble)
             return

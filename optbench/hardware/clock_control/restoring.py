@@ -36,6 +36,9 @@ from optbench.hardware.gpus.nvml_session import GpuError, GpuUnavailableError, g
 if TYPE_CHECKING:
     from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession
 
+# Its watchdog restores the clocks of a process that died within a moment, and tries three times.
+WATCHDOG_S = 4.0
+
 
 @dataclass(frozen=True)
 class RestoreOutcome:
@@ -83,7 +86,7 @@ def _restore_held(
         return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     try:
         # A process that lives is not waited for; the watchdog of a dead one is.
-        with hold_devices(folder, [entry.uuid], RESTORING):
+        with hold_devices(folder, [entry.uuid], RESTORING, WATCHDOG_S):
             return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     except DeviceBusyError:
         who = holder_of(folder, entry.uuid)

@@ -46,9 +46,10 @@ MEANING = (
     "too, and run again. *Restored by* is whose reset was the last one, by the log of the "
     "made-up driver.",
     "",
-    "A kill before the first call that locks proves little: a trial counts only if such a call "
-    "had been made when the kill came. Trials are made, with new random moments, until each "
-    "victim has the number that counts; the others are in the table too.",
+    "A kill before the first call that locks proves little, and one after the last restoration "
+    "nothing: a trial counts only if such a call had been made and a journal was there when the "
+    "kill came. Trials are made, with new random moments, until each victim has the number that "
+    "counts; the others are in the table too.",
     "",
     "The trials can fail: with the watchdog's restoration taken out, with a lock noted in the "
     "journal after the driver's call, or with a journal removed before the reset, they do (tried "
@@ -61,8 +62,8 @@ PAGE, RAW = RESULTS / "gpu_restore.md", RESULTS / "raw" / "gpu_restore.jsonl"
 
 
 def counts(trial: KillTrial) -> bool:
-    """Whether a clock may have been locked when the kill came."""
-    return trial.lock_calls_before > 0
+    """Whether a clock may have been locked when the kill came, and was not restored yet."""
+    return trial.lock_calls_before > 0 and trial.journals_at_kill > 0
 
 
 def trials(folder: Path, least: int) -> Iterable[KillTrial]:

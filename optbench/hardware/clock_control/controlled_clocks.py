@@ -175,9 +175,8 @@ class ClockControl:
                 f"the watchdog died {MOST_WATCHDOGS} times; {self._folder / LOG} may say why. No "
                 "clock is locked without it"
             )
-        self._watchdog = Watchdog.start(self._folder, self._locks, self._restore_to)
-        for uuid in self._touched:
-            self._watchdog.note_lock(self._number(uuid))
+        locked = [self._number(uuid) for uuid in self._touched]
+        self._watchdog = Watchdog.start(self._folder, self._locks, self._restore_to, locked)
 
     def await_watchdog(self) -> None:
         """Wait until a watchdog watches, another one where the first was killed at once."""

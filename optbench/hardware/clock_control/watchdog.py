@@ -66,13 +66,19 @@ class Watchdog:
 
     @classmethod
     def start(
-        cls, folder: Path, locks: Sequence[DeviceLock], target: ClockRange | None = None
+        cls,
+        folder: Path,
+        locks: Sequence[DeviceLock],
+        target: ClockRange | None = None,
+        locked: Iterable[int] = (),
     ) -> Watchdog:
         """Start one that watches this process; ``await_answer`` returns when it does. ``target`` is
-        the range that a restoration without a journal means.
+        the range that a restoration without a journal means, ``locked`` are the numbers of devices
+        that have been locked already.
         """
         log = _open_log(folder)
         alive_read, alive = os.pipe()
+        os.write(alive, bytes(locked))
         answer, answer_write = os.pipe()
         inherited = [alive_read, answer_write, *(lock.handle for lock in locks)]
         parent = _process_handle()
@@ -80,6 +86,7 @@ class Watchdog:
             "path": [*filter(None, sys.path), str(ROOT)],
             "folder": str(folder),
             "uuids": [lock.uuid for lock in locks],
+            "locks": [lock.handle for lock in locks],
             "target": None if target is None else [target.low_mhz, target.high_mhz],
             "alive": alive_read,
             "answer": answer_write,
@@ -166,11 +173,14 @@ def watch(told: dict[str, Any]) -> None:
     with suppress(OSError):
         os.write(told["answer"], READY)
     touched = {uuids[number] for number in _locked_until_end(told["alive"], told["parent"])}
+    locks = [DeviceLock(*each) for each in zip(uuids, told["locks"], strict=True)]
     target = None if told["target"] is None else ClockRange(*told["target"])
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(PAUSE_S)
-        outcomes = restore_journals(folder, mine=uuids, only=frozenset(uuids))
+        # A device whose lock file was removed may be somebody else's by now.
+        mine = [lock.uuid for lock in locks if lock.is_there(folder)]
+        outcomes = restore_journals(folder, mine=mine, only=frozenset(uuids))
         outcomes += restore_all_unwritten(touched - {each.uuid for each in outcomes}, target)
         _log(outcomes)
         touched -= {each.uuid for each in outcomes if not each.kept}

@@ -111,6 +111,26 @@ def test_a_removed_lock_file_ends_the_run(gpu_machine: GpuMachine, state: Path) 
     assert "restored" not in out
 
 
+def test_who_lost_its_lock_file_leaves_the_next_one_alone(
+    gpu_machine: GpuMachine, state: Path
+) -> None:
+    first = apply(gpu_machine, state)
+    first.send_signal(signal.SIGSTOP)  # so that the second one is there before the first one looks
+    for path in [*state.glob("*.lock"), *state.glob("*.journal")]:
+        path.unlink()
+    second = gpu_machine.start(APPLY, **{VARIABLE: str(state)})
+    await_that(lambda: {call.pid for call in gpu_machine.calls()} == {first.pid, second.pid})
+    first.send_signal(signal.SIGCONT)
+    code, _, err = finish(first)
+    assert code == 2
+    assert f"process {second.pid} (gpu apply schedule.json, since" in err
+    assert gpu_machine.locked() == (HALF_MHZ, HALF_MHZ)
+    assert len(list(state.glob("*.journal"))) == 1
+    second.send_signal(signal.SIGTERM)
+    assert finish(second)[0] == 130
+    assert [call.pid for call in gpu_machine.calls() if call.kind == "reset"] == [second.pid]
+
+
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
 def test_a_signal_that_is_ignored_already_stays_ignored(
     gpu_machine: GpuMachine, state: Path, number: signal.Signals

@@ -91,10 +91,10 @@ def map_devices(
         free = tuple(each for each in devices if each.uuid not in taken and not each.mig)
         chosen[missing[0]] = _only_choice(plan, missing, free, devices, unreadable)
         if unlike := _unlike(plan, missing[0], chosen[missing[0]]):
-            names = ",".join(str(each.index) for each in chosen[missing[0]])
+            indices = ",".join(str(each.index) for each in chosen[missing[0]])
             raise ParameterError(
                 f"{' '.join(unlike)} Map the pool to devices of its model, or say that you mean "
-                f"these: --map {missing[0]}={names}"
+                f"these: --map {missing[0]}={indices}"
             )
     return MappedDevices(dict(sorted(chosen.items())), bool(named), tuple(doubts))
 

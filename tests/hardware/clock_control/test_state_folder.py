@@ -47,7 +47,14 @@ def test_a_relative_folder_of_state_is_ignored() -> None:
 
 
 def test_a_watchdog_refuses_a_relative_folder() -> None:
-    told = {"folder": "state", "uuids": [], "locks": [], "target": None, "alive": -1, "answer": -1}
+    told: dict[str, object] = {
+        "folder": "state",
+        "uuids": [],
+        "locks": [],
+        "target": None,
+        "alive": -1,
+        "answer": -1,
+    }
     words = "-c", f"from optbench.hardware.clock_control.watchdog import watch; watch({told})"
     said = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
     assert (said.returncode, "'state' is not absolute" in said.stderr) == (1, True)

@@ -13,7 +13,6 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
-import optbench
 from optbench.errors import OptbenchError
 from optbench.hardware.clock_control.state_folder import OF_ROOT, VARIABLE
 
@@ -69,7 +68,7 @@ def write_units(folder: Path) -> tuple[Path, ...]:
 
 def risks_of_units() -> tuple[str, ...]:
     """Why root should not run what the units run: others than root can change it."""
-    package = Path(optbench.__file__).parent
+    package = Path(__file__).parents[2]
     paths = dict.fromkeys([Path(sys.executable), Path(sys.executable).resolve(), package])
     found = (risk_of(path) for path in paths)
     return tuple(dict.fromkeys(risk for risk in found if risk is not None))

@@ -42,7 +42,7 @@ def energy_of_training(run: RunEnergy) -> dict[str, Any]:
     found = run.to_dict()
     shared = found["cpu_shared"] or found["device_shared"]
     names = ("energy_j", "cpu_j", "cpu_s", "device_j", "device_error_j", "estimated")
-    names += ("complete", "notes")
+    names = (*names, "complete", "notes")
     return {name: found[name] for name in names} | {"shared": shared, "runs": 1, "unknown": []}
 
 

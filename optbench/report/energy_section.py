@@ -25,18 +25,18 @@ PAYBACK_HEADS = (
 NOTE = (
     "What the cells' processes drew themselves, in joules, apart from the verified energy of their "
     "schedules: it can only be measured and enters no gap. Measured: the share of the processor "
-    "packages and their memory by processor time, and the GPUs that the cell's processes used. Estimated: "
-    "processor seconds times a stated power. Shared: other processes used the same packages "
-    "meanwhile. Incomplete: something was not measured, or a figure is only a lower bound; the "
-    "cells' records say what."
+    "packages and their memory by processor time, and the GPUs that the cell's processes used. "
+    "Estimated: processor seconds times a stated power. Shared: other processes used the same "
+    "packages or GPUs meanwhile. Incomplete: something was not measured, or a figure is only a "
+    "lower bound; the cells' records say what."
 )
 PAYBACK_NOTE = (
     "An instance is one of the problem named, with as many tasks as it has. Paid back after: "
     "energy of the training / mean over the instances that both solved of (verified energy_j of "
     "the rule's schedule + its run − the same of the learned solver, inference included). The "
     "rule is that of least mean energy_j among the study's policies that are neither learned nor "
-    "clairvoyant, with the parameters that the study gives them. Tuned: these are not its defaults. "
-    "Energy alone counts, whatever the objective weighs."
+    "clairvoyant, with the parameters that the study gives them. Tuned: these are not its "
+    "defaults. Energy alone counts, whatever the objective weighs."
 )
 
 

@@ -42,8 +42,8 @@ def energy_of_training(run: RunEnergy) -> dict[str, Any]:
     found = run.to_dict()
     shared = found["cpu_shared"] or found["device_shared"]
     names = ("energy_j", "cpu_j", "cpu_s", "device_j", "device_error_j", "estimated")
-    names = (*names, "complete", "notes")
-    return {name: found[name] for name in names} | {"shared": shared, "runs": 1, "unknown": []}
+    out = {name: found[name] for name in (*names, "complete", "notes")}
+    return {**out, "shared": shared, "runs": 1, "unknown": []}
 
 
 def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from optbench.execute.cell_energy import CellEnergies
+from optbench.execute.cell_process import _place
 from optbench.hardware.run_energy import RunEnergy
 from tests.hardware.conftest import MachineMaker
 from tests.hardware.conftest import gpu_machines as gpu_machines
@@ -144,6 +146,22 @@ def test_a_gpu_given_by_name_counts_where_processes_are_hidden(
         assert energy["by_device_j"].keys() == {machine.uuid(0)} and energy["complete"]
         assert energy["device_j"] == pytest.approx(BUSY_W * total_s, rel=0.02)
         assert (energy["device_source"], energy["device_shared"]) == ("counter", False)
+
+
+@pytest.mark.parametrize("gpus", [None, ("1",)])
+def test_cells_number_devices_as_nvml_does(
+    monkeypatch: pytest.MonkeyPatch, gpus: tuple[str, ...] | None
+) -> None:
+    """CUDA itself begins with the fastest device."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0" if gpus else "1")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    if gpus is None:  # what the user has chosen stays
+        _place({"cores": None, "gpus": gpus})
+        assert os.environ["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
+        monkeypatch.delenv("CUDA_DEVICE_ORDER")
+    _place({"cores": None, "gpus": gpus})
+    assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "1"
 
 
 MEASURED = RunEnergy(6.0, "powercap", 1.0, 1.0)

@@ -112,6 +112,15 @@ def test_a_device_is_divided_while_two_runs_are_on_it(gpu_machine: GpuMachine) -
     assert "processes of others were on it" in long["notes"][0]
 
 
+def test_an_old_driver_lists_processes_by_its_older_function(gpu_machines: MachineMaker) -> None:
+    machine = gpu_machines(num_devices=2, old_driver=True)
+    with loaded(machine) as pid:
+        lines = [f"begin('any', None, {pid})", "time.sleep(0.2)", "end('any')"]
+        found = watched(machine, *lines)["any"]
+    assert list(found["by_device_j"]) == [machine.uuid(0)] and found["source"] == "power"
+    assert found["complete"]
+
+
 @pytest.mark.parametrize("pids", [1, 2])
 def test_where_processes_are_hidden_only_names_count(gpu_machine: GpuMachine, pids: int) -> None:
     """As in a container, which sees none, or where asking is not allowed."""

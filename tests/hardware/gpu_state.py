@@ -33,7 +33,7 @@ class DeviceState(ctypes.Structure):
         *((name, c_double) for name in ("noise", "time_noise", "spike_w")),
         *((name, c_int64) for name in ("spike_width_ns", "spike_period_ns", "counter_step_ns")),
         ("control_ns", c_int64),
-        *((name, c_int32) for name in ("in_call", "in_call_pid")),
+        *((name, c_int32) for name in ("pids", "in_call", "in_call_pid")),
         ("energy_j", c_double),
         ("num_segments", c_int64),
         ("segments", SegmentState * MAX_SEGMENTS),

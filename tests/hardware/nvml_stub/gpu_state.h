@@ -45,6 +45,7 @@ typedef struct {
     int64_t spike_width_ns, spike_period_ns; /* period 0: no spikes */
     int64_t counter_step_ns;                 /* the counter moves at multiples of this; 0: always */
     int64_t control_ns; /* a call that sets clocks takes this long; half passes before the effect */
+    int32_t pids; /* processes: 0 listed, 1 none is seen (as in a container), 2 no permission */
     /* What the library keeps. */
     int32_t in_call, in_call_pid; /* the call that has begun and not ended: its process may be dead */
     double energy_j; /* up to now_ns of the machine, with spikes */

@@ -206,8 +206,43 @@ ret_t nvmlDeviceGetCurrentClocksThrottleReasons(handle_t handle, unsigned long l
     return leave(SUCCESS);
 }
 
+/* Processes with a context on the device. The structures of _v2 and _v3 are the same. */
+typedef struct {
+    unsigned pid;
+    unsigned long long used_memory;
+    unsigned gpu_instance, compute_instance;
+} process_t;
+
+ret_t nvmlDeviceGetComputeRunningProcesses_v2(handle_t handle, unsigned *count, process_t *found) {
+    DEVICE(handle);
+    if (d->pids == 2) return leave(NO_PERMISSION);
+    unsigned room = found != NULL ? *count : 0, n = 0;
+    for (int i = 0; i < MAX_LOADS && d->pids == 0; i++) {
+        const load_t *load = &machine->loads[i];
+        for (int j = 0; load->active && j < load->num_devices; j++) {
+            if (load->devices[j] != k) continue;
+            if (n < room) found[n] = (process_t){load->pid, 1 << 20, -1u, -1u};
+            n++;
+        }
+    }
+    *count = n;
+    return leave(n > room ? INSUFFICIENT_SIZE : SUCCESS);
+}
+ret_t nvmlDeviceGetGraphicsRunningProcesses_v2(handle_t handle, unsigned *count, process_t *found) {
+    DEVICE(handle);
+    (void)found;
+    *count = 0;
+    return leave(SUCCESS);
+}
+
 #ifndef OLD_DRIVER
 
+ret_t nvmlDeviceGetComputeRunningProcesses_v3(handle_t handle, unsigned *count, process_t *found) {
+    return nvmlDeviceGetComputeRunningProcesses_v2(handle, count, found);
+}
+ret_t nvmlDeviceGetGraphicsRunningProcesses_v3(handle_t handle, unsigned *count, process_t *found) {
+    return nvmlDeviceGetGraphicsRunningProcesses_v2(handle, count, found);
+}
 ret_t nvmlDeviceGetCurrentClocksEventReasons(handle_t handle, unsigned long long *reasons) {
     return nvmlDeviceGetCurrentClocksThrottleReasons(handle, reasons);
 }

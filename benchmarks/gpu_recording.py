@@ -56,7 +56,7 @@ REMARKS = (
     "shifted by up to half a period (optbench/hardware/gpus/sampling_loop.py), because on a grid "
     "they would meet such spikes always or never. Before that, of these 15 recordings on a grid "
     "the integral of one was within its stated error, and it was off by up to 33 %, without a "
-    "sign (this page at commit c1f1d5a4).",
+    "sign (this page at commit d09c08ba).",
 )
 
 

@@ -75,7 +75,7 @@ def test_without_a_counter_it_is_the_integral_with_its_error(gpu_machines: Machi
 
 
 def test_an_old_driver_is_recorded_with_its_window(gpu_machines: MachineMaker) -> None:
-    machine = gpu_machines(old_driver=True)
+    machine = gpu_machines(old_driver=True, name=b"NVIDIA A40")
     found = recorded(machine, "--seconds", "400ms")
     (gpu,) = found.info.gpus
     assert gpu.power_window_s == gpu.energy["power_window_s"] == 1.0

@@ -143,7 +143,7 @@ static unsigned milliwatts(int k, int instant) {
 ret_t nvmlDeviceGetPowerUsage(handle_t handle, unsigned *milliwatts_out) {
     DEVICE(handle);
     if (!d->has_power) return leave(NOT_SUPPORTED);
-    *milliwatts_out = milliwatts(k, 0);
+    *milliwatts_out = milliwatts(k, !d->mean_power);
     return leave(SUCCESS);
 }
 ret_t nvmlDeviceGetEnforcedPowerLimit(handle_t handle, unsigned *limit) {
@@ -208,6 +208,12 @@ ret_t nvmlDeviceGetCurrentClocksThrottleReasons(handle_t handle, unsigned long l
 
 #ifndef OLD_DRIVER
 
+ret_t nvmlDeviceGetArchitecture(handle_t handle, unsigned *architecture) {
+    DEVICE(handle);
+    if (d->architecture == 0) return leave(NOT_SUPPORTED);
+    *architecture = d->architecture;
+    return leave(SUCCESS);
+}
 ret_t nvmlDeviceGetCurrentClocksEventReasons(handle_t handle, unsigned long long *reasons) {
     return nvmlDeviceGetCurrentClocksThrottleReasons(handle, reasons);
 }

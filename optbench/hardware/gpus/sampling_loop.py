@@ -6,15 +6,15 @@ while the loop is kept waiting are missed, counted and not made up for.
 
 Tick k is due at t_k = (k + s_k) T for the period T, with shifts
 
-    s_k = Λ(1/4 + k a) − 1/2,     Λ(x) = 1 − |2 (x mod 1) − 1|,     a = ((√5 − 1) / 2)^5 = 0.0902
+    s_k = Λ(1/4 + k a) − 1/2,     Λ(x) = 1 − |2 (x mod 1) − 1|,     a = 1 / (13 + (√5 − 1) / 2) = 0.0734
 
 so that s_0 = 0; the first and the last tick lie on the grid. On the grid itself, power that repeats
 with a multiple of T would be met at the same phases for ever, and the integral be wrong without a
 sign. The shifts are uniform in [−1/2, 1/2] along every arithmetic sequence of k, so that each phase
 is met as often as it lasts. Each shift is met as often while s rises as while it falls, which makes
 the mean weight of a reading in the trapezoids T at every phase: the integral is right on average,
-and its stated error is that of readings that meet spikes by chance. Intervals lie between 0.82 T
-and 1.18 T. Only periods near irrational parts of T, such as T / (1 + 2 a), stay in step for long.
+and its stated error is that of readings that meet spikes by chance. Intervals lie between 0.85 T
+and 1.15 T. Only periods near irrational parts of T, such as T / (1 + 2 a), stay in step for long.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Ended = Literal["finished", "interrupted", "lost"]
 # Clocks with their reasons, and what changes slowly, are read this often at most; power and counter
 # at every tick.
 CLOCK_EVERY_S, SLOW_EVERY_S = 0.1, 0.5
-# The step of the shifts: a power of the golden ratio keeps them apart from every fraction.
-SHIFT_STEP = ((math.sqrt(5) - 1) / 2) ** 5
+# The step of the shifts is far from every fraction with a small denominator, as the golden ratio is.
+SHIFT_STEP = 1 / (13 + (math.sqrt(5) - 1) / 2)
 
 
 class SamplingListener:

@@ -306,8 +306,8 @@ def main() -> None:
         "",
         "## Energy",
         "",
-        f"{args.repeats} recordings of {args.seconds:g} s for each period, {len(CASES)} devices each. The "
-        "truth is the counter of the device with the same load, which is exact here.",
+        f"{args.repeats} recordings of {args.seconds:g} s for each period, {len(CASES)} devices "
+        "each. The truth is the counter of the device with the same load, which is exact here.",
         "",
         *energy_table(found),
         "",

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from optbench.hardware.gpus.gpu_device import GpuDevice
 from optbench.hardware.gpus.nvml_calls import explained, field_value, reasons_function
 
-# The window of nvmlDeviceGetPowerUsage by the documentation of NVML, on Ampere and newer. Older GPUs
-# answer with the power of the moment, and so does GA100, the Ampere of these boards.
+# The window of nvmlDeviceGetPowerUsage by the documentation of NVML, on Ampere and newer. Older
+# GPUs answer with the power of the moment, and so does GA100, the Ampere of these boards.
 AVERAGING_WINDOW_S = 1.0
 GA100_BOARDS = re.compile(r"\b(A100X?|A30X?|A800|CMP 170HX|PG506|PG199)\b")
 # A call took long if it took that many times the shortest one and that much more.

@@ -6,7 +6,7 @@ while the loop is kept waiting are missed, counted and not made up for.
 
 Tick k is due at t_k = (k + s_k) T for the period T, with shifts
 
-    s_k = Λ(1/4 + k a) − 1/2,     Λ(x) = 1 − |2 (x mod 1) − 1|,     a = 1 / (13 + (√5 − 1) / 2) = 0.0734
+    s_k = Λ(1/4 + k a) − 1/2,    Λ(x) = 1 − |2 (x mod 1) − 1|,    a = 1 / (13 + (√5 − 1)/2) = 0.0734
 
 so that s_0 = 0; the first and the last tick lie on the grid. On the grid itself, power that repeats
 with a multiple of T would be met at the same phases for ever, and the integral be wrong without a
@@ -33,7 +33,7 @@ Ended = Literal["finished", "interrupted", "lost"]
 # Clocks with their reasons, and what changes slowly, are read this often at most; power and counter
 # at every tick.
 CLOCK_EVERY_S, SLOW_EVERY_S = 0.1, 0.5
-# The step of the shifts is far from every fraction with a small denominator, as the golden ratio is.
+# The step of the shifts: as irrational as the golden ratio.
 SHIFT_STEP = 1 / (13 + (math.sqrt(5) - 1) / 2)
 
 

@@ -18,7 +18,7 @@ def test_the_mean_period_is_the_period() -> None:
     assert SHIFTS[0] == 0 and np.abs(SHIFTS).max() <= 0.5
     assert abs(SHIFTS.mean()) < 1e-3
     steps = np.abs(np.diff(SHIFTS))
-    assert steps.max() == pytest.approx(2 * SHIFT_STEP) and SHIFT_STEP == pytest.approx(0.0734311)
+    assert steps.max() == pytest.approx(2 * SHIFT_STEP) and SHIFT_STEP < 0.075
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 4, 10, 12])

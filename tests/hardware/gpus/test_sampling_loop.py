@@ -50,6 +50,7 @@ def integral_beside_truth(
 ) -> tuple[float, float]:
     """How far the integral is off, and its stated error, in joules; 60 s hold 300 spikes."""
     meets = (t_s + phase_s) % SPIKE_EVERY_S < SPIKE_S
-    found = energy_of(t_s, 250 + SPIKE_W * meets, np.full(len(t_s), np.nan), period_s)
+    power_w = np.where(meets, 250.0 + SPIKE_W, 250.0)
+    found = energy_of(t_s, power_w, np.full(len(t_s), np.nan), period_s)
     assert found.integral_j is not None and found.integral_error_j is not None
     return found.integral_j - 260 * 60, found.integral_error_j

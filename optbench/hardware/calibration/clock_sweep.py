@@ -243,7 +243,7 @@ class ClockSweep:
 @contextmanager
 def ending_signals() -> Iterator[None]:
     """A termination or a hang-up ends the work as Ctrl-C does: what is open is closed, clocks are
-    reset, the load is ended. What is ignored, as a hang-up under ``nohup``, stays ignored."""
+    reset, the load is ended."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -251,11 +251,7 @@ def ending_signals() -> Iterator[None]:
     def end(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = {
-        each: signal.signal(each, end)
-        for each in (signal.SIGTERM, signal.SIGHUP)
-        if signal.getsignal(each) != signal.SIG_IGN
-    }
+    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:

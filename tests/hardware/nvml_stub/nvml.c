@@ -208,12 +208,6 @@ ret_t nvmlDeviceGetCurrentClocksThrottleReasons(handle_t handle, unsigned long l
 
 #ifndef OLD_DRIVER
 
-ret_t nvmlDeviceGetArchitecture(handle_t handle, unsigned *architecture) {
-    DEVICE(handle);
-    if (d->architecture == 0) return leave(NOT_SUPPORTED);
-    *architecture = d->architecture;
-    return leave(SUCCESS);
-}
 ret_t nvmlDeviceGetCurrentClocksEventReasons(handle_t handle, unsigned long long *reasons) {
     return nvmlDeviceGetCurrentClocksThrottleReasons(handle, reasons);
 }
@@ -256,6 +250,12 @@ ret_t nvmlDeviceGetFieldValues(handle_t handle, int count, field_t *fields) {
     return leave(SUCCESS);
 }
 
+ret_t nvmlDeviceGetArchitecture(handle_t handle, unsigned *architecture) {
+    DEVICE(handle);
+    if (d->architecture == 0) return leave(NOT_SUPPORTED);
+    *architecture = d->architecture;
+    return leave(SUCCESS);
+}
 ret_t nvmlDeviceGetMigMode(handle_t handle, unsigned *current, unsigned *pending) {
     DEVICE(handle);
     if (d->mig < 0) return leave(NOT_SUPPORTED);

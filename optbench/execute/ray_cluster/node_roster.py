@@ -177,20 +177,29 @@ class NodeRoster:
         return on_nodes([each.node.node_id for each in wanted])
 
     def probe(self) -> None:
-        """Avoid nodes whose agents have ended, until Ray knows more: a lease was lost."""
+        """Avoid nodes whose agents do not answer, until Ray knows more: a lease was lost."""
+        if time.monotonic() - self.probed_at >= LOOK_NODES_S:
+            self._ask("machine")
+            self.probed_at = time.monotonic()
+
+    def _ask(self, question: str) -> list[Any]:
+        """Return what the agents answer; name nodes that do not, and avoid them for a while."""
         import ray
 
         now = time.monotonic()
-        if now - self.probed_at < LOOK_NODES_S:
-            return
-        asked = {entry.agent.machine.remote(): entry for entry in self.usable()}
-        done, _ = ray.wait(list(asked), num_returns=len(asked), timeout=LOOK_NODES_S)
-        self.probed_at = time.monotonic()
+        asked = {getattr(entry.agent, question).remote(): entry for entry in self.usable()}
+        done, silent = ray.wait(list(asked), num_returns=len(asked), timeout=LOOK_NODES_S)
+        answers = []
         for reply in done:
             try:
-                ray.get(reply)
+                answers.append(ray.get(reply))
             except ray.exceptions.RayError:
-                asked[reply].suspected_until = now + SUSPECT_S
+                silent.append(reply)
+        for entry in (asked[reply] for reply in silent):
+            if entry.suspected_until < now:
+                self.tell(f"node {entry.node.name} does not answer; its cells run elsewhere")
+            entry.suspected_until = now + SUSPECT_S
+        return answers
 
     def others(self, node_id: str) -> bool:
         """Whether there is another node with the same CPU and GPU models."""
@@ -252,15 +261,7 @@ class NodeRoster:
 
     def measure_compiling(self) -> None:
         """Ask the agents how long they have compiled: the longest counts."""
-        import ray
-
-        asked = [entry.agent.compile_s.remote() for entry in self.usable()]
-        done, _ = ray.wait(asked, num_returns=len(asked), timeout=LOOK_NODES_S)
-        for reply in done:
-            try:
-                self.compile_s = max(self.compile_s, ray.get(reply))
-            except ray.exceptions.RayError:  # its node was lost meanwhile
-                continue
+        self.compile_s = max([self.compile_s, *self._ask("compile_s")])
 
 
 def _rank(comparison: str, hardware: Any, cpus: float) -> float:

@@ -103,7 +103,8 @@ def test_a_study_that_loses_a_node_has_the_results_of_one_at_home(
     assert started.returncode == 0, out + errors
     # Four instances: a bounding and two solvers each; none is missing, none stands twice.
     assert sorted(results(workspace)) == expected and len(expected) == 12
-    assert "was lost; its cells run elsewhere" in errors
+    # Ray notices after some seconds; until then the node does not answer.
+    assert "; its cells run elsewhere" in errors
     assert list((workspace / ".optbench" / "work").iterdir()) == []
     until(lambda: marked(workspace) == [])
 

@@ -34,10 +34,12 @@ FLAGS = ("-O1", "-Wall", "-Wextra", "-Werror")
 CALL_KINDS = {1: "lock", 2: "reset"}
 TIMEOUT_S = 120
 # The made-up device: clocks of 210 to 1410 MHz in steps of 15, an A100's coefficients in round
-# numbers.
+# numbers. As on the newest GPUs, and not on an A100, nvmlDeviceGetPowerUsage is a mean: Hopper.
 CLOCKS_MHZ = range(210, 1411, 15)
 DEFAULTS: Mapping[str, float | bytes] = {
     "name": b"NVIDIA A100-PCIE-40GB",
+    "architecture": 9,
+    "mean_power": 1,
     "memory_clock_mhz": 1215,
     "application_clock_mhz": 1410,
     "instant_power": 1,

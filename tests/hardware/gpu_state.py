@@ -24,6 +24,7 @@ class DeviceState(ctypes.Structure):
         *((name, c_int32) for name in ("num_clocks", "memory_clock_mhz", "application_clock_mhz")),
         *((name, c_int32) for name in ("locked_low_mhz", "locked_high_mhz")),
         *((name, c_int32) for name in ("instant_power", "has_counter", "has_power")),
+        *((name, c_int32) for name in ("architecture", "mean_power")),
         *((name, c_int32) for name in ("deny_clocks", "mig", "cap_mhz")),
         ("cap_reasons", c_uint64),
         *((name, c_int64) for name in ("cap_from_ns", "cap_until_ns", "lost_from_ns")),

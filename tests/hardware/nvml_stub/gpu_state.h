@@ -30,6 +30,8 @@ typedef struct {
     int32_t instant_power;                   /* NVML_FI_DEV_POWER_INSTANT is present */
     int32_t has_counter; /* the energy counter: 0 none, 1 present, 2 not as a field value */
     int32_t has_power;                       /* power can be read at all */
+    int32_t architecture; /* as NVML numbers them: 6 Turing, 7 Ampere, 9 Hopper; 0: not said */
+    int32_t mean_power;   /* nvmlDeviceGetPowerUsage is a mean over a second, not of the moment */
     int32_t deny_clocks;                     /* no permission to set clocks */
     int32_t mig;
     int32_t cap_mhz; /* throttling: no clock above it; 0: none */

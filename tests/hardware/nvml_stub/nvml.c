@@ -143,7 +143,7 @@ static unsigned milliwatts(int k, int instant) {
 ret_t nvmlDeviceGetPowerUsage(handle_t handle, unsigned *milliwatts_out) {
     DEVICE(handle);
     if (!d->has_power) return leave(NOT_SUPPORTED);
-    *milliwatts_out = milliwatts(k, 0);
+    *milliwatts_out = milliwatts(k, !d->mean_power);
     return leave(SUCCESS);
 }
 ret_t nvmlDeviceGetEnforcedPowerLimit(handle_t handle, unsigned *limit) {
@@ -285,6 +285,12 @@ ret_t nvmlDeviceGetFieldValues(handle_t handle, int count, field_t *fields) {
     return leave(SUCCESS);
 }
 
+ret_t nvmlDeviceGetArchitecture(handle_t handle, unsigned *architecture) {
+    DEVICE(handle);
+    if (d->architecture == 0) return leave(NOT_SUPPORTED);
+    *architecture = d->architecture;
+    return leave(SUCCESS);
+}
 ret_t nvmlDeviceGetMigMode(handle_t handle, unsigned *current, unsigned *pending) {
     DEVICE(handle);
     if (d->mig < 0) return leave(NOT_SUPPORTED);

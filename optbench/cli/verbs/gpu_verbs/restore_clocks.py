@@ -10,6 +10,8 @@ from optbench.cli.terminal import exits
 from optbench.cli.terminal.applying import show_outcomes, warn
 from optbench.cli.terminal.output import emit, emit_json, escape, show
 from optbench.cli.terminal.parser import Parser
+from optbench.hardware.calibration.cpufreq_journal import restore_cpu_clocks
+from optbench.hardware.calibration.cpufreq_levels import cpu_root
 from optbench.hardware.clock_control.restoring import forget_journal, restore_journals
 from optbench.hardware.clock_control.state_folder import readable_folders
 from optbench.hardware.clock_control.systemd_units import (
@@ -25,7 +27,8 @@ DESCRIPTION = (
     "Restore the clocks of GPUs by the journals that `optbench gpu apply` and `gpu calibrate` "
     "keep, where the process and its watchdog were both killed, or the host restarted. Devices "
     "of a process that runs are left to it. A journal whose device cannot be restored is kept, "
-    "and the exit code is 2."
+    "and the exit code is 2. The range of cpufreq that a killed calibration of processors left is "
+    "put back too."
 )
 EXAMPLES = (
     "optbench gpu restore",
@@ -69,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         outcomes = [forget_journal(folders[0], args.forget)]
     else:
         outcomes = [each for folder in folders for each in restore_journals(folder)]
+        outcomes += [each for folder in folders for each in restore_cpu_clocks(folder, cpu_root())]
     if args.json:
         devices = [asdict(each) for each in outcomes]
         emit_json({"folders": [str(folder) for folder in folders], "devices": devices})

@@ -10,10 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from optbench.execute.ray_cluster import node_facts
 from optbench.execute.ray_cluster.cluster_probe import PROBE_S, ClusterAnswer, probe
 from optbench.execute.ray_cluster.kept_signals import own_sigterm
 from optbench.execute.ray_cluster.plugin_package import imported_modules, package_plugins
+from optbench.execute.ray_cluster.ray_messages import ray_messages_in_a_file
 from optbench.units import BYTES_PER_MB
 from optbench.workspace import KEEPS_IN, VARIABLE
 
@@ -155,8 +155,7 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
         try:
             with own_sigterm():
                 _join(ray, target, environment)
-            # Ray prints what its nodes report on standard output, which is for results.
-            with redirect_stdout(sys.stderr):
+            with ray_messages_in_a_file():
                 yield ClusterConnection(ray.get_runtime_context().gcs_address, here)
         finally:
             with own_sigterm():

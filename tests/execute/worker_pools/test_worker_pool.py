@@ -4,6 +4,7 @@ tests for processes of this machine and for actors on two Ray nodes.
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -118,3 +119,11 @@ def test_calls_that_end_every_worker_end_the_training(staff: Staff) -> None:
         pytest.raises(OptbenchError, match="3 workers in a row were lost with the same calls of"),
     ):
         pool.workplace(purse, 1).map(end_always, [1])
+
+
+def test_workers_that_cannot_start_leave_no_process() -> None:
+    """The failure is raised at once, and nothing is left that keeps the training from ending."""
+    before = set(multiprocessing.active_children())
+    with pytest.raises(OptbenchError, match="unknown kernel 'no such kernel'"):
+        StaffedPool(ProcessStaff(("no such kernel",)), 2).__enter__()
+    assert set(multiprocessing.active_children()) <= before

@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
 from optbench.errors import OptbenchError
+from optbench.files import write_whole
 from optbench.hardware.clock_control.state_folder import OF_ROOT, VARIABLE
 
 UNITS = ("service", "timer")
@@ -51,14 +51,10 @@ def write_units(folder: Path) -> tuple[Path, ...]:
     """Write the units, each whole or not at all: an empty one would be a masked one."""
     texts = {folder / f"{NAME}.{kind}": systemd_unit(kind) for kind in UNITS}
     for path, text in texts.items():
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
         try:
-            fresh.write_text(text, encoding="utf-8")
-            fresh.chmod(0o644)
-            os.replace(fresh, path)
+            write_whole(path, text)
+            path.chmod(0o644)
         except OSError as error:
-            with suppress(OSError):
-                fresh.unlink()
             raise UnitFileError(
                 f'the unit {path} cannot be written: {error.strerror}. Run: sudo "$(command -v '
                 f'optbench)" gpu restore --write-units {folder}'

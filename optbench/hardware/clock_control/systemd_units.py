@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from optbench.errors import OptbenchError
-from optbench.files import write_whole
+from optbench.files import replacing
 from optbench.hardware.clock_control.state_folder import OF_ROOT, VARIABLE
 
 UNITS = ("service", "timer")
@@ -52,8 +52,9 @@ def write_units(folder: Path) -> tuple[Path, ...]:
     texts = {folder / f"{NAME}.{kind}": systemd_unit(kind) for kind in UNITS}
     for path, text in texts.items():
         try:
-            write_whole(path, text)
-            path.chmod(0o644)
+            with replacing(path) as fresh:
+                fresh.write_text(text, encoding="utf-8")
+                fresh.chmod(0o644)
         except OSError as error:
             raise UnitFileError(
                 f'the unit {path} cannot be written: {error.strerror}. Run: sudo "$(command -v '

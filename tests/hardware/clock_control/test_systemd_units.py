@@ -35,7 +35,8 @@ def test_the_units_that_ship_are_valid(gpu_machine: GpuMachine, tmp_path: Path) 
     quoted = str(folder).replace("%", "%%").replace('"', '\\"')
     assert f'Environment="OPTBENCH_GPU_STATE={quoted}"' in service
     pattern = str(folder).replace("%", "%%").replace("[", "\\[")
-    assert f"ConditionPathExistsGlob={pattern}/*.journal" in service
+    for kept in ("journal", "ranges"):
+        assert f"ConditionPathExistsGlob=|{pattern}/*.{kept}\n" in service
     assert "@" not in service + timer
     assert "WantedBy=timers.target" in timer
     printed = gpu_machine.run(

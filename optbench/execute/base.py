@@ -35,7 +35,7 @@ class CellPlacement:
     """Where on its machine a cell runs: cores and devices of its own. None: wherever there is
     room, as any other process; an empty tuple of ``gpus``: it sees none.
 
-    Without ``network`` it opens no connection by TCP, as far as the kernel can prevent it.
+    Without ``network`` it makes no sockets but pairs of its own, where the kernel can prevent it.
     """
 
     cores: tuple[int, ...] | None = None

@@ -30,7 +30,7 @@ SHARED_MEMORY = Path("/dev/shm")
 @dataclass(frozen=True)
 class Confinement:
     """Where a child may write, its limits, and the folder of its temporary files; without
-    ``network`` it opens no connection by TCP.
+    ``network`` it makes no sockets but pairs of its own.
     """
 
     folder: Path
@@ -46,7 +46,8 @@ def enforced_protections(with_landlock: bool = True, network: bool = True) -> di
     """Return which protections this machine enforces, for the record of a cell."""
     version = landlock.landlock_version() if with_landlock else 0
     out = {"landlock": version, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
-    return out if network else {**out, "no_tcp": version >= landlock.NETWORK_SINCE}
+    # Landlock alone leaves Multipath TCP and sockets that are files.
+    return out if network else {**out, "no_tcp": seccomp.is_available()}
 
 
 def confine(confinement: Confinement, parent: int) -> None:
@@ -71,7 +72,7 @@ def confine(confinement: Confinement, parent: int) -> None:
         folders = [confinement.folder, *confinement.writable]
         landlock.write_only_beneath(folders, confinement.network)
     if seccomp.is_available():
-        seccomp.install_filter()
+        seccomp.install_filter(confinement.network)
 
 
 def _limit(confinement: Confinement) -> None:

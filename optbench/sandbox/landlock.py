@@ -71,7 +71,7 @@ def landlock_version() -> int:
 
 def write_only_beneath(folders: Iterable[Path], network: bool = True) -> None:
     """Restrict this process tree to writing beneath these folders and to its own signals; without
-    ``network`` also to connections that others open.
+    ``network`` also to TCP connections that others open.
     """
     known = landlock_version()
     rights = sum(bits for bits, since in SINCE.items() if known >= since)

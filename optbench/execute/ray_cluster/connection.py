@@ -10,18 +10,19 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from optbench.errors import OptbenchError
 from optbench.execute.ray_cluster import node_facts
+from optbench.execute.ray_cluster.cluster_probe import PROBE_S, ClusterAnswer, probe
 from optbench.execute.ray_cluster.kept_signals import own_sigterm
 from optbench.execute.ray_cluster.plugin_package import imported_modules, package_plugins
+from optbench.execute.ray_cluster.ray_messages import ray_messages_in_a_file
 from optbench.units import BYTES_PER_MB
 from optbench.workspace import KEEPS_IN, VARIABLE
 
@@ -30,6 +31,10 @@ ADDRESS_VARIABLE = "RAY_ADDRESS"
 ANSWER_S = 5.0
 # Seconds that a node may take for its facts: it unpacks the plug-ins and starts a process.
 FACTS_S = 120.0
+NONE_HERE = (
+    "no Ray cluster runs on this machine; start one with `ray start --head`, or name its address "
+    "with --address HOST:PORT or $RAY_ADDRESS"
+)
 NODE_LABEL = "ray.io/node-id"
 SHOWN_DIFFERENCES = 3
 # Settings that travel, except those that name folders of one machine.
@@ -150,8 +155,7 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
         try:
             with own_sigterm():
                 _join(ray, target, environment)
-            # Ray prints what its nodes report on standard output, which is for results.
-            with redirect_stdout(sys.stderr):
+            with ray_messages_in_a_file():
                 yield ClusterConnection(ray.get_runtime_context().gcs_address, here)
         finally:
             with own_sigterm():
@@ -185,9 +189,32 @@ def load_ray() -> Any:
 
 
 def _refuse_unusable(target: str) -> None:
-    """Refuse an address that Ray would try for minutes, or that is another protocol's."""
-    if target == "auto":
-        return
+    """Refuse an address that Ray would try for minutes, that is another protocol's, or whose
+    cluster does not let this user in.
+    """
+    if target != "auto":
+        _refuse_without_answer(target)
+    found = probe(target)
+    where = "of this machine" if target == "auto" else f"at {target!r}"
+    if found is ClusterAnswer.REFUSED:
+        raise ClusterError(
+            f"the cluster {where} refuses this command's token, or the command has none: $RAY_AUTH_"
+            "MODE must be 'token', as on the nodes, and ~/.ray/auth_token (or $RAY_AUTH_TOKEN, "
+            "$RAY_AUTH_TOKEN_PATH) must hold the token of the cluster; $RAY_AUTH_MODE is "
+            f"{os.environ.get('RAY_AUTH_MODE', 'not set')} here"
+        )
+    if found is ClusterAnswer.UNREADABLE and target != "auto":
+        raise ClusterError(
+            f"something answers {where}, but not as a Ray cluster within {PROBE_S:g} s; name the "
+            "address as `ray start` printed it, set $RAY_USE_TLS and its files if the cluster has "
+            "TLS, and check that the version of ray is the cluster's"
+        )
+    if found is not ClusterAnswer.CLUSTER:
+        raise ClusterError(NONE_HERE)
+
+
+def _refuse_without_answer(target: str) -> None:
+    """Refuse what is no address, and one at which nobody listens."""
     if "://" in target:
         raise ClusterError(
             f"address {target!r}: a connection from outside of the cluster is not supported; run "
@@ -217,10 +244,7 @@ def _join(ray: Any, target: str, environment: dict[str, Any]) -> None:
         )
     except ConnectionError as error:
         if target == "auto":
-            raise ClusterError(
-                "no Ray cluster runs on this machine; start one with `ray start --head`, or name "
-                "its address with --address HOST:PORT or $RAY_ADDRESS"
-            ) from None
+            raise ClusterError(NONE_HERE) from None
         raise ClusterError(f"the cluster at {target!r} cannot be joined: {error}") from None
     except (RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise ClusterError(f"the cluster at {target!r} cannot be joined: {error}") from None

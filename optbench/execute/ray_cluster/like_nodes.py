@@ -1,5 +1,5 @@
-"""The nodes of a cluster that are alike: the same versions as the driver's, and one model of CPU
-and of GPUs, so that what runs on them may be compared.
+"""The nodes of a cluster that are alike: the same versions as the driver's, room for the cells, and
+one model of CPU and of GPUs, so that what runs on them may be compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from optbench.execute.ray_cluster.connection import (
     on_nodes,
 )
 from optbench.store.records import machine
+from optbench.study.declared import CellBudget
 from optbench.units import BYTES_PER_MB
 
 Hardware = tuple[str, tuple[str, ...]]
@@ -25,11 +26,12 @@ ANSWER_S = 120.0
 
 @dataclass
 class LikeNodes:
-    """Of several models the one with the most cores is taken; nodes that are left out are named,
-    once. Nodes that join later are checked before they are used.
+    """Of several models the one with room for the most cells of this budget at a time is taken;
+    nodes that are left out are named, once. Nodes that join later are checked before they are used.
     """
 
     cluster: ClusterConnection
+    budget: CellBudget = field(default_factory=CellBudget)
     tell: Callable[[str], None] = announce
     hardware: dict[str, Hardware] = field(default_factory=dict)
     chosen: Hardware | None = None
@@ -37,27 +39,62 @@ class LikeNodes:
 
     def alive(self) -> tuple[ClusterNode, ...]:
         """Return the nodes that may be used now; raise ClusterError where there is none."""
-        if self.chosen is None:
-            self.cluster.check_nodes()
-        nodes = [node for node in self.cluster.nodes() if node.cpus >= 1]
-        self._check([node for node in nodes if node.node_id not in self.cluster.facts])
-        self._describe([node for node in nodes if node.node_id in self.cluster.facts])
-        known = [node for node in nodes if node.node_id in self.hardware]
-        if self.chosen is None and known:
-            cores = dict.fromkeys(self.hardware.values(), 0.0)
-            for node in known:
-                cores[self.hardware[node.node_id]] += node.cpus
-            self.chosen = max(cores, key=lambda each: (cores[each], each))
-        found = tuple(node for node in known if self.hardware[node.node_id] == self.chosen)
-        for node in known:
-            if node not in found:
-                self._refuse(node, f"another CPU or GPU model ({words(self.hardware, node)})")
+        found = self.found()
         if not found:
             raise ClusterError(
                 "no node of the cluster is left that can be used; what is finished is kept, and "
                 "the same command continues"
             )
         return found
+
+    def found(self) -> tuple[ClusterNode, ...]:
+        """Return the nodes that may be used now, if there are any."""
+        if self.chosen is None:
+            self._require_room(self.cluster.check_nodes())
+        nodes = [node for node in self.cluster.nodes() if self.cells_at_a_time(node)]
+        self._check([node for node in nodes if node.node_id not in self.cluster.facts])
+        self._describe([node for node in nodes if node.node_id in self.cluster.facts])
+        known = [node for node in nodes if node.node_id in self.hardware]
+        if self.chosen is None and known:
+            cells = dict.fromkeys(self.hardware.values(), 0)
+            for node in known:
+                cells[self.hardware[node.node_id]] += self.cells_at_a_time(node)
+            self.chosen = max(cells, key=lambda each: (cells[each], each))
+        found = tuple(node for node in known if self.hardware[node.node_id] == self.chosen)
+        for node in known:
+            if node not in found:
+                self._refuse(node, f"another CPU or GPU model ({words(self.hardware, node)})")
+        return found
+
+    def cells_at_a_time(self, node: ClusterNode) -> int:
+        """Return how many cells an idle node has room for."""
+        budget = self.budget
+        fitting = [node.cpus / budget.threads]
+        if budget.gpus:
+            fitting.append(node.gpus / budget.gpus)
+        if budget.memory_limit_mb:
+            fitting.append(node.memory_mb / budget.memory_limit_mb)
+        return int(min(fitting))
+
+    def restricted(self) -> RestrictedConnection:
+        """Return the connection as an engine sees it that is to use these nodes only."""
+        cluster = self.cluster
+        return RestrictedConnection(cluster.address, cluster.here, cluster.facts, like=self)
+
+    def _require_room(self, nodes: tuple[ClusterNode, ...]) -> None:
+        """Refuse cells that fit on no node, even an idle one."""
+        if any(map(self.cells_at_a_time, nodes)):
+            return
+        memory = self.budget.memory_limit_mb
+        asked = f"threads = {self.budget.threads}, reserved_gpus = {self.budget.gpus}"
+        known = "; ".join(
+            f"{node.name} has {node.cpus:g} cores, {node.gpus:g} GPUs and {node.memory_mb:,.0f} MB"
+            for node in nodes
+        )
+        raise ClusterError(
+            f"a cell with {asked}{f' and {memory:,.0f} MB of memory' if memory else ''} fits on no "
+            f"node of the cluster: {known}. Lower what it asks for, or add a node"
+        )
 
     def selector(self) -> dict[str, str]:
         """Return Ray's selector of these nodes."""
@@ -106,10 +143,20 @@ class LikeNodes:
             self.tell(f"node {node.name} is not used: {why}")
 
 
+@dataclass
+class RestrictedConnection(ClusterConnection):
+    """A joined cluster of which only the nodes of ``like`` are used."""
+
+    like: LikeNodes = field(kw_only=True)
+
+    def nodes(self) -> tuple[ClusterNode, ...]:
+        return self.like.found()
+
+
 def describe() -> Hardware:
-    """Return the models of this machine's CPU and GPUs."""
+    """Return the models of this machine's CPU and GPUs; how many GPUs there are is no matter."""
     found: dict[str, Any] = machine()
-    return str(found.get("cpu", "")), tuple(found.get("gpus", ()))
+    return str(found.get("cpu", "")), tuple(sorted(set(found.get("gpus", ()))))
 
 
 def words(hardware: dict[str, Hardware], node: ClusterNode) -> str:

@@ -40,7 +40,9 @@ class ProcessMember:
         self.kernels = kernels
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs,), name="optbench-pool")
+        self.process = context.Process(
+            target=serve, args=(theirs,), name="optbench-pool", daemon=True
+        )
         self.process.start()
         theirs.close()
 

@@ -15,6 +15,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -134,13 +135,17 @@ class StaffedPool:
         return self.cpu_s if self.staff.elsewhere else 0.0
 
     def __enter__(self) -> StaffedPool:
-        self._welcome()
-        until = time.monotonic() + START_S
-        while any(not seat.ready for seat in self.seats) and time.monotonic() < until:
-            if self.stop.is_set():
-                break
+        with ExitStack() as on_failure:
+            # Members that are left would keep this process from ending.
+            on_failure.push(self.__exit__)
             self._welcome()
-            time.sleep(LOOK_S / 4)
+            until = time.monotonic() + START_S
+            while any(not seat.ready for seat in self.seats) and time.monotonic() < until:
+                if self.stop.is_set():
+                    break
+                self._welcome()
+                time.sleep(LOOK_S / 4)
+            on_failure.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from optbench.compiling.compile_meter import announce
 from optbench.execute.base import Executor
-from optbench.execute.ray_cluster.connection import ClusterConnection, ClusterError, first_line
+from optbench.execute.ray_cluster.connection import ClusterConnection, first_line
 from optbench.execute.ray_cluster.like_nodes import LikeNodes
 from optbench.execute.ray_cluster.ray_executor import RayExecutor
 from optbench.study.declared import Study
@@ -35,8 +35,8 @@ LAST_REQUESTS = ("add", "confirm", "release")
 
 @dataclass(frozen=True)
 class RayNodes:
-    """The engine of a cluster with ``jobs`` workers; each holds as many cores as its cells have
-    threads.
+    """The engine of a cluster with ``jobs`` workers; each holds the cores, GPUs and memory of a
+    cell.
     """
 
     cluster: ClusterConnection
@@ -47,14 +47,9 @@ class RayNodes:
     def for_task(
         cls, cluster: ClusterConnection, task: SearchTask, jobs: int | None = None
     ) -> RayNodes:
-        """Check all nodes; by default there are as many workers as cells fit on the cores."""
-        nodes, threads = LikeNodes(cluster), task.entry.budget.threads
-        fitting = sum(int(node.cpus) // threads for node in nodes.alive())
-        if not fitting:
-            raise ClusterError(
-                f"a cell of {task.study.name} needs {threads} threads, more than the CPUs of any "
-                "node; lower threads in its [tune] section, or add a node"
-            )
+        """Check all nodes; by default there are as many workers as cells fit on the nodes."""
+        nodes = LikeNodes(cluster, task.entry.budget)
+        fitting = sum(map(nodes.cells_at_a_time, nodes.alive()))
         return cls(cluster, nodes, jobs or fitting)
 
     def storage(self, url: str) -> str:
@@ -66,7 +61,8 @@ class RayNodes:
         return found
 
     def executor(self, study: Study) -> Executor:
-        return RayExecutor.for_study(study, self.jobs, connection=self.cluster)
+        """The engine of the defaults and of validation: on the nodes of the trials, no others."""
+        return RayExecutor.for_study(study, self.jobs, connection=self.nodes.restricted())
 
     def crew(self, orders: WorkerOrders, known: Trials, evaluator: Evaluator) -> WorkerCrew:
         return RayCrew(self.nodes, orders, SearchDesk(known, evaluator, orders.total))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from optbench.execute.ray_cluster.cluster_probe import probe
 from optbench.execute.ray_cluster.connection import (
     ClusterError,
     connected,
     on_nodes,
     travelling_settings,
 )
-from tests.ray_nodes import free_port
+from tests.ray_nodes import RayNodes, free_port
 
 WITHOUT_RAY = """
 import sys
@@ -39,6 +42,30 @@ except OptbenchError as error:
 def test_an_address_that_cannot_be_used(address: str, says: str) -> None:
     with pytest.raises(ClusterError, match=says), connected(address.format(free=free_port())):
         pass
+
+
+def test_a_port_of_another_service_is_left_after_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listener that never says anything; Ray would ask it for minutes."""
+    monkeypatch.setattr(probe, "__defaults__", (2.0,))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(ClusterError, match="not as a Ray cluster"), connected(address):
+            pass
+
+
+def test_a_command_without_the_token_is_told_so(ray_session: RayNodes, tmp_path: Path) -> None:
+    """Ray aborts the process that asks; this one only says what is missing. The home is empty."""
+    environment = {**ray_session.environment(), "RAY_AUTH_MODE": "token", "HOME": str(tmp_path)}
+    program = WITHOUT_RAY.replace('sys.modules["ray"] = None', "")
+    done = subprocess.run(
+        [sys.executable, "-c", program.replace("127.0.0.1:6379", ray_session.address)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={key: each for key, each in environment.items() if "AUTH_TOKEN" not in key},
+    )
+    assert "refuses this command's token, or the command has none" in done.stdout
+    assert "~/.ray/auth_token" in done.stdout and done.stderr == ""
 
 
 def test_without_ray_the_extra_is_named() -> None:

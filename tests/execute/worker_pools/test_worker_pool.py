@@ -4,6 +4,7 @@ tests for processes of this machine and for actors on two Ray nodes.
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +14,9 @@ from optbench.errors import OptbenchError, ParameterError
 from optbench.execute.ray_cluster.connection import connected
 from optbench.execute.ray_cluster.like_nodes import LikeNodes
 from optbench.execute.worker_pools.process_staff import ProcessStaff
-from optbench.execute.worker_pools.ray_staff import RayStaff
+from optbench.execute.worker_pools.ray_staff import NodeWorker, RayStaff
 from optbench.execute.worker_pools.worker_pool import Staff, StaffedPool
+from optbench.hardware.visible_devices import devices_given
 from optbench.learn.work_pool import OneProcess, WorkPool, parts
 from tests.execute.worker_pools.pool_calls import (
     end_always,
@@ -68,6 +70,13 @@ def test_one_process_keeps_places_and_shards() -> None:
     assert three_rounds(pool) == EXPECTED
 
 
+def test_a_worker_of_a_node_sees_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has reserved none, and nobody would measure it."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    NodeWorker().prepare(())
+    assert devices_given() == ()
+
+
 def test_parts_are_consecutive_and_nearly_equal() -> None:
     assert parts(7, 3) == [range(2), range(2, 4), range(4, 7)]
     assert parts(2, 5) == [range(1), range(1, 2)]
@@ -110,3 +119,11 @@ def test_calls_that_end_every_worker_end_the_training(staff: Staff) -> None:
         pytest.raises(OptbenchError, match="3 workers in a row were lost with the same calls of"),
     ):
         pool.workplace(purse, 1).map(end_always, [1])
+
+
+def test_workers_that_cannot_start_leave_no_process() -> None:
+    """The failure is raised at once, and nothing is left that keeps the training from ending."""
+    before = set(multiprocessing.active_children())
+    with pytest.raises(OptbenchError, match="unknown kernel 'no such kernel'"):
+        StaffedPool(ProcessStaff(("no such kernel",)), 2).__enter__()
+    assert set(multiprocessing.active_children()) <= before

@@ -36,7 +36,7 @@ WAIT_S = 30.0
 LOOK_NODES_S, START_S = 1.0, 120.0
 
 
-class NoRoomError(ClusterError):
+class NoFittingNodeError(ClusterError):
     """No node that is left has room for a cell; others may be run."""
 
 
@@ -177,7 +177,7 @@ class NodeRoster:
         fits = [each for each in self.usable() if each.has_room_for(budget, memory_mb)]
         if not fits:
             self.refuse_none()
-            raise NoRoomError(
+            raise NoFittingNodeError(
                 f"no node that is left has room for a cell with {budget.threads} threads, "
                 f"{budget.gpus} GPUs and {memory_mb:,.0f} MB of memory"
             )

@@ -44,7 +44,7 @@ from optbench.execute.ray_cluster.node_agent import (
     with_memory,
 )
 from optbench.execute.ray_cluster.node_facts import usable_cores
-from optbench.execute.ray_cluster.node_roster import NodeRoster, NoRoomError
+from optbench.execute.ray_cluster.node_roster import NodeRoster, NoFittingNodeError
 from optbench.execute.ray_cluster.sent_contents import SentContents
 from optbench.execute.ray_cluster.travelling_files import (
     FileDigests,
@@ -224,7 +224,7 @@ class RayExecutor:
             places = self._nodes().places_for(
                 budget, memory_mb, comparison_of(payload), flight.avoided
             )
-        except NoRoomError as error:
+        except NoFittingNodeError as error:
             self.stranded.append((flight, str(error)))
             return None
         if places is None:

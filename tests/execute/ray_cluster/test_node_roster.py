@@ -14,7 +14,7 @@ from optbench.execute.ray_cluster.connection import (
     ClusterNode,
 )
 from optbench.execute.ray_cluster.node_agent import AgentSettings
-from optbench.execute.ray_cluster.node_roster import NodeRoster, NoRoomError, RosterEntry
+from optbench.execute.ray_cluster.node_roster import NodeRoster, NoFittingNodeError, RosterEntry
 from optbench.study.declared import CellBudget
 
 
@@ -75,7 +75,7 @@ def test_room_is_that_of_an_idle_node() -> None:
     # Ray gives away four CPUs there, but processes may use three cores.
     with pytest.raises(ClusterError, match="no node that is left has room for a cell with 4 thr"):
         chosen(roster, threads=4)
-    with pytest.raises(NoRoomError, match="has room"):
+    with pytest.raises(NoFittingNodeError, match="has room"):
         chosen(roster, gpus=2)
     assert roster.memory_per_core_mb == 2000.0 and roster.total_cpus == 4
 

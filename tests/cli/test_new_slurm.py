@@ -1,5 +1,6 @@
-"""``optbench new slurm``: the batch script is valid, and starts Ray with what each node has. Slurm is
-not here: its commands are stand-ins that give two nodes of different sizes.
+"""``optbench new slurm``: the batch script is valid, and starts Ray with what each node has.
+
+Slurm is not here: its commands are stand-ins that give two nodes of different sizes.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.M)
 def package_plugins(target: Path) -> Path:
     """Copy the workspace's plug-ins to ``target``, an empty workspace where there is none.
 
-    Left out are hidden files, caches, and links that lead into the store.
+    Left out are hidden files, caches, and links that lead into the store; a link that leaves the
+    workspace is refused.
     """
     target.mkdir(parents=True, exist_ok=True)
     (target / MARKER).touch()
@@ -54,14 +55,23 @@ def imported_modules(package: Path) -> set[str]:
 
 def _plugin_files(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file that travels with its name within the package."""
-    store = (root / STORE).resolve()
+    home, store = root.resolve(), (root / STORE).resolve()
     for folder in sorted(FOLDERS.values()):
         for place, folders, names in os.walk(root / folder):
             folders[:] = sorted(_travelling(folders))
-            for name in sorted(_travelling(names)):
+            for name in (*folders, *sorted(_travelling(names))):
                 path = Path(place) / name
+                _refuse_leaving(path, home)
                 if path.is_file() and not path.resolve().is_relative_to(store):
                     yield path, path.relative_to(root).as_posix()
+
+
+def _refuse_leaving(path: Path, root: Path) -> None:
+    if path.is_symlink() and not path.resolve().is_relative_to(root):
+        raise OptbenchError(
+            f"{path} is a link to {path.resolve()}, outside of the workspace: whatever is there "
+            "would be sent to the nodes. Put a copy in its place, or give the file as a parameter"
+        )
 
 
 def _travelling(names: Iterable[str]) -> list[str]:

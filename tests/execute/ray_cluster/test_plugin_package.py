@@ -55,6 +55,21 @@ def test_too_much_is_refused(
         package_plugins(tmp_path / "package")
 
 
+@pytest.mark.parametrize("name", ["solvers/secrets.txt", "studies/others"])
+def test_a_link_that_leaves_the_workspace_is_refused(
+    workspace: Path, tmp_path: Path, name: str
+) -> None:
+    """Of a file as of a folder; links within the workspace travel as what they lead to."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "key").write_text("secret")
+    (workspace / "solvers" / "again.py").symlink_to(workspace / "solvers" / "mine.py")
+    assert "solvers/again.py" in names(package_plugins(tmp_path / "package"))
+    (workspace / name).symlink_to(outside / "key" if "." in name else outside)
+    with pytest.raises(OptbenchError, match="outside of the workspace"):
+        package_plugins(tmp_path / "refused")
+
+
 def test_without_plugins_an_empty_workspace_travels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ from optbench.workspace import FOLDERS, MARKER, STORE, activate
 
 # Ray refuses larger packages, and a package is loaded by every node.
 MAX_PACKAGE_MB = 100
-IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.M)
+IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))", re.M)
 
 
 def package_plugins(target: Path) -> Path:
@@ -44,13 +44,15 @@ def package_plugins(target: Path) -> Path:
     return target
 
 
-def imported_modules(package: Path) -> set[str]:
-    """Return the top-level names that the packaged plug-ins import."""
-    return {
-        name
-        for path in package.rglob("*.py")
-        for name in IMPORTED.findall(path.read_text(encoding="utf-8", errors="replace"))
-    }
+def imported_modules(*folders: Path) -> set[str]:
+    """Return the top-level names that the plug-ins in these folders import."""
+    found = set()
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for source, several in IMPORTED.findall(text):
+            for name in [source] if source else several.split(","):
+                found.add(name.split(".")[0].split(" as ")[0].strip())
+    return found - {""}
 
 
 def _plugin_files(root: Path) -> Iterator[tuple[Path, str]]:

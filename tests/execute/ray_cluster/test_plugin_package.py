@@ -46,6 +46,14 @@ def test_plugins_and_the_marker_travel(workspace: Path, tmp_path: Path) -> None:
     assert imported_modules(target) == {"numpy", "lightgbm"}
 
 
+def test_every_way_to_import_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text(
+        "import os, torch.nn as nn , z3\nfrom . import here\nfrom ._mine import x\n"
+        "def solve():\n    import pandas as pd  # late\n    from scipy.sparse import eye\n"
+    )
+    assert imported_modules(tmp_path) == {"os", "torch", "z3", "pandas", "scipy"}
+
+
 def test_too_much_is_refused(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

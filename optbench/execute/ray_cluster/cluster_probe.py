@@ -44,11 +44,26 @@ def probe(target: str, seconds: float = PROBE_S) -> ClusterAnswer:
     return known.get(done.returncode, ClusterAnswer.UNREADABLE)
 
 
+def _take_token() -> None:
+    """Do as Ray does for the cluster of this machine: a token's file turns tokens on."""
+    try:
+        from ray._private.authentication import authentication_token_setup
+    except ImportError:  # an earlier version, without tokens
+        return
+    turn_on = getattr(
+        authentication_token_setup, "maybe_enable_token_auth_if_token_available", None
+    )
+    if turn_on is not None:
+        turn_on(warn_if_disabled=False)
+
+
 def _ask(target: str) -> ClusterAnswer:
     from ray._private.services import canonicalize_bootstrap_address
     from ray._raylet import GcsClient
     from ray.exceptions import AuthenticationError, RayError
 
+    if target == "auto":
+        _take_token()
     try:
         found = canonicalize_bootstrap_address(target)
         GcsClient(address=found)

@@ -25,6 +25,8 @@ from tests.hardware.made_up_powercap import MadeUpPowercap
 
 BUSY_W = 250.0
 NOTHING: Mapping[str, Any] = {}
+# Cells are given the GPU by name, and the load is not below them: the driver hides who it is.
+HIDDEN: Mapping[str, Any] = {"pids": 2}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 # Runs of a solver that works for so long, one or two at a time.
 RUN = """
@@ -142,7 +144,7 @@ def gpu_cells(
     """Cells of a real study that hold a GPU of 250 W; two at a time share it."""
     what = "counter" if settings.get("has_counter", 1) else "integral"
     with tempfile.TemporaryDirectory(prefix="optbench-energy-") as name:
-        machine = GpuMachine(libraries, Path(name), **settings)
+        machine = GpuMachine(libraries, Path(name), **HIDDEN, **settings)
         load = machine.load([0], seconds=600)
         given = {"CUDA_VISIBLE_DEVICES": machine.uuid(0), "OPTBENCH_POWERCAP_ROOT": "/nowhere"}
         cells = cells_on(machine, jobs, seconds, **given)
@@ -171,7 +173,7 @@ def gpu_bursts(
 ) -> Compared:
     """A run during which the GPU is busy in bursts; the truth is the stub's own piecewise power."""
     with tempfile.TemporaryDirectory(prefix="optbench-energy-") as name:
-        machine = GpuMachine(libraries, Path(name), **settings)
+        machine = GpuMachine(libraries, Path(name), **HIDDEN, **settings)
         words = WATCH.replace("SECONDS", str(seconds))
         environment = machine.environment()
         process = subprocess.Popen(

@@ -120,11 +120,12 @@ def gpus(libraries: StubLibraries, raw: dict[str, Any]) -> list[str]:
     return [
         "## GPUs",
         "",
-        "The made-up GPU draws 250 W under load and 40 W idle. Cells of real studies hold it "
-        "while it is under load (of two at a time true is 250 W × the longer one, though they do "
-        "not begin at the same moment); in the cases with bursts a run of 5 s watches it while a "
-        "load comes and goes, and true is the integral of the stub's own power. A counter that "
-        "moves in steps of 0.1 s lags behind by up to a step at either end.",
+        "The made-up GPU draws 250 W under load and 40 W idle, and hides processes, as in a "
+        "container: runs are charged for it that were given it by name. Cells of real studies "
+        "hold it while it is under load (of two at a time true is 250 W × the longer one, though "
+        "they do not begin at the same moment); in the cases with bursts a run of 5 s watches it "
+        "while a load comes and goes, and true is the integral of the stub's own power. A counter "
+        "that moves in steps of 0.1 s lags behind by up to a step at either end.",
         "",
         *table(HEADS, cases.rows_of(found)),
     ]

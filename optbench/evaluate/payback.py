@@ -7,9 +7,10 @@ its cells, where there are several):
     pays back after  training energy / saving  instances; never where the saving is not positive
 
 E is the verified energy of the schedule (``energy_j``), D what the solver's own run drew, inference
-included. The learned solver is one with a checkpoint. The rule is the best tuned one of the study:
-of all policies that are neither learned nor clairvoyant, with the parameters that the study gives
-them, the one of least mean energy_j among those that solved most of the learned solver's instances.
+included. The learned solver is one with a checkpoint. The rule is the best one of the study: of all
+policies that are neither learned nor clairvoyant, with the parameters that the study gives them,
+the one of least mean energy_j among those that solved most of the learned solver's instances. It is
+stated whether these parameters were chosen, as by a tuning, or are the rule's defaults.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from optbench.plugins.discovery import load_class
 from optbench.plugins.policy import Policy
 from optbench.plugins.process_policy import ProcessPolicy
 from optbench.plugins.specs import parameters
-from optbench.plugins.training_energy import CHECKPOINT
+from optbench.plugins.training_energy import CHECKPOINT, is_complete
 
 METRIC = "energy_j"
 Role = Literal["learned", "rule", "other"]
@@ -58,6 +59,7 @@ class Payback:
     saving: Estimate | None = None
     after: float | None = None
     unknown: str | None = None
+    rule_tuned: bool = False
 
     @property
     def words(self) -> str:
@@ -82,6 +84,7 @@ class Payback:
             "solver": self.label,
             "problem": self.target,
             "rule": self.rule,
+            "rule_tuned": self.rule_tuned,
             "instances": self.instances,
             "training_j": self.training_j,
             "training_estimated": self.training_estimated,
@@ -128,6 +131,15 @@ def role_of(solver: str) -> Role:
     return "rule" if issubclass(cls, (Policy, ProcessPolicy)) else "other"
 
 
+def is_tuned(rows: Sequence[Row]) -> bool:
+    """Whether a solver has parameters of its own, from a parameter file or the study itself, and
+    not only its defaults.
+    """
+    cell = rows[0].cell
+    cls = load_class("solver", cell.solver)
+    return any(getattr(cls, name, None) != value for name, value in cell.params.items())
+
+
 def verified_j(row: Row) -> float | None:
     """Return the verified energy of a cell's schedule."""
     value = None if row.record is None or row.objective is None else row.record.metrics.get(METRIC)
@@ -143,6 +155,10 @@ def in_all_j(row: Row) -> float | None:
     """Return both together, where both are known."""
     schedule, run = verified_j(row), run_j(row)
     return None if schedule is None or run is None else schedule + run
+
+
+def _is_incomplete(row: Row) -> bool:
+    return row.record is not None and not is_complete(row.record.energy)
 
 
 def _of_target(rows: Sequence[Row], target: str) -> list[Row]:
@@ -168,7 +184,10 @@ def _payback(
     both = {*instance_means(ours, in_all_j)[0]} & {*instance_means(theirs, in_all_j)[0]}
     ours, theirs = ([r for r in rows if r.cell.instance_hash in both] for rows in (ours, theirs))
     after = None
-    if unknown is None and training is not None:
+    if incomplete := sum(_is_incomplete(row) for row in (*ours, *theirs)):
+        runs = f"{incomplete:,} of the runs" if incomplete > 1 else "one of the runs"
+        unknown = f"the energy of {runs} was not measured in full"
+    elif unknown is None and training is not None:
         after = training / saving.value if saving.value > 0 else math.inf
     elif saving.value <= 0:  # whatever the training drew
         after, unknown = math.inf, None
@@ -186,6 +205,7 @@ def _payback(
         saving,
         after,
         unknown,
+        is_tuned(theirs),
     )
 
 
@@ -213,6 +233,8 @@ def training_of(rows: Sequence[Row]) -> tuple[float | None, bool, str | None]:
         return None, False, "its cells have checkpoints of different trainings"
     missing = known[0].get("unknown", ())
     unknown = f"{' and '.join(missing)} was not measured" if missing else None
+    if unknown is None and not is_complete(known[0]):
+        unknown = "the energy of its training was not measured in full"
     return float(known[0]["energy_j"]), bool(known[0].get("estimated")), unknown
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from optbench.hardware.cpu_energy.assumed_power import assumed_w
 from optbench.hardware.device_watch import DeviceWatch
 from optbench.hardware.run_energy import RunEnergy
 from optbench.hardware.visible_devices import devices_given
+from optbench.sandbox import process_tree
 
 
 class CellEnergies:
@@ -25,10 +26,22 @@ class CellEnergies:
         self.running: set[str] = set()
         self.overlapping: set[str] = set()
 
-    def begin(self, key: str, given: Sequence[str] | None = None) -> None:
-        """Begin a job; ``given`` are its GPUs, by default those that all cells may use."""
+    def begin(
+        self,
+        key: str,
+        given: Sequence[str] | None = None,
+        slot: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Begin a job; ``given`` are its GPUs, by default those that all cells may use; ``slot``
+        returns the process that starts and ends it, below which there are only its own.
+        """
+
+        def processes() -> Sequence[int]:
+            pid = slot()
+            return () if pid is None else process_tree.descendants(pid)
+
         every = devices_given(self.environment)
-        self.devices.begin(key, every if given is None else given)
+        self.devices.begin(key, every if given is None else given, processes)
         self.running.add(key)
         if len(self.running) > 1:
             self.overlapping |= self.running

@@ -215,7 +215,7 @@ class CellPool:
             "landlock": self.landlock,
             "placement": placed.to_dict(),
         }
-        self.energies.begin(job.key, placed.gpus)
+        self.energies.begin(job.key, placed.gpus, lambda: slot.pid)
         slot.job, slot.placement, slot.sent_at = job, placed, time.monotonic()
         slot.channel.send({"job": message})
 

@@ -100,6 +100,10 @@ def _place(placement: Mapping[str, Any]) -> None:
         os.sched_setaffinity(0, placement["cores"])
     if placement["gpus"] is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(placement["gpus"])
+        # Ray, NVML and CUDA mean the same device by a number only in this order.
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    elif "CUDA_VISIBLE_DEVICES" in os.environ:
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 
 
 def _set_library_threads(threads: int) -> None:

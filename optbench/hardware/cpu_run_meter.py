@@ -7,6 +7,7 @@ tree cannot be read, it is the run's processor time times an assumed power.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -25,8 +26,10 @@ from optbench.hardware.run_energy import RunEnergy
 # Seconds of an interval within which a run's processor time is taken to be evenly spread.
 INTERVAL_S = 1.0
 # Others have used a package if they had more of its processor time than this share and these
-# seconds, the resolution of the kernel's figures.
+# seconds, twice the resolution of the kernel's figures.
 OTHERS_SHARE, OTHERS_S = 0.05, 0.02
+# The resolution of the kernel's figures of processors.
+TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -107,7 +110,15 @@ class CpuRunMeter:
         shared = sums.others_s > max(OTHERS_S, OTHERS_SHARE * busy_s)
         share = sums.energy_j / sums.package_j if sums.package_j > 0 else None
         notes = (f"processors: {doubt}",) if doubt else ()
-        return RunEnergy(sums.energy_j, "powercap", cpu_s, share, shared, notes=notes)
+        return RunEnergy(
+            sums.energy_j,
+            "powercap",
+            cpu_s,
+            share,
+            shared,
+            notes=notes,
+            cpu_complete=not doubt,
+        )
 
     def _close_interval(self, cpu_s: float) -> None:
         assert self.counters is not None
@@ -119,9 +130,12 @@ class CpuRunMeter:
             return
         busy_s, own_s = self.busy.busy_s(), max(0.0, cpu_s - sums.own_s)
         spent_s = own_s if busy_s is None or sums.busy_s is None else busy_s - sums.busy_s
-        # The kernel's ticks are coarser than the time of a process.
+        # The kernel's ticks are coarser than the time of a process: where it saw none, others may
+        # have used up to one. A run that slept is charged for nothing.
         spent_s = max(spent_s, own_s)
-        sums.energy_j += drawn_j * (own_s / spent_s if spent_s > 0 else 1.0)
+        least_s = min(TICK_S, self.clock() - sums.read_at)
+        divided_s = max(spent_s, least_s)
+        sums.energy_j += drawn_j * (own_s / divided_s if divided_s > 0 else 0.0)
         sums.package_j += drawn_j
         sums.own_s += own_s
         sums.others_s += spent_s - own_s

@@ -2,12 +2,14 @@
 
 A thread reads the devices ten times a second, so that the process that started the runs can wait
 for them meanwhile. The energy between two readings is that of NVML's counter, or the integral of
-power where a device has none. It is divided evenly among the runs that held the device; the kernel
-of a GPU has no processor time of a run by which it could be split.
+power where a device has none.
 
-A run holds the devices that it was given (``CUDA_VISIBLE_DEVICES``). A run that was given none by
-name may use any: it holds those that were busy meanwhile, marked as shared, because NVML does not
-say who used them. A device that stayed idle is not counted for it.
+A run is charged for the devices on which one of its processes was listed by the driver, while it
+was, whatever devices it was given. It is divided evenly among the runs that were there; the kernel
+of a GPU has no processor time of a run by which it could be split. Where the driver hides processes
+(in containers), a run is charged for the devices that it was given by name
+(``CUDA_VISIBLE_DEVICES``), and those are divided among the runs that were given them. A device that
+it was not given by name, and that was used by nobody knows whom, is left out with a note.
 
 NVML is used in this process only and never in one that forks cells: its state does not survive a
 fork.
@@ -19,140 +21,85 @@ import ctypes
 import math
 import threading
 import time
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from optbench.errors import UnknownNameError
+from optbench.hardware.device_steps import DeviceStep, DeviceUse, WatchedDevice
 from optbench.hardware.run_energy import DeviceEnergy, DeviceSource
 
 if TYPE_CHECKING:
+    from optbench.hardware.gpus.device_processes import DeviceProcesses
     from optbench.hardware.gpus.nvml_session import GpuDevice, GpuReading, GpuSession
 
 LIBRARY = "libnvidia-ml.so.1"
 PERIOD_S = 0.1
-# Steps of a device that are kept one by one: a minute of them. Older ones are joined.
-RECENT = 600
-
-
-@dataclass(frozen=True)
-class _Step:
-    """Joules between two readings of a device, and how many runs held it."""
-
-    began_s: float
-    ended_s: float
-    energy_j: float
-    error_j: float
-    holders: int
-    busy: bool
-    trouble: str
-
-    @property
-    def power_w(self) -> float:
-        return self.energy_j / (self.ended_s - self.began_s)
-
-    def share_of(self, began_s: float, ended_s: float) -> float:
-        """The part of the step that lies between two moments, for one of its holders."""
-        overlap_s = min(self.ended_s, ended_s) - max(self.began_s, began_s)
-        return max(0.0, overlap_s) / (self.ended_s - self.began_s) / max(1, self.holders)
-
-    def cut(self, at_s: float) -> list[_Step]:
-        """Return the parts before and after a moment, with their shares of the energy."""
-        if not self.began_s < at_s < self.ended_s:
-            return [self]
-        part = (at_s - self.began_s) / (self.ended_s - self.began_s)
-        energy_j, error_j = self.energy_j * part, self.error_j * part
-        return [
-            replace(self, ended_s=at_s, energy_j=energy_j, error_j=error_j),
-            replace(
-                self,
-                began_s=at_s,
-                energy_j=self.energy_j - energy_j,
-                error_j=self.error_j - error_j,
-            ),
-        ]
+NO_PROCESSES: tuple[int, ...] = ()
 
 
 @dataclass
-class _Watched:
-    """A device with its last reading and the steps between readings."""
+class _HeldRun:
+    """A run that may use devices: the UUIDs given by name, None for any; its processes."""
 
-    device: GpuDevice
-    last: GpuReading
-    steps: list[_Step] = field(default_factory=list)
-    trouble: str = ""
-
-    @property
-    def has_counter(self) -> bool:
-        return self.last.energy_j is not None
-
-    def add(self, reading: GpuReading, holders: int, since_s: float) -> None:
-        """Add a reading; no run began before ``since_s``."""
-        last = self.last
-        if reading.t_s <= last.t_s:
-            return
-        self.last, self.trouble = reading, ""
-        energy_j, error_j, trouble = _between_readings(last, reading)
-        busy = reading.utilisation is None or reading.utilisation > 0
-        step = _Step(last.t_s, reading.t_s, energy_j, error_j, holders, busy, trouble)
-        self.steps.append(step)
-        if len(self.steps) > 2 * RECENT:
-            old = [each for each in self.steps[:-RECENT] if each.ended_s > since_s]
-            self.steps = [*_joined(old), *self.steps[-RECENT:]]
-
-    def give_back(self, began_s: float, ended_s: float) -> None:
-        """Count one holder less between two moments at which a run turned out not to be there."""
-        after = bisect_right(self.steps, began_s, key=lambda step: step.ended_s)
-        pieces = [
-            piece
-            for step in self.steps[after:]
-            for half in step.cut(began_s)
-            for piece in half.cut(ended_s)
-        ]
-        self.steps[after:] = [
-            replace(each, holders=each.holders - 1)
-            if began_s <= each.began_s and each.ended_s <= ended_s
-            else each
-            for each in pieces
-        ]
-
-    def steps_between(self, began_s: float, ended_s: float) -> list[_Step]:
-        after = bisect_right(self.steps, began_s, key=lambda step: step.ended_s)
-        return [each for each in self.steps[after:] if each.began_s < ended_s]
+    given: frozenset[str] | None
+    processes: Callable[[], Collection[int]]
+    begun_s: float
+    notes: tuple[str, ...] = ()
 
 
-def _between_readings(last: GpuReading, reading: GpuReading) -> tuple[float, float, str]:
-    """Return joules, how far they may be off, and what is wrong with them."""
-    if reading.energy_j is not None and last.energy_j is not None:
-        energy_j = reading.energy_j - last.energy_j
-        return (energy_j, 0.0, "") if energy_j >= 0 else (0.0, 0.0, "its energy counter was reset")
-    if reading.power_w is not None and last.power_w is not None:
-        lasted_s = reading.t_s - last.t_s
-        # Power that changes once between two readings, at any moment, is off by at most this.
-        error_j = abs(reading.power_w - last.power_w) / 2 * lasted_s
-        return (reading.power_w + last.power_w) / 2 * lasted_s, error_j, ""
-    return 0.0, 0.0, "it reports neither energy nor power"
+@dataclass
+class _Sums:
+    """What a run drew of its devices so far."""
 
+    by_device: dict[str, float] = field(default_factory=dict)
+    sources: set[DeviceSource] = field(default_factory=set)
+    error_j: float = 0.0
+    shared: bool = False
+    complete: bool = True
+    notes: list[str] = field(default_factory=list)
 
-def _joined(steps: Sequence[_Step]) -> list[_Step]:
-    """Join neighbours with the same holders: a run begins and ends where their number changes."""
-    out: list[_Step] = []
-    for step in steps:
-        last = out[-1] if out else None
-        same = last is not None and (last.holders, last.trouble) == (step.holders, step.trouble)
-        if last is not None and same:
-            out[-1] = replace(
-                last,
-                ended_s=step.ended_s,
-                energy_j=last.energy_j + step.energy_j,
-                error_j=last.error_j + step.error_j,
-                busy=last.busy or step.busy,
+    def add(self, watched: WatchedDevice, run: str, began_s: float, ended_s: float) -> None:
+        """Add a device that the run used."""
+        steps = watched.steps_between(began_s, ended_s)
+        parts = [(step, step.share_of(run, began_s, ended_s)) for step in steps]
+        mine = [step for step, part in parts if part > 0]
+        uuid = watched.device.uuid
+        self.by_device[uuid] = sum(step.energy_j * part for step, part in parts)
+        self.error_j += sum(step.error_j * part for step, part in parts)
+        self.sources.add("counter" if watched.has_counter else "power")
+        mig = watched.device.mig
+        self.shared |= mig or any(step.holders > 1 or step.use.others for step in mine)
+        if watched.has_counter:
+            self.error_j += _late_j(mine)
+        elif mine:
+            # A mean over a window shows a change of power only when the window has passed.
+            self.error_j += watched.last.power_window_s * abs(mine[-1].power_w - mine[0].power_w)
+        trouble = watched.trouble or next((each.trouble for each in mine if each.trouble), "")
+        if trouble:
+            self.leave(f"GPU {uuid}: a lower bound, {trouble}")
+        if mig:
+            self.notes.append(f"GPU {uuid}: MIG is enabled, this is the energy of the whole GPU")
+        if any(step.use.others for step in mine):
+            self.notes.append(
+                f"GPU {uuid}: processes of others were on it as well, their energy is in the figure"
             )
-        else:
-            out.append(step)
-    return out
+
+    def leave(self, note: str) -> None:
+        """Say what is missing."""
+        self.notes.append(note)
+        self.complete = False
+
+    def energy(self) -> DeviceEnergy:
+        source = "counter and power" if len(self.sources) > 1 else next(iter(self.sources), None)
+        found = (self.error_j, self.shared, tuple(self.notes), self.complete)
+        return DeviceEnergy(self.by_device, source, *found)
+
+
+def _late_j(steps: Sequence[DeviceStep]) -> float:
+    """What a counter that moves in steps has counted too late, at most: its largest step."""
+    return max((step.counter_step_j / max(1, step.holders) for step in steps), default=0.0)
 
 
 class DeviceWatch:
@@ -166,54 +113,63 @@ class DeviceWatch:
         self.lock, self.stopping = threading.Lock(), threading.Event()
         self.stack = ExitStack()
         self.session: GpuSession | None = None
-        self.watched: dict[str, _Watched] = {}
-        # UUIDs by run; None for a run that may use any device.
-        self.held: dict[str, frozenset[str] | None] = {}
-        self.begun_s: dict[str, float] = {}
-        self.notes: dict[str, tuple[str, ...]] = {}
+        self.watched: dict[str, WatchedDevice] = {}
+        self.listing: dict[str, DeviceProcesses] = {}
+        self.held: dict[str, _HeldRun] = {}
+        # Processes on each device, by its last reading; None where they are hidden.
+        self.listed: dict[str, frozenset[int] | None] = {}
+        # Why devices are not measured, by UUID; those that no program can use are not among them.
+        self.unread: dict[str, str] = {}
+        self.trouble = f"GPUs: not measured, {LIBRARY} or its driver does not answer"
+        self.may_exist = False
         self.looked = False
         self.thread: threading.Thread | None = None
 
-    def begin(self, run: str, given: Sequence[str] | None) -> None:
-        """Begin to count for a run; ``given`` as of ``devices_given``."""
+    def begin(
+        self,
+        run: str,
+        given: Sequence[str] | None,
+        processes: Callable[[], Collection[int]] = lambda: NO_PROCESSES,
+    ) -> None:
+        """Begin to count for a run; ``given`` as of ``devices_given``, ``processes`` returns those
+        that it has at the moment.
+        """
         if given is not None and not given:
             return
         self._open()
-        if self.session is None:
-            if given:
-                self.notes[run] = (f"GPUs: not measured, {LIBRARY} or its driver does not answer",)
-            return
-        uuids, unknown = self._uuids(given)
+        uuids, unknown = frozenset[str](), tuple[str, ...]()
+        if self.session is not None:
+            uuids, unknown = self._uuids(given)
+            left = [each for uuid, each in self.unread.items() if given is None or uuid in uuids]
+            unknown = (*unknown, *left)
+        elif given or self.may_exist:
+            unknown = (self.trouble,)
         with self.lock:
             self._read_all()
-            self.held[run] = None if given is None else uuids
-            self.begun_s[run] = time.monotonic()
-            if unknown:
-                self.notes[run] = unknown
+            names = None if given is None else uuids
+            self.held[run] = _HeldRun(names, processes, time.monotonic(), unknown)
+            for uuid, use in self._uses().items():  # it may be on a device already
+                self.watched[uuid].last_use = use
 
     def so_far(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
         """Return what a run drew between two moments of ``time.monotonic``."""
-        notes = self.notes.get(run, ())
         if run not in self.held:
-            return DeviceEnergy(notes=notes)
+            return DeviceEnergy()
         with self.lock:
             self._read_all()
-            found = self._between(self.held[run], began_s, ended_s)
-        return replace(found, notes=(*notes, *found.notes))
+            return self._between(run, began_s, ended_s)
 
     def end(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
         """Return the same at the end of a run.
 
-        It was counted as a holder from ``begin`` to now. What it did not use before its process
-        began and after it ended belongs to the other holders.
+        What it did not use before its process began and after it ended belongs to the others.
         """
         found = self.so_far(run, began_s, ended_s)
         with self.lock:
-            held = self.held.get(run, frozenset())
-            for uuid, watched in self.watched.items():
-                if run in self.held and (held is None or uuid in held):
-                    watched.give_back(self.begun_s[run], began_s)
-                    watched.give_back(ended_s, math.inf)
+            if run in self.held:
+                for watched in self.watched.values():
+                    watched.give_back(run, self.held[run].begun_s, began_s)
+                    watched.give_back(run, ended_s, math.inf)
         self.forget(run)
         return found
 
@@ -221,8 +177,8 @@ class DeviceWatch:
         """End a run whose energy nobody asks for."""
         with self.lock:
             self.held.pop(run, None)
-            self.begun_s.pop(run, None)
-            self.notes.pop(run, None)
+            for watched in self.watched.values():
+                watched.forget(run)
 
     def close(self) -> None:
         self.stopping.set()
@@ -231,28 +187,22 @@ class DeviceWatch:
         self.stack.close()
         self.session, self.thread = None, None
 
-    def _between(self, held: frozenset[str] | None, began_s: float, ended_s: float) -> DeviceEnergy:
-        by_device, sources, notes = dict[str, float](), set[DeviceSource](), list[str]()
-        error_j, shared = 0.0, False
+    def _between(self, run: str, began_s: float, ended_s: float) -> DeviceEnergy:
+        held, sums = self.held[run], _Sums()
+        for note in held.notes:
+            sums.leave(note)
         for uuid, watched in self.watched.items():
             steps = watched.steps_between(began_s, ended_s)
-            if uuid not in held if held is not None else not any(each.busy for each in steps):
-                continue
-            parts = [(step, step.share_of(began_s, ended_s)) for step in steps]
-            by_device[uuid] = sum(step.energy_j * part for step, part in parts)
-            error_j += sum(step.error_j * part for step, part in parts)
-            sources.add("counter" if watched.has_counter else "power")
-            shared |= held is None or watched.device.mig or any(s.holders > 1 for s in steps)
-            if not watched.has_counter and steps:
-                # A mean over a window shows a change of power only when the window has passed.
-                error_j += watched.last.power_window_s * abs(steps[-1].power_w - steps[0].power_w)
-            troubles = [each.trouble for each in steps if each.trouble]
-            if watched.trouble or troubles:
-                notes.append(f"GPU {uuid}: a lower bound, {watched.trouble or troubles[0]}")
-            if watched.device.mig:
-                notes.append(f"GPU {uuid}: MIG is enabled, this is the energy of the whole GPU")
-        source = "counter and power" if len(sources) > 1 else next(iter(sources), None)
-        return DeviceEnergy(by_device, source, error_j, shared, tuple(notes))
+            if any(run in step.use.runs for step in steps):
+                sums.add(watched, run, began_s, ended_s)
+            elif held.given is None and any(step.use.hidden for step in steps):
+                sums.leave(
+                    f"GPU {uuid}: left out, its driver does not say which processes use it; "
+                    "CUDA_VISIBLE_DEVICES gives a run its GPUs by name, or none if it is empty"
+                )
+            elif watched.trouble and (held.given is None or uuid in held.given):
+                sums.leave(f"GPU {uuid}: not measured, {watched.trouble}")
+        return sums.energy()
 
     def _uuids(self, given: Sequence[str] | None) -> tuple[frozenset[str], tuple[str, ...]]:
         """Return the UUIDs of the devices given, and what is said of those that are unknown."""
@@ -278,21 +228,32 @@ class DeviceWatch:
 
         try:
             self.session = self.stack.enter_context(gpu_session())
-        except (GpuUnavailableError, ImportError):
+        except ImportError:
+            self.trouble = "GPUs: not measured, the package nvidia-ml-py is not installed"
+            self.may_exist = True
+            return
+        except GpuUnavailableError:
             return
         for device in self.session.devices():
             self._watch(device)
+        for error in self.session.unreadable:
+            if not error.is_gone:
+                self.unread[error.device] = f"GPUs: not measured, {error}"
         self.thread = threading.Thread(target=self._run, name="optbench-gpus", daemon=True)
         self.thread.start()
 
     def _watch(self, device: GpuDevice) -> None:
+        from optbench.hardware.gpus.device_processes import DeviceProcesses
         from optbench.hardware.gpus.nvml_session import GpuError
 
         assert self.session is not None
         try:
-            self.watched[device.uuid] = _Watched(device, self.session.read(device))
-        except GpuError:
+            reading = self.session.read(device)
+        except GpuError as error:
+            self.unread[device.uuid] = f"GPUs: not measured, {error}"
             return
+        self.watched[device.uuid] = WatchedDevice(device, reading)
+        self.listing[device.uuid] = DeviceProcesses(self.session.reader(device))
 
     def _run(self) -> None:
         while not self.stopping.wait(self.period_s):
@@ -301,15 +262,41 @@ class DeviceWatch:
                     self._read_all()
 
     def _read_all(self) -> None:
-        """Read the devices that a run holds or may use; the lock is held."""
+        """Read the devices and who uses them; the lock is held."""
+        if self.session is None:
+            return
         from optbench.hardware.gpus.nvml_session import GpuError
 
-        assert self.session is not None
-        since_s = min(self.begun_s.values(), default=time.monotonic())
+        since_s = min((each.begun_s for each in self.held.values()), default=time.monotonic())
+        readings: dict[str, GpuReading] = {}
         for uuid, watched in self.watched.items():
-            by_name = sum(held is not None and uuid in held for held in self.held.values())
-            by_any = sum(held is None for held in self.held.values())
+            self.listed.pop(uuid, None)
             try:
-                watched.add(self.session.read(watched.device), by_name + by_any, since_s)
+                readings[uuid] = self.session.read(watched.device)
             except GpuError as error:
                 watched.trouble = error.words
+            else:
+                pids = self.listing[uuid].listed()
+                hidden = watched.hides_processes(readings[uuid], pids)
+                self.listed[uuid] = None if hidden else pids
+        uses = self._uses()
+        for uuid, reading in readings.items():
+            self.watched[uuid].add(reading, uses[uuid], self.held, since_s)
+
+    def _uses(self) -> dict[str, DeviceUse]:
+        """Return who uses the devices, by the processes that were listed last."""
+        # Trees are looked at only where there is something to compare them with.
+        trees = {
+            run: frozenset(held.processes()) if any(self.listed.values()) else frozenset[int]()
+            for run, held in self.held.items()
+        }
+        return {uuid: self._use(uuid, pids, trees) for uuid, pids in self.listed.items()}
+
+    def _use(
+        self, uuid: str, pids: frozenset[int] | None, trees: Mapping[str, frozenset[int]]
+    ) -> DeviceUse:
+        if pids is None:
+            given = [run for run, held in self.held.items() if uuid in (held.given or ())]
+            return DeviceUse(frozenset(given), hidden=True)
+        runs = frozenset(run for run, tree in trees.items() if tree & pids)
+        return DeviceUse(runs, others=bool(pids.difference(*trees.values())))

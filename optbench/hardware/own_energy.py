@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import TracebackType
 
 from optbench.hardware.cpu_run_meter import CpuRunMeter
@@ -20,6 +21,7 @@ class OwnEnergy:
 
     ``processor_s`` returns the processor time of this process and of all below it. A thread reads
     counters before they can wrap around twice, and calls ``on_tick`` every ``tick_s`` seconds.
+    ``processes`` returns all of these processes.
     """
 
     def __init__(
@@ -27,7 +29,9 @@ class OwnEnergy:
         processor_s: Callable[[], float],
         on_tick: Callable[[RunEnergy], None] | None = None,
         tick_s: float = 10.0,
+        processes: Callable[[], Collection[int]] = lambda: (os.getpid(),),
     ) -> None:
+        self.processes = processes
         self.processor_s, self.on_tick, self.tick_s = processor_s, on_tick, tick_s
         self.meter, self.devices = CpuRunMeter(), DeviceWatch()
         self.lock, self.stopping = threading.Lock(), threading.Event()
@@ -36,7 +40,7 @@ class OwnEnergy:
         self.found: RunEnergy | None = None
 
     def __enter__(self) -> OwnEnergy:
-        self.devices.begin(RUN, devices_given())
+        self.devices.begin(RUN, devices_given(), self.processes)
         self.began_s, self.processor_began_s = time.monotonic(), self.processor_s()
         self.meter.begin()
         self.thread.start()

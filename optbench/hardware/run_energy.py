@@ -19,8 +19,9 @@ DeviceSource = Literal["counter", "power", "counter and power"]
 class DeviceEnergy:
     """Joules of GPUs during a run by UUID; without devices nothing was used or measured.
 
-    ``error_j`` is how far an integral of power may be off; ``shared``: other runs held a device at
-    the same time, or the run was given none by name, so that it is unknown who used it.
+    ``error_j`` is how far an integral of power, or a counter that moves in steps, may be off;
+    ``shared``: others used a device at the same time. It is not ``complete`` where a device that
+    the run may have used was not measured, or where a figure is only a lower bound.
     """
 
     by_device_j: Mapping[str, float] = field(default_factory=dict)
@@ -28,6 +29,7 @@ class DeviceEnergy:
     error_j: float = 0.0
     shared: bool = False
     notes: tuple[str, ...] = ()
+    complete: bool = True
 
     @property
     def energy_j(self) -> float | None:
@@ -40,7 +42,7 @@ class RunEnergy:
 
     ``cpu_j`` is the run's share (``cpu_share``) of what its packages and their memory drew, or its
     ``cpu_s`` processor seconds times ``assumed_w``. A package is ``cpu_shared`` if other processes
-    used it meanwhile.
+    used it meanwhile. ``cpu_complete`` is False where ``cpu_j`` is only a lower bound.
     """
 
     cpu_j: float
@@ -51,6 +53,7 @@ class RunEnergy:
     assumed_w: float | None = None
     devices: DeviceEnergy = DeviceEnergy()
     notes: tuple[str, ...] = ()
+    cpu_complete: bool = True
 
     @property
     def energy_j(self) -> float:
@@ -60,6 +63,11 @@ class RunEnergy:
     def estimated(self) -> bool:
         """Whether a part of it was not measured."""
         return self.cpu_source == "estimate"
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing: an estimate counts, a lower bound does not."""
+        return self.cpu_complete and self.devices.complete
 
     def with_devices(self, devices: DeviceEnergy) -> RunEnergy:
         return replace(self, devices=devices)
@@ -74,6 +82,7 @@ class RunEnergy:
         return {
             "energy_j": round(self.energy_j, 6),
             "estimated": self.estimated,
+            "complete": self.complete,
             "cpu_j": round(self.cpu_j, 6),
             "cpu_source": self.cpu_source,
             "cpu_s": round(self.cpu_s, 6),
@@ -90,7 +99,9 @@ class RunEnergy:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> RunEnergy:
-        """Read what ``to_dict`` wrote; the notes of both parts are kept together."""
+        """Read what ``to_dict`` wrote; notes and completeness of both parts are kept
+        together.
+        """
         devices = DeviceEnergy(
             dict(data["by_device_j"]),
             data["device_source"],
@@ -99,4 +110,5 @@ class RunEnergy:
         )
         names = ("cpu_j", "cpu_source", "cpu_s", "cpu_share", "cpu_shared", "assumed_w")
         known = {name: data[name] for name in names}
-        return cls(**known, devices=devices, notes=tuple(data["notes"]))
+        notes, complete = tuple(data["notes"]), bool(data.get("complete", True))
+        return cls(**known, devices=devices, notes=notes, cpu_complete=complete)

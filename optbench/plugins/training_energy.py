@@ -41,8 +41,9 @@ def energy_of_training(run: RunEnergy) -> dict[str, Any]:
     """Return the energy of a training that ran once, as plain JSON."""
     found = run.to_dict()
     shared = found["cpu_shared"] or found["device_shared"]
-    names = ("energy_j", "cpu_j", "cpu_s", "device_j", "device_error_j", "estimated", "notes")
-    return {name: found[name] for name in names} | {"shared": shared, "runs": 1, "unknown": []}
+    names = ("energy_j", "cpu_j", "cpu_s", "device_j", "device_error_j", "estimated")
+    out = {name: found[name] for name in (*names, "complete", "notes")}
+    return {**out, "shared": shared, "runs": 1, "unknown": []}
 
 
 def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,10 +54,16 @@ def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
         **out,
         "device_j": sum(devices) if devices else None,
         "estimated": one["estimated"] or other["estimated"],
+        "complete": is_complete(one) and is_complete(other),
         "shared": one["shared"] or other["shared"],
         "notes": list(dict.fromkeys([*one["notes"], *other["notes"]])),
         "unknown": list(dict.fromkeys([*one["unknown"], *other["unknown"]])),
     }
+
+
+def is_complete(energy: Mapping[str, Any]) -> bool:
+    """Whether nothing of an energy is missing, as far as its record says: older ones do not."""
+    return bool(energy.get("complete", True))
 
 
 def write_ledger(checkpoint: Path, energy: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from optbench.evaluate.payback import Payback, paybacks
 from optbench.evaluate.rows import Row
 from optbench.html.page import note, row, section, table
 from optbench.html.quantities import amount
+from optbench.plugins.training_energy import is_complete
 from optbench.report.formatting import NONE, counted, figures, four_digits, percent
 from optbench.report.ranking import stacked, who
 from optbench.report.study_report import StudyReport
@@ -19,21 +20,23 @@ from optbench.report.study_report import StudyReport
 HEADS = ("solver", "cells", "J per cell", "processors", "GPUs", "in all", "shared", "how known")
 PAYBACK_HEADS = (
     *("learned solver", "has paid back", "its training (J)", "saving per instance (J)"),
-    *("its schedule + run (J)", "best tuned rule's (J)"),
+    *("its schedule + run (J)", "best rule's (J)"),
 )
 NOTE = (
     "What the cells' processes drew themselves, in joules, apart from the verified energy of their "
     "schedules: it can only be measured and enters no gap. Measured: the share of the processor "
-    "packages and their memory by processor time, and the GPUs that the cell held. Estimated: "
-    "processor seconds times a stated power. Shared: other processes used the same packages "
-    "meanwhile."
+    "packages and their memory by processor time, and the GPUs that the cell's processes used. "
+    "Estimated: processor seconds times a stated power. Shared: other processes used the same "
+    "packages or GPUs meanwhile. Incomplete: something was not measured, or a figure is only a "
+    "lower bound; the cells' records say what."
 )
 PAYBACK_NOTE = (
     "An instance is one of the problem named, with as many tasks as it has. Paid back after: "
     "energy of the training / mean over the instances that both solved of (verified energy_j of "
     "the rule's schedule + its run − the same of the learned solver, inference included). The "
     "rule is that of least mean energy_j among the study's policies that are neither learned nor "
-    "clairvoyant, as the study has tuned them. Energy alone counts, whatever the objective weighs."
+    "clairvoyant, with the parameters that the study gives them. Tuned: these are not its "
+    "defaults. Energy alone counts, whatever the objective weighs."
 )
 
 
@@ -90,6 +93,7 @@ def totals(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "cpu_j": sum(each["cpu_j"] for each in cells),
         "device_j": sum(devices) if devices else None,
         "estimated": sum(each["estimated"] for each in cells),
+        "incomplete": sum(not is_complete(each) for each in cells),
         "shared": sum(each["cpu_shared"] or each["device_shared"] for each in cells),
     }
 
@@ -110,7 +114,15 @@ def _line(report: StudyReport, label: str, cells: Sequence[Mapping[str, Any]]) -
 
 
 def how_known(cells: Sequence[Mapping[str, Any]]) -> str:
-    """``measured``, or ``estimated at 12 W`` with the number of such cells where both occur."""
+    """``measured``, or ``estimated at 12 W`` with the number of such cells where both occur; and
+    on how many something is missing.
+    """
+    incomplete = sum(not is_complete(each) for each in cells)
+    missing = f"; incomplete in {counted(incomplete, 'cell')}" if incomplete else ""
+    return _means(cells) + missing
+
+
+def _means(cells: Sequence[Mapping[str, Any]]) -> str:
     estimated = [each for each in cells if each["estimated"]]
     if not estimated:
         return "measured"
@@ -123,7 +135,8 @@ def how_known(cells: Sequence[Mapping[str, Any]]) -> str:
 def _payback_line(report: StudyReport, each: Payback) -> str:
     head = f"{who(report, each.label)}<small>{escape(each.target)}</small>"
     estimated = "<small>estimated</small>" if each.training_estimated else ""
-    rule = "" if each.rule is None else f"<small>{escape(each.rule)}</small>"
+    tuned = "tuned" if each.rule_tuned else "default parameters"
+    rule = "" if each.rule is None else f"<small>{escape(each.rule)}, {tuned}</small>"
     values = (
         f"<b>{escape(each.words)}</b>",
         NONE if each.training_j is None else four_digits(each.training_j) + estimated,

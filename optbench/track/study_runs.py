@@ -15,6 +15,7 @@ from optbench.evaluate.scores import ranked
 from optbench.evaluate.summaries import Summary
 from optbench.evaluate.trajectories import primal_integral_s
 from optbench.model.measures import Value
+from optbench.plugins.training_energy import is_complete
 from optbench.run.repeat_command import command_of
 from optbench.store.records import Record
 from optbench.store.run_store import Store
@@ -200,7 +201,9 @@ def _energy_tags(record: Record) -> dict[str, str]:
     """Return how the energy of the run is known, and whether others used the same packages."""
     shared = record.energy["cpu_shared"] or record.energy["device_shared"]
     how = "estimated" if record.energy["estimated"] else "measured"
-    return {"run_energy": how, "run_energy_shared": "yes" if shared else "no"}
+    whole = "yes" if is_complete(record.energy) else "no"
+    tags = {"run_energy": how, "run_energy_shared": "yes" if shared else "no"}
+    return {**tags, "run_energy_complete": whole}
 
 
 def span_ms(record: Record) -> tuple[int, int]:

@@ -37,4 +37,6 @@ def clock_plan(instance: Instance, schedule: Schedule) -> ClockPlan:
         segments.append(PlannedSegment(task, begin_s, end_s, pools[pool], where, clock))
     order = sorted(segments, key=lambda each: (each.start_s, each.end_s))
     sizes = {name: int(count) for name, count in zip(pools, instance.pools.count, strict=True)}
-    return ClockPlan(instance.name, tuple(order), sizes)
+    sized = zip(pools, instance.pools.memory_gb, strict=True)
+    memory_gb = {name: float(memory) for name, memory in sized if math.isfinite(memory)}
+    return ClockPlan(instance.name, tuple(order), sizes, memory_gb)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optbench.evaluate.payback import Payback, paybacks, role_of
+from optbench.evaluate.payback import Payback, is_tuned, paybacks, role_of
 from optbench.evaluate.rows import table
 from optbench.store.records import Record
 from optbench.study.cells import Cell
@@ -19,13 +19,16 @@ TRAINING = {"energy_j": 600.0, "estimated": True, "unknown": []}
 
 
 def solved(
-    schedule_j: float, run_j: float | None = 1.0, training: Mapping[str, Any] | None = None
+    schedule_j: float,
+    run_j: float | None = 1.0,
+    training: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> Callable[[Cell], Record]:
     """A record whose schedule has this energy, found by a run that drew ``run_j``."""
 
     def make(cell: Cell) -> Record:
         energy: dict[str, Any] = {} if run_j is None else {"energy_j": run_j}
-        energy |= {} if training is None else {"training": training}
+        energy |= more if training is None else {"training": training, **more}
         return replace(record(cell, 10.0), metrics={"energy_j": schedule_j}, energy=energy)
 
     return make
@@ -48,8 +51,8 @@ def one(
     return paybacks(table(plan, records_of(plan, given)))[0]
 
 
-def learned(schedule_j: float, run_j: float | None = 11.0) -> Callable[[Cell], Record]:
-    return solved(schedule_j, run_j, TRAINING)
+def learned(schedule_j: float, run_j: float | None = 11.0, **more: Any) -> Callable[[Cell], Record]:
+    return solved(schedule_j, run_j, TRAINING, **more)
 
 
 def test_training_over_the_mean_saving_inference_included() -> None:
@@ -139,6 +142,24 @@ def test_the_seeds_of_an_instance_are_averaged_and_problems_are_apart() -> None:
             },
             "an earlier part was not measured",
         ),
+        (
+            {
+                "hgnn": [solved(1.0, 1.0, {**TRAINING, "complete": False})],
+                "heft": [solved(200.0)],
+            },
+            "the energy of its training was not measured in full",
+        ),
+        (
+            {"hgnn": [learned(100.0, complete=False)], "heft": [solved(200.0)]},
+            "the energy of one of the runs was not measured in full",
+        ),
+        (
+            {
+                "hgnn": [learned(300.0), learned(300.0, complete=False)],
+                "heft": [solved(200.0, complete=False), solved(200.0, complete=True)],
+            },
+            "the energy of 2 of the runs was not measured in full",
+        ),
         ({"hgnn": [None], "heft": [solved(200.0)]}, "it has not run yet"),
         (
             {"hgnn": [lambda cell: record(cell, 10.0)], "heft": [solved(200.0)]},
@@ -162,6 +183,16 @@ def test_what_is_unknown_is_not_guessed(results: Mapping[str, Sequence[Any]], wh
 def test_without_a_saving_the_training_need_not_be_known() -> None:
     found = one({"hgnn": [solved(300.0)], "heft": [solved(200.0)]}, seeds=(0,))
     assert found.words == "never" and found.training_j is None
+
+
+def test_a_rule_is_tuned_if_its_parameters_are_not_its_defaults() -> None:
+    plan = study_of(["hgnn", "tuned_rule"], ["a"])
+    given = {("hgnn", "a-0"): learned(100.0), ("tuned_rule", "a-0"): solved(200.0)}
+    found = table(plan, records_of(plan, given))
+    rows = [each for each in found.rows if each.cell.label == "tuned_rule"]
+    assert not is_tuned(rows) and not paybacks(found)[0].rule_tuned
+    for params, tuned in (({"depth": 100}, False), ({"depth": 100, "time": 0.5}, True)):
+        assert is_tuned([replace(rows[0], cell=replace(rows[0].cell, params=params))]) == tuned
 
 
 def test_roles() -> None:

@@ -54,6 +54,19 @@ def test_a_run_that_is_alone_is_charged_all(made_up: MadeUpMachine) -> None:
     assert found.notes == ()
 
 
+def test_a_run_that_sleeps_is_charged_nothing_of_an_idle_package(made_up: MadeUpMachine) -> None:
+    """Several may sleep at the same time: each would be charged the whole."""
+    made_up.meter.begin()
+    made_up.pass_time(2.0, 0.0)
+    found = made_up.meter.so_far(0.0)
+    assert (found.cpu_j, found.cpu_share, found.cpu_shared) == (0.0, 0.0, False)
+    made_up.meter.begin()
+    made_up.pass_time(1.0, 0.0)
+    # 2 ms, of which the kernel saw no tick: within the 10 ms of one others may have had 8 ms.
+    found = made_up.meter.so_far(0.002)
+    assert found.cpu_j == pytest.approx(100.0 * 0.002 * TICKS_PER_S) and not found.cpu_shared
+
+
 def test_a_shared_package_is_split_by_processor_time_second_by_second(
     made_up: MadeUpMachine,
 ) -> None:
@@ -101,8 +114,10 @@ def test_ticks_are_often_enough_for_a_small_counter(tmp_path: Path) -> None:
     found = made_up.meter.so_far(1.0)
     assert found.cpu_j == pytest.approx(3000.0) and found.notes == ()
     made_up.pass_time(1.0, 0.0, watts=150.0)
-    (note,) = made_up.meter.so_far(1.0).notes
-    assert "a lower bound: 1 s passed" in note
+    assert found.complete
+    found = made_up.meter.so_far(1.0)
+    (note,) = found.notes
+    assert "a lower bound: 1 s passed" in note and not found.complete
 
 
 def test_without_a_tree_it_is_processor_time_at_a_stated_power(
@@ -114,7 +129,7 @@ def test_without_a_tree_it_is_processor_time_at_a_stated_power(
     meter.tick(0.5)
     found = meter.so_far(2.5)
     assert (found.cpu_j, found.cpu_source, found.assumed_w) == (25.0, "estimate", 10.0)
-    assert found.estimated and found.cpu_share is None
+    assert found.estimated and found.cpu_share is None and found.complete
     assert found.notes == (f"estimated, processors: there is no folder {tmp_path / 'none'}",)
 
 

@@ -5,7 +5,6 @@ idle.
 from __future__ import annotations
 
 import json
-import math
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +13,6 @@ from typing import Any
 
 import pytest
 
-from optbench.hardware.device_watch import _Watched
-from optbench.hardware.gpus.nvml_session import GpuDevice, GpuReading
 from tests.hardware.conftest import MachineMaker
 from tests.hardware.gpu_machine import GpuMachine
 
@@ -28,8 +25,8 @@ from optbench.hardware.device_watch import DeviceWatch
 watch, out = DeviceWatch(0.05), {}
 
 
-def begin(run, given):
-    watch.begin(run, given)
+def begin(run, given, *pids):
+    watch.begin(run, given, lambda: pids)
     out[run] = {"began_s": time.monotonic()}
 
 
@@ -43,10 +40,11 @@ def end(run):
 
 
 @contextmanager
-def loaded(machine: GpuMachine, device: int = 0) -> Iterator[None]:
+def loaded(machine: GpuMachine, device: int = 0) -> Iterator[int]:
+    """Make a device busy by a process; its number."""
     load = machine.load([device], seconds=60)
     try:
-        yield
+        yield load.pid
     finally:
         load.kill()
         load.communicate()
@@ -60,62 +58,136 @@ def watched(machine: GpuMachine, *lines: str, **variables: str) -> dict[str, dic
     return found
 
 
-def test_a_run_is_charged_the_devices_that_it_was_given(gpu_machines: MachineMaker) -> None:
+def test_a_run_is_charged_the_devices_on_which_its_processes_are(
+    gpu_machines: MachineMaker,
+) -> None:
+    """Whatever it was given by name: of three devices one has its process, one another's."""
     machine = gpu_machines(num_devices=3)
-    name = machine.uuid(1)
-    with loaded(machine):
+    with loaded(machine) as pid, loaded(machine, 1) as other:
         found = watched(
             machine,
-            f"begin('both', ('0', {name!r}))",
+            f"begin('any', None, {pid})",
+            f"begin('given', ('0', '1', '2'), {other})",
+            "begin('idle', None, 1)",
             "begin('none', ())",
             "begin('unknown', ('7',))",
             "time.sleep(0.3)",
             "for run in list(out): end(run)",
         )
-    both = found["both"]
-    drawn = both["by_device_j"]
-    assert drawn[machine.uuid(0)] == pytest.approx(BUSY_W * both["seconds"], rel=1e-3)
-    assert drawn[machine.uuid(1)] == pytest.approx(IDLE_W * both["seconds"], rel=1e-3)
-    assert (both["source"], both["shared"], both["error_j"]) == ("counter", False, 0.0)
-    assert found["none"]["by_device_j"] == {} == found["unknown"]["by_device_j"]
-    assert found["none"]["notes"] == []
+    for run, device in (("any", 0), ("given", 1)):
+        drawn = found[run]["by_device_j"]
+        assert list(drawn) == [machine.uuid(device)]
+        expected_j = BUSY_W * found[run]["seconds"]
+        assert drawn[machine.uuid(device)] == pytest.approx(expected_j, rel=0.02)
+        assert (found[run]["source"], found[run]["shared"]) == ("counter", False)
+        assert found[run]["complete"] and not found[run]["notes"] and found[run]["error_j"] == 0.0
+    for run in ("idle", "none", "unknown"):
+        assert found[run]["by_device_j"] == {}
+        assert found[run]["complete"] == (run != "unknown")
+    assert found["none"]["notes"] == [] == found["idle"]["notes"]
     assert "7 is not measured (unknown GPU '7'" in found["unknown"]["notes"][0]
 
 
-def test_a_device_that_two_runs_held_is_divided_while_both_did(gpu_machine: GpuMachine) -> None:
-    with loaded(gpu_machine):
+def test_a_device_is_divided_while_two_runs_are_on_it(gpu_machine: GpuMachine) -> None:
+    with loaded(gpu_machine) as one, loaded(gpu_machine) as two:
         found = watched(
             gpu_machine,
-            "begin('long', ('0',))",
+            f"begin('long', ('0',), {one})",
             "time.sleep(0.2)",
-            "begin('short', ('0',))",
+            f"begin('short', ('0',), {two})",
+            "begin('beside', ('0',), 1)",
             "time.sleep(0.2)",
             "end('short')",
             "time.sleep(0.2)",
             "end('long')",
+            "end('beside')",
         )
     long, short = found["long"], found["short"]
     uuid = gpu_machine.uuid()
     assert short["by_device_j"][uuid] == pytest.approx(BUSY_W / 2 * short["seconds"], rel=0.02)
     whole_j = long["by_device_j"][uuid] + short["by_device_j"][uuid]
     assert whole_j == pytest.approx(BUSY_W * long["seconds"], rel=0.02)
-    assert long["shared"] and short["shared"]
+    assert long["shared"] and short["shared"] and found["beside"]["by_device_j"] == {}
+    # Before and after the second run its process was nobody's.
+    assert "processes of others were on it" in long["notes"][0]
 
 
-def test_without_names_busy_devices_count_and_are_shared(gpu_machines: MachineMaker) -> None:
-    machine = gpu_machines(num_devices=2)
-    lines = ["begin('any', None)", "time.sleep(0.2)", "end('any')"]
-    assert watched(machine, *lines)["any"]["by_device_j"] == {}
-    with loaded(machine):
+def test_an_old_driver_lists_processes_by_its_older_function(gpu_machines: MachineMaker) -> None:
+    machine = gpu_machines(num_devices=2, old_driver=True)
+    with loaded(machine) as pid:
+        lines = [f"begin('any', None, {pid})", "time.sleep(0.2)", "end('any')"]
         found = watched(machine, *lines)["any"]
-    assert list(found["by_device_j"]) == [machine.uuid(0)] and found["shared"]
+    assert list(found["by_device_j"]) == [machine.uuid(0)] and found["source"] == "power"
+    assert found["complete"]
+
+
+@pytest.mark.parametrize("pids", [1, 2])
+def test_where_processes_are_hidden_only_names_count(gpu_machine: GpuMachine, pids: int) -> None:
+    """As in a container, which sees none, or where asking is not allowed."""
+    gpu_machine.set(pids=pids)
+    with loaded(gpu_machine) as pid:
+        found = watched(
+            gpu_machine,
+            f"begin('given', ('0',), {pid})",
+            f"begin('also', ({gpu_machine.uuid()!r},))",
+            f"begin('any', None, {pid})",
+            "begin('none', ())",
+            "time.sleep(0.3)",
+            "for run in list(out): end(run)",
+        )
+    given, anyone = found["given"], found["any"]
+    drawn_j = given["by_device_j"][gpu_machine.uuid()]
+    assert drawn_j == pytest.approx(BUSY_W / 2 * given["seconds"], rel=0.03)
+    assert given["shared"] and given["complete"]
+    assert anyone["by_device_j"] == {} and not anyone["complete"]
+    assert "left out, its driver does not say which processes use it" in anyone["notes"][0]
+    assert found["none"]["complete"]
+
+
+def test_an_idle_device_is_nobodys(gpu_machines: MachineMaker) -> None:
+    """Neither a partitioned one, which does not say how busy it is, nor one of a container."""
+    machine = gpu_machines(num_devices=2)
+    machine.set(0, mig=1)
+    machine.set(1, pids=1)
+    found = watched(machine, "begin('any', None)", "time.sleep(0.2)", "end('any')")["any"]
+    assert found["by_device_j"] == {} and found["complete"] and found["notes"] == []
+
+
+def test_a_device_that_does_not_answer_from_the_beginning_is_said(
+    gpu_machines: MachineMaker,
+) -> None:
+    machine = gpu_machines(num_devices=2)
+    machine.lose(1)
+    found = watched(
+        machine,
+        "begin('given', ('1',))",
+        "begin('any', None)",
+        "for run in list(out): end(run)",
+    )
+    assert not found["given"]["complete"] and "1 is not measured" in found["given"]["notes"][0]
+    # Nobody can use it.
+    assert found["any"]["complete"]
+
+
+def test_a_counter_that_moves_in_steps_may_be_a_step_late(gpu_machine: GpuMachine) -> None:
+    """Steps of 0.3 s at 250 W are 75 J."""
+    gpu_machine.set(counter_step_ns=300_000_000)
+    with loaded(gpu_machine) as pid:
+        lines = [f"begin('one', None, {pid})", "time.sleep(0.8)", "end('one')"]
+        found = watched(gpu_machine, *lines)["one"]
+        lines = [f"begin('short', None, {pid})", "time.sleep(0.1)", "end('short')"]
+        short = watched(gpu_machine, *lines)["short"]
+    assert found["error_j"] >= 0.99 * 75.0
+    for each in (found, short):
+        drawn_j = each["by_device_j"][gpu_machine.uuid()]
+        assert abs(drawn_j - BUSY_W * each["seconds"]) <= each["error_j"] + 0.1
 
 
 def test_without_a_counter_the_integral_has_a_stated_error(gpu_machines: MachineMaker) -> None:
     machine = gpu_machines(has_counter=0)
-    steps = ["begin('one', ('0',))", "time.sleep(0.4)", "end('one')"]
-    with loaded(machine):
-        steady = watched(machine, *steps)["one"]
+    steps = ["time.sleep(0.4)", "end('one')"]
+    with loaded(machine) as pid:
+        steady = watched(machine, f"begin('one', ('0',), {pid})", *steps)["one"]
     assert steady["source"] == "power" and steady["error_j"] == 0.0
     drawn_j = steady["by_device_j"][machine.uuid()]
     assert drawn_j == pytest.approx(BUSY_W * steady["seconds"], rel=1e-3)
@@ -123,14 +195,15 @@ def test_without_a_counter_the_integral_has_a_stated_error(gpu_machines: Machine
     old = gpu_machines(has_counter=0, instant_power=0)
     with loaded(old):
         assert old.python("import time; time.sleep(0.5)").code == 0
-    falling = watched(old, *steps)["one"]
+    old.set(pids=2)
+    falling = watched(old, "begin('one', ('0',))", *steps)["one"]
     drawn_j = falling["by_device_j"][old.uuid()]
     assert falling["error_j"] > 0
     assert abs(drawn_j - IDLE_W * falling["seconds"]) <= falling["error_j"]
 
 
 def test_a_lost_device_and_a_partitioned_one_say_so(gpu_machines: MachineMaker) -> None:
-    machine = gpu_machines(num_devices=2)
+    machine = gpu_machines(num_devices=2, pids=2)
     machine.set(1, mig=1)
     thread = threading.Thread(target=lose_once_begun, args=(machine,))
     thread.start()
@@ -145,6 +218,7 @@ def test_a_lost_device_and_a_partitioned_one_say_so(gpu_machines: MachineMaker) 
     )["one"]
     thread.join()
     notes = " ".join(found["notes"])
+    assert not found["complete"]
     assert f"GPU {machine.uuid(0)}: a lower bound, the GPU is lost" in notes
     assert f"GPU {machine.uuid(1)}: MIG is enabled" in notes and found["shared"]
     assert 0 < found["by_device_j"][machine.uuid(0)] < IDLE_W * found["seconds"]
@@ -166,46 +240,3 @@ def test_without_a_driver_nothing_is_counted_and_said_where_devices_were_given(
     assert found["given"]["by_device_j"] == {} == found["any"]["by_device_j"]
     assert "not measured, libnvidia-ml.so.1" in found["given"]["notes"][0]
     assert found["any"]["notes"] == []
-
-
-def test_a_long_run_keeps_its_beginning() -> None:
-    """3,000 readings at 100 W, a second apart; another run holds the device from 1,000 s to
-    1,500 s, so that 250 s × 100 W are not the first's.
-    """
-    watched = _Watched(device_of_100_w(), reading_at(0.0))
-    for second in range(1, 3001):
-        watched.add(reading_at(float(second)), 2 if 1000 < second <= 1500 else 1, since_s=0.0)
-    assert len(watched.steps) < 1300
-    steps = watched.steps_between(0.5, 2999.5)
-    whole_j = sum(step.energy_j * step.share_of(0.5, 2999.5) for step in steps)
-    assert whole_j == pytest.approx(100.0 * (2999.0 - 250.0))
-    shared = watched.steps_between(1000.0, 1500.0)
-    assert sum(s.energy_j * s.share_of(1000.0, 1500.0) for s in shared) == pytest.approx(25_000.0)
-    for second in range(3001, 5000):
-        watched.add(reading_at(float(second)), 1, since_s=4900.0)
-    assert watched.steps[0].began_s > 3000.0
-
-
-def test_a_holder_that_had_ended_leaves_its_part_to_the_others() -> None:
-    """Two runs held a device of 100 W for 10 s; of the second it turns out at the end that its
-    process was there from 2.5 s to 6.5 s only.
-    """
-    watched = _Watched(device_of_100_w(), reading_at(0.0))
-    for second in range(1, 11):
-        watched.add(reading_at(float(second)), 2, since_s=0.0)
-    steps = watched.steps_between(2.5, 6.5)
-    assert sum(s.energy_j * s.share_of(2.5, 6.5) for s in steps) == pytest.approx(200.0)
-    watched.give_back(0.0, 2.5)
-    watched.give_back(6.5, math.inf)
-    steps = watched.steps_between(0.0, 10.0)
-    # 6 s alone at 100 W and half of 4 s.
-    assert sum(s.energy_j * s.share_of(0.0, 10.0) for s in steps) == pytest.approx(800.0)
-    assert sum(each.energy_j for each in steps) == pytest.approx(1000.0)
-
-
-def device_of_100_w() -> GpuDevice:
-    return GpuDevice(0, "GPU-a", "made up", "1", None, None, (), False, {})
-
-
-def reading_at(t_s: float) -> GpuReading:
-    return GpuReading(t_s, 100.0, 0.0, 100.0 * t_s, None, None, None, 1.0, ())

@@ -78,6 +78,9 @@ def test_parts_of_a_training_add_up() -> None:
     assert (whole["energy_j"], whole["cpu_j"], whole["cpu_s"]) == (135.0, 35.0, 3.5)
     assert (whole["device_j"], whole["runs"]) == (100.0, 2)
     assert whole["estimated"] and whole["shared"] and whole["notes"] == ["why"]
+    assert whole["complete"] and not added(PROCESSORS, {**BOTH, "complete": False})["complete"]
+    older = {name: each for name, each in BOTH.items() if name != "complete"}
+    assert added(PROCESSORS, older)["complete"]
 
 
 def test_a_damaged_ledger_is_named(tmp_path: Path) -> None:

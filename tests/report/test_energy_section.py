@@ -57,12 +57,28 @@ def test_what_solvers_drew_and_when_training_is_paid_back(tmp_path: Path) -> Non
     assert "cpsat 1" not in shown  # an older record: nothing is known of it
     # (700 + 15) - (500 + 100) = 115 J per instance; 6,000 / 115 = 52.2
     assert "hgnn a after 53 instances" in shown
-    assert "6,000 estimated 115 106 to 124 500 + 100 700 + 15 heft" in shown
+    assert "6,000 estimated 115 106 to 124 500 + 100 700 + 15 heft, default parameters" in shown
     told = energy_outline(found)
     assert {each["solver"] for each in told["solvers"]} == {"hgnn", "heft"}
     assert told["payback"][0]["after_instances"] == 53
     assert outline(found)["run_energy"] == told
     assert 'id="energy"' in render(found, None)
+
+
+def test_cells_of_which_something_is_missing_are_counted(tmp_path: Path) -> None:
+    plan = study_of(["hgnn", "heft"], ["a"], seeds=(0, 1))
+    doubtful = replace(MEASURED, cpu_complete=False)
+    given: dict[tuple[str, str], Any] = {
+        ("hgnn", "a-0"): solved(500.0, ON_GPU, training=TRAINING),
+        ("hgnn", "a-1"): solved(500.0, ON_GPU, training=TRAINING),
+        ("heft", "a-0"): solved(700.0, MEASURED),
+        ("heft", "a-1"): solved(700.0, doubtful),
+    }
+    found = gather(plan, stored(tmp_path, records_of(plan, given)))
+    shown = texts(energy_section(found))
+    assert "heft 2 6 6 – 12 J 100 % measured; incomplete in 1 cell" in shown
+    assert "unknown: the energy of one of the runs was not measured in full" in shown
+    assert [each["incomplete"] for each in energy_outline(found)["solvers"]] == [0, 1]
 
 
 def test_without_any_measured_cell_there_is_no_section(tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_what_a_cell_drew_stands_beside_the_energy_of_its_schedule(store: Store)
     assert [run.metrics[name] for name in names] == [7.0, 100.0, 6.0, 94.0]
     assert run.tags["optbench.run_energy"] == "measured"
     assert run.tags["optbench.run_energy_shared"] == "yes"
+    assert run.tags["optbench.run_energy_complete"] == "yes"
     # Records of older versions have none.
     older = described(store)["fcfs"]
     assert not {"run_energy_j"} & older.metrics.keys() and "optbench.run_energy" not in older.tags

@@ -57,12 +57,22 @@ def show_dry_run(head: Mapping[str, Any], brief: bool = False) -> None:
     """The devices, the clocks and the changes; ``brief`` leaves the changes out."""
     show(f"[bold]{escape(head['instance'])}[/]  {escape(head['schedule'])}: feasible")
     rows = [
-        (escape(pool), str(place), str(device["index"]), escape(device["name"]), device["uuid"])
+        (
+            escape(pool),
+            str(place),
+            str(device["index"]),
+            escape(device["name"]),
+            device["uuid"],
+            "?" if device["top_mhz"] is None else f"{device['top_mhz']:,} MHz",
+        )
         for pool, own in head["map"].items()
         for place, device in enumerate(own)
     ]
     titles = {row[4]: f"{row[0]} {row[1]}" for row in rows}
-    show("", table(("pool", "device", "GPU", "", "UUID"), rows, right=("device", "GPU")))
+    heads = ("pool", "device", "GPU", "", "UUID", "top clock")
+    show("", table(heads, rows, right=("device", "GPU", "top clock")))
+    for doubt in head["doubts"]:
+        show(f"[{BAD}]attention[/]  {escape(doubt)}")
     show(f"[{DIM}]{escape(head['colouring'])}[/]")
     clocks = sorted({(e["uuid"], e["fraction"], e["mhz"], e["deviation"]) for e in head["clocks"]})
     show(
@@ -138,10 +148,8 @@ def show_change(change: AppliedChange) -> None:
 def show_summary(done: FollowedPlan) -> None:
     """The end of an apply."""
     how = "" if done.interrupted is None else f" (interrupted by {done.interrupted})"
-    show(
-        f"[{GOOD}]restored[/]{how}; {len(done.applied):,} changes, at most "
-        f"{done.latest_s * 1e3:.0f} ms late"
-    )
+    end = f"[{GOOD}]restored[/]" if done.restored else f"[{BAD}]not restored[/]"
+    show(f"{end}{how}; {len(done.applied):,} changes, at most {done.latest_s * 1e3:.0f} ms late")
     if done.refused_events:
         show(f"{len(done.refused_events):,} lines of events changed nothing")
 

@@ -13,7 +13,12 @@ from optbench.sandbox import process_tree
 
 def metered(on_tick: Callable[[RunEnergy], None] | None = None) -> OwnEnergy:
     """Return a context manager that measures this process and all processes below it."""
-    return OwnEnergy(processor_s, on_tick)
+    return OwnEnergy(processor_s, on_tick, processes=processes)
+
+
+def processes() -> tuple[int, ...]:
+    """Return this process and all processes below it."""
+    return (os.getpid(), *process_tree.descendants(os.getpid()))
 
 
 def processor_s() -> float:

@@ -122,6 +122,8 @@ def energy_words(energy: Mapping[str, Any]) -> str:
     if energy["device_j"] is not None:
         shared = ", shared" if energy["device_shared"] else ""
         parts.append(f"{figure(energy['device_j'])} J of GPUs{shared}")
+    if not energy["complete"]:
+        parts.append("incomplete: " + "; ".join(energy["notes"]))
     return f"this run drew {figure(energy['energy_j'])} J ({'; '.join(parts)})"
 
 

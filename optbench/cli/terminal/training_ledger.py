@@ -84,7 +84,7 @@ class TrainingLedger:
 
 def with_nodes(here: RunEnergy, cpu_s: float) -> RunEnergy:
     """Return the energy with that of so many processor seconds on other nodes, which is not
-    measured there.
+    measured there. Workers on other nodes see no GPU, so that nothing else is missing.
     """
     if cpu_s <= 0:
         return here

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,7 +26,13 @@ class RayStaff:
 
 
 class NodeWorker(PoolWorker):
-    """A worker that says on which node it is."""
+    """A worker that says on which node it is. It has reserved no GPU and sees none: nobody measures
+    those of its node.
+    """
+
+    def prepare(self, kernels: tuple[str, ...]) -> None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        super().prepare(kernels)
 
     def node_id(self) -> str:
         import ray

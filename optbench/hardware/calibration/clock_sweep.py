@@ -251,7 +251,12 @@ def ending_signals() -> Iterator[None]:
     def end(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
-    before = {each: signal.signal(each, end) for each in (signal.SIGTERM, signal.SIGHUP)}
+    # What the process ignores already stays ignored: `nohup` means that a hang-up ends nothing.
+    before = {
+        each: signal.signal(each, end)
+        for each in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(each) != signal.SIG_IGN
+    }
     try:
         yield
     finally:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optbench.hardware.calibration.calibration_target import DeviceIdentity, DeviceSample
+from optbench.hardware.calibration.cpufreq_journal import journalled_ranges, with_kept_ranges
 from optbench.hardware.calibration.cpufreq_levels import (
     ClockPolicy,
     clock_levels_mhz,
@@ -24,6 +25,7 @@ from optbench.hardware.calibration.cpufreq_levels import (
     set_clock,
     why_fixed,
 )
+from optbench.hardware.clock_control.state_folder import state_folder
 from optbench.hardware.cpu_energy.energy_counters import CpuEnergyCounters
 from optbench.hardware.cpu_energy.powercap_zones import UJ_PER_J, find_zones
 
@@ -54,7 +56,8 @@ class CpuTarget:
         self._packages = sorted({zone.package for zone in zones})
         self._counters = [CpuEnergyCounters(powercap, [number]) for number in self._packages]
         self._cpus = cpu_root() if cpus is None else cpus
-        self._policies = find_policies(self._cpus)
+        self._state = state_folder()
+        self._policies = with_kept_ranges(self._state, self._cpus, find_policies(self._cpus))
         self.model = _model_name()
         self.driver = f"{platform.system()} {platform.release()}, powercap"
         self.devices = tuple(
@@ -81,11 +84,11 @@ class CpuTarget:
 
     @contextmanager
     def clocks(self) -> Iterator[CpuClocks]:
-        try:
-            yield CpuClocks(self._policies)
-        finally:
-            if self.levels_mhz:
-                put_back(self._policies)
+        if not self.levels_mhz:
+            yield CpuClocks(())
+            return
+        with journalled_ranges(self._state, self._cpus, self._policies) as policies:
+            yield CpuClocks(policies)
 
     def environment(self) -> Mapping[str, str]:
         return {}

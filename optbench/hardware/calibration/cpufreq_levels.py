@@ -1,8 +1,8 @@
 """Clocks of processors through cpufreq: what can be set, setting it, and putting it back.
 
 A policy is a group of cores with one clock. Setting a clock sets the least and the largest clock of
-every policy to it. Both are put back at the end; a process that is killed leaves them as they are
-until ``cpupower frequency-set --min ... --max ...`` or a restart.
+every policy to it. Both are put back at the end; what a killed process leaves, the journal of
+cpufreq_journal.py puts back.
 """
 
 from __future__ import annotations

@@ -9,6 +9,11 @@ one line
 with the units of work that all devices together did in the S seconds before the line. Lines may
 come one by one: each is a measurement of its own, and other lines are ignored. A program should
 flush its lines, since the time of the work is told by when they come.
+
+No load outlives its run, which nobody would end while it heats a device. The program has a process
+group of its own, with all that it starts; the group is ended before the program is collected, so
+that its number cannot belong to others by then. If this process is killed, Linux kills the program,
+and a guard the rest of the group: the guard reads the end of a pipe that nobody else holds.
 """
 
 from __future__ import annotations
@@ -21,10 +26,11 @@ import selectors
 import shlex
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import IO
 
@@ -39,7 +45,15 @@ MOST_SHOWN = 300
 TO_END_S = 2.0
 # A line may claim this much more time than the program has run, by its own clock.
 CLOCK_SLACK_S = 0.05
+# Seconds between two looks whether a program has ended.
+LOOK_EVERY_S = 0.005
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+DONE = b"done"
+# The program's number comes first, from itself; without the last word the parent was killed.
+GUARD = (
+    "import os, signal, sys; said = sys.stdin.buffer.read().split(); "
+    f"said and said[-1] != {DONE!r} and os.killpg(int(said[0]), signal.SIGKILL)"
+)
 
 
 class LoadError(OptbenchError):
@@ -140,7 +154,9 @@ class RunningLoad:
 
     def check_end(self) -> None:
         """Wait for the program and refuse a failure, or an end without a result."""
-        code = self.process.wait()
+        has_ended(self.process.pid, None)
+        end_group(self.process)
+        code = self.process.returncode
         if code != 0:
             how = f"ended with exit code {code}"
             if code < 0:
@@ -161,7 +177,7 @@ class RunningLoad:
 @contextmanager
 def running_load(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[RunningLoad]:
     """Start a program in a process group of its own, which is ended with the context."""
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors, group_guard() as told:
         began_s = time.monotonic()
         try:
             process = subprocess.Popen(
@@ -171,7 +187,7 @@ def running_load(command: Sequence[str], environment: Mapping[str, str]) -> Iter
                 stderr=errors,
                 env={**os.environ, **environment},
                 start_new_session=True,
-                preexec_fn=dying_with(os.getpid()),
+                preexec_fn=dying_with(os.getpid(), told),
             )
         except OSError as error:
             raise LoadError(
@@ -186,12 +202,34 @@ def running_load(command: Sequence[str], environment: Mapping[str, str]) -> Iter
             process.stdout.close()
 
 
-def dying_with(parent: int) -> Callable[[], None]:
-    """What a child runs before its program, so that Linux kills it when this process dies: nobody
-    would end a load that heats a device."""
+@contextmanager
+def group_guard() -> Iterator[int]:
+    """A process in a session of its own that kills the group of a load once this one is killed;
+    yield the pipe that takes the number of the group."""
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", GUARD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert guard.stdin is not None
+    try:
+        yield guard.stdin.fileno()
+    finally:
+        with suppress(BrokenPipeError):  # somebody has killed it
+            os.write(guard.stdin.fileno(), DONE)
+        guard.stdin.close()
+        guard.wait()
+
+
+def dying_with(parent: int, told: int) -> Callable[[], None]:
+    """What a child runs before its program: it names itself to the guard, and Linux will kill it
+    when this process dies."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
 
     def tie() -> None:
+        os.write(told, b"%d " % os.getpid())
         if prctl is not None:
             prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
             if os.getppid() != parent:
@@ -201,17 +239,31 @@ def dying_with(parent: int) -> Callable[[], None]:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a program and what it has started."""
+    """End a program and what it has started, and collect it, unless that has been done: from then
+    on another group may have its number."""
+    if process.returncode is not None:
+        return
     for number, patience_s in ((signal.SIGTERM, TO_END_S), (signal.SIGKILL, None)):
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        try:
-            process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            continue
+        has_ended(process.pid, patience_s)
     process.wait()
+
+
+def has_ended(pid: int, patience_s: float | None) -> bool:
+    """Wait until a child has ended, without collecting it; None: as long as it takes."""
+    look = os.WEXITED | os.WNOWAIT
+    until = time.monotonic() + (patience_s or 0.0)
+    try:
+        if patience_s is None:
+            return os.waitid(os.P_PID, pid, look) is not None
+        while os.waitid(os.P_PID, pid, look | os.WNOHANG) is None:
+            if time.monotonic() > until:
+                return False
+            time.sleep(LOOK_EVERY_S)
+    except ChildProcessError:  # collected, since SIGCHLD is ignored
+        pass
+    return True
 
 
 def _number(text: str) -> float:

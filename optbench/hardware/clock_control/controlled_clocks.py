@@ -19,14 +19,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError, ParameterError
-from optbench.hardware.clock_control.device_lock import DeviceLock, hold_devices
-from optbench.hardware.clock_control.interruptions import ENDING
-from optbench.hardware.clock_control.journal import ClockRange, Journal, new_header
+from optbench.hardware.clock_control.device_lock import (
+    DeviceLock,
+    hold_devices,
+    holder_of,
+    is_held,
+)
+from optbench.hardware.clock_control.interruptions import ENDING, without_stopping
+from optbench.hardware.clock_control.journal import ClockRange, Journal, JournalHeader, new_header
 from optbench.hardware.clock_control.restoring import (
     RestoreOutcome,
     release,
     restore_device,
     restore_journals,
+    restore_unwritten,
 )
 from optbench.hardware.clock_control.state_folder import prepared, state_folder
 from optbench.hardware.clock_control.watchdog import LOG, Watchdog, WatchdogError
@@ -70,7 +76,11 @@ class ClockControl:
         self._session, self._folder, self._say = session, folder, say
         self._locks, self._restore_to = locks, restore_to
         self._journals: dict[str, Journal] = {}
+        self._headers: dict[str, JournalHeader] = {}
         self._set: dict[str, ClockRange] = {}
+        # Devices that may have been locked, whatever became of their journals.
+        self._touched: set[str] = set()
+        self.outcomes: tuple[RestoreOutcome, ...] = ()
         self._watchdog: Watchdog | None = None
         self._started = 0
 
@@ -82,21 +92,52 @@ class ClockControl:
                 "power_limit_w": device.power_limit_w,
             }
             header = new_header(device.uuid, device.title, purpose, self._restore_to, before)
+            self._headers[device.uuid] = header
             self._journals[device.uuid] = Journal.begin(self._folder, header)
 
     def lock(self, device: GpuDevice, low_mhz: int, high_mhz: int) -> None:
         """Lock a device to a range of graphics clocks."""
         clocks = ClockRange(low_mhz, high_mhz)
         self.check_watchdog()
-        journal = self._journals[device.uuid]
+        self.check_locks()
+        journal = self._journal_of(device)
         journal.note_lock(clocks)
+        if device.uuid not in self._touched:
+            self._touched.add(device.uuid)
+            self.watchdog.note_lock(self._number(device.uuid))
         try:
             self._session.lock_clocks(device, low_mhz, high_mhz)
         except GpuError as error:
             if error.code in CHANGES_NOTHING:
                 journal.note_refused(error.words)
+                if device.uuid not in self._set:
+                    self._touched.discard(device.uuid)
             raise
         self._set[device.uuid] = clocks
+
+    def _journal_of(self, device: GpuDevice) -> Journal:
+        """The journal of a device, begun again where somebody has removed it."""
+        journal = self._journals[device.uuid]
+        if journal.is_there:
+            return journal
+        self._say(f"{device.title}: its journal {journal.path} was removed; it is written again")
+        journal.close()
+        journal = Journal.begin(self._folder, self._headers[device.uuid])
+        self._journals[device.uuid] = journal
+        return journal
+
+    def _number(self, uuid: str) -> int:
+        return [lock.uuid for lock in self._locks].index(uuid)
+
+    def check_locks(self) -> None:
+        """Refuse to go on where somebody has removed a lock file: others can take the device."""
+        for lock in self._locks:
+            if not lock.is_there(self._folder):
+                raise ClockControlError(
+                    f"device {lock.uuid}: its lock file in {self._folder} was removed, so that "
+                    "another process may control its clocks too. Its own clocks are restored; "
+                    "leave the files of the folder alone, and run the command again"
+                )
 
     def release(self, device: GpuDevice) -> None:
         """Put a device into the state that a restoration leaves it in, and keep control of it."""
@@ -104,6 +145,16 @@ class ClockControl:
             release(self._session, device, self._restore_to)
             self._journals[device.uuid].note_released()
             del self._set[device.uuid]
+
+    @contextmanager
+    def released(self, devices: Iterable[GpuDevice]) -> Iterator[None]:
+        """Release devices for the time of the block, and lock them again as they were."""
+        before = [(each, self._set[each.uuid]) for each in devices if each.uuid in self._set]
+        for device, _ in before:
+            self.release(device)
+        yield
+        for device, clocks in before:
+            self.lock(device, clocks.low_mhz, clocks.high_mhz)
 
     def locked(self, device: GpuDevice) -> ClockRange | None:
         """The range that this process has locked a device to."""
@@ -124,7 +175,8 @@ class ClockControl:
                 f"the watchdog died {MOST_WATCHDOGS} times; {self._folder / LOG} may say why. No "
                 "clock is locked without it"
             )
-        self._watchdog = Watchdog.start(self._folder, self._locks)
+        locked = [self._number(uuid) for uuid in self._touched]
+        self._watchdog = Watchdog.start(self._folder, self._locks, self._restore_to, locked)
 
     def await_watchdog(self) -> None:
         """Wait until a watchdog watches, another one where the first was killed at once."""
@@ -133,28 +185,42 @@ class ClockControl:
 
     def check_watchdog(self) -> None:
         """Start another watchdog where it has died."""
-        if self.watchdog.has_died():
-            self._say(f"the watchdog (process {self.watchdog.pid}) died; another one is started")
-            self.watchdog.stop()
+        dead = self.watchdog
+        if dead.has_died():
+            self._say(f"the watchdog (process {dead.pid}) died; another one is started")
+            self._watchdog = None
+            dead.stop()
             self.start_watchdog()
 
     def stop_watchdog(self) -> None:
         """End the watchdog; it restores what still has a journal."""
-        if self._watchdog is not None:
-            self._watchdog.stop()
-            self._watchdog = None
+        watchdog, self._watchdog = self._watchdog, None
+        if watchdog is not None:
+            watchdog.stop()
 
     def restore(self) -> tuple[RestoreOutcome, ...]:
         """Restore all devices and remove their journals; each is tried, whatever the others do."""
-        outcomes = []
-        for uuid, journal in self._journals.items():
-            journal.close()
-            outcome = restore_device(self._session, self._folder, uuid)
-            if outcome is not None:
-                outcomes.append(outcome)
-        for outcome in outcomes:
+        self.outcomes = tuple(self._restored(uuid) for uuid in self._journals)
+        for outcome in self.outcomes:
             self._say(f"{outcome.device}: {outcome.words}")
-        return tuple(outcomes)
+        return self.outcomes
+
+    def _restored(self, uuid: str) -> RestoreOutcome:
+        """Restore a device by its journal; without it, by what this process knows."""
+        journal, header = self._journals[uuid], self._headers[uuid]
+        ours = journal.is_there
+        journal.close()
+        outcome = restore_device(self._session, self._folder, uuid) if ours else None
+        if outcome is not None:
+            return outcome
+        lock = self._locks[self._number(uuid)]
+        if not lock.is_there(self._folder) and is_held(self._folder, uuid):
+            words = f"{holder_of(self._folder, uuid)} has taken it over, and restores its clocks"
+            return RestoreOutcome(uuid, header.device, "held", words)
+        if uuid not in self._touched:
+            words = "no clock had been locked; somebody else removed its journal"
+            return RestoreOutcome(uuid, header.device, "untouched", words)
+        return restore_unwritten(self._session, uuid, header.device, self._restore_to)
 
 
 @contextmanager
@@ -183,6 +249,7 @@ def controlled_clocks(
             f"too. Keep {folder} outside of the container, and run `optbench gpu restore` there"
         )
     with ExitStack() as stack:
+        stack.enter_context(without_stopping())
         locks = stack.enter_context(hold_devices(folder, (d.uuid for d in chosen), purpose))
         restore_leftovers(folder, locks, say)
         control = ClockControl(session, folder, tuple(locks.values()), restore_to, say)
@@ -233,6 +300,12 @@ def check_supported(device: GpuDevice, clocks: ClockRange) -> None:
         raise ParameterError(
             f"the range {clocks} is outside of what {device.title} has: {known[0]:,} to "
             f"{known[-1]:,} MHz"
+        )
+    if known and not any(clocks.low_mhz <= each <= clocks.high_mhz for each in known):
+        near = sorted(sorted(known, key=lambda each: abs(each - clocks.low_mhz))[:2])
+        raise ParameterError(
+            f"the range {clocks} holds no clock that {device.title} has; the nearest ones are "
+            f"{' and '.join(f'{each:,}' for each in near)} MHz"
         )
 
 

@@ -1,6 +1,10 @@
 """Signals that end a run, as a file to wait on: nothing is interrupted between a lock and its note.
 
-SIGINT, SIGTERM and SIGHUP are noted, and whoever waits sees it at once. Used in the main thread.
+SIGINT, SIGTERM and SIGHUP are noted, and whoever waits sees it at once. So is Ctrl-Z (SIGTSTP): a
+process that is stopped would leave its clocks locked, so that it has to release them first. A
+signal that the process ignores already stays ignored: `nohup` means that a hang-up ends nothing.
+Writing to the terminal from the background (SIGTTOU) never stops the process. Used in the main
+thread.
 """
 
 from __future__ import annotations
@@ -8,11 +12,13 @@ from __future__ import annotations
 import os
 import select
 import signal
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
+REFUSAL = b"optbench: Ctrl-Z is ignored: stopped, it would leave clocks locked; Ctrl-C ends it\n"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -23,9 +29,22 @@ class Interruptions:
         self.handle = handle
         self.number: int | None = None
 
+        self.stop_wanted = False
+
     def note(self, number: int, frame: FrameType | None) -> None:
         del frame
-        self.number = self.number or number
+        if number == signal.SIGTSTP:
+            self.stop_wanted = True
+        else:
+            self.number = self.number or number
+
+    def stop_here(self) -> None:
+        """Stop the process, as Ctrl-Z would have; return when it is continued."""
+        self.stop_wanted = False
+        os.kill(os.getpid(), signal.SIGSTOP)
+        # The bytes that woke us up are read; what ended the run meanwhile is in ``number``.
+        with suppress(BlockingIOError):
+            os.read(self.handle, 1 << 10)
 
     @property
     def name(self) -> str | None:
@@ -34,13 +53,40 @@ class Interruptions:
 
 
 @contextmanager
+def without_stopping() -> Iterator[None]:
+    """Answer Ctrl-Z with words instead of stopping, where nothing else handles it."""
+    ours = threading.current_thread() is threading.main_thread()
+    if not ours or signal.getsignal(signal.SIGTSTP) != signal.SIG_DFL:
+        yield
+        return
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        # Not through sys.stderr, which may be in the middle of a line.
+        with suppress(OSError):
+            os.write(2, REFUSAL)
+
+    signal.signal(signal.SIGTSTP, answer)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+
+@contextmanager
 def noting_signals() -> Iterator[Interruptions]:
     """Note the signals that would end the process, until the end of the block."""
     read, write = os.pipe()
+    os.set_blocking(read, False)
     os.set_blocking(write, False)
     noted = Interruptions(read)
     wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    before = {number: signal.signal(number, noted.note) for number in ENDING}
+    before = {
+        number: signal.signal(number, noted.note)
+        for number in (*ENDING, signal.SIGTSTP)
+        if signal.getsignal(number) != signal.SIG_IGN
+    }
+    before[signal.SIGTTOU] = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         yield noted
     finally:

@@ -131,6 +131,14 @@ class Journal:
         self._note({"set": [clocks.low_mhz, clocks.high_mhz]}, sync=not self._synced)
         self._synced = True
 
+    @property
+    def is_there(self) -> bool:
+        """Whether the file still has its name: not when somebody removed or replaced it."""
+        try:
+            return os.path.samestat(self.path.stat(), os.fstat(self._handle))
+        except OSError:
+            return False
+
     def note_refused(self, words: str) -> None:
         """Say that the driver refused what was about to be set, and changed nothing."""
         self._note({"refused": words})

@@ -35,6 +35,8 @@ class ClockPlan:
     name: str
     segments: tuple[PlannedSegment, ...]
     sizes: dict[str, int] = field(default_factory=dict)
+    # Of a device of each pool, where the instance says it.
+    memory_gb: dict[str, float] = field(default_factory=dict)
 
     @cached_property
     def clocked(self) -> tuple[PlannedSegment, ...]:

@@ -6,6 +6,7 @@ process that locks. A journal stays where it is until its device is restored.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Container, Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from optbench.hardware.clock_control.device_lock import (
     DeviceBusyError,
     hold_devices,
     holder_of,
+    is_signed,
 )
 from optbench.hardware.clock_control.journal import (
     ClockRange,
@@ -28,10 +30,14 @@ from optbench.hardware.clock_control.journal import (
     read_journal,
     remove_journal,
 )
+from optbench.hardware.clock_control.state_folder import LOCK, StateFolderError, path_of
 from optbench.hardware.gpus.nvml_session import GpuError, GpuUnavailableError, gpu_session
 
 if TYPE_CHECKING:
     from optbench.hardware.gpus.nvml_session import GpuDevice, GpuSession
+
+# Its watchdog restores the clocks of a process that died within a moment, and tries three times.
+WATCHDOG_S = 4.0
 
 
 @dataclass(frozen=True)
@@ -56,8 +62,7 @@ def restore_journals(
     folder: Path, mine: Iterable[str] = (), only: Container[str] | None = None
 ) -> tuple[RestoreOutcome, ...]:
     """Restore every device, or of ``only`` these, that has a journal in the folder and whose
-    process
-    has ended.
+    process has ended.
 
     ``mine`` are devices that the caller holds already.
     """
@@ -80,13 +85,24 @@ def _restore_held(
     if entry.uuid in mine:
         return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     try:
-        with hold_devices(folder, [entry.uuid], RESTORING, GLANCE_S):
+        # A process that lives is not waited for; the watchdog of a dead one is.
+        with hold_devices(folder, [entry.uuid], RESTORING, WATCHDOG_S):
             return restore_device(session, folder, entry.uuid) or _gone_meanwhile(entry)
     except DeviceBusyError:
         who = holder_of(folder, entry.uuid)
+        if not is_signed(folder, entry.uuid):
+            lock = path_of(folder, entry.uuid, LOCK)
+            return _kept(
+                entry,
+                f"{who} holds {lock}, and is not seen to live here, so that nobody may restore "
+                f"them; `sudo fuser -v {shlex.quote(str(lock))}` shows which process it is. End "
+                "it, and restore again",
+            )
         return RestoreOutcome(
             entry.uuid, entry.header.device, "held", f"{who} controls its clocks and restores them"
         )
+    except StateFolderError as error:
+        return _kept(entry, str(error))
     except OSError as error:
         remedy = "; run `sudo optbench gpu restore`" if isinstance(error, PermissionError) else ""
         return _kept(entry, f"{error.filename}: {error.strerror}{remedy}")
@@ -111,6 +127,38 @@ def restore_device(session: GpuSession, folder: Path, uuid: str) -> RestoreOutco
         return _kept(entry, str(error))
     words += _circumstances(entry) + _changed_by_others(session, device, entry)
     return RestoreOutcome(uuid, entry.header.device, "restored", words)
+
+
+def restore_unwritten(
+    session: GpuSession, uuid: str, device: str, target: ClockRange | None
+) -> RestoreOutcome:
+    """Restore a device that was locked and whose journal somebody has removed."""
+    try:
+        words = release(session, session.find(uuid), target)
+    except (GpuError, UnknownNameError) as error:
+        why = (
+            f"its clocks are not restored: {error}. Its journal was removed meanwhile, so that "
+            f"`optbench gpu restore` does not know of it: run `nvidia-smi -i {uuid} -rgc` as root"
+        )
+        return RestoreOutcome(uuid, device, "kept", why)
+    return RestoreOutcome(
+        uuid, device, "restored", f"{words}; its journal was removed by somebody else meanwhile"
+    )
+
+
+def restore_all_unwritten(
+    uuids: Iterable[str], target: ClockRange | None
+) -> tuple[RestoreOutcome, ...]:
+    """Restore devices that were locked and have no journal, in a session of its own."""
+    wanted = sorted(uuids)
+    if not wanted:
+        return ()
+    try:
+        with gpu_session() as session:
+            return tuple(restore_unwritten(session, u, f"device {u}", target) for u in wanted)
+    except GpuUnavailableError as error:
+        words = f"its clocks are not restored: {error}. Its journal was removed meanwhile"
+        return tuple(RestoreOutcome(uuid, f"device {uuid}", "kept", words) for uuid in wanted)
 
 
 def release(session: GpuSession, device: GpuDevice, target: ClockRange | None) -> str:

@@ -8,6 +8,7 @@ Processes that use different folders do not see each other's journals and locks.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -29,8 +30,17 @@ def state_folder() -> Path:
         return Path(named).absolute()
     if os.geteuid() == 0:
         return OF_ROOT
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "optbench" / "gpu"
+    return folder_of_user(os.environ, Path.home())
+
+
+def folder_of_user(environ: Mapping[str, str], home: Path) -> Path:
+    """The folder of a user who is not root, always absolute: the watchdog works elsewhere.
+
+    A relative ``XDG_STATE_HOME`` is ignored, as the specification of the variable says.
+    """
+    base = Path(environ.get("XDG_STATE_HOME", ""))
+    base = base if base.is_absolute() else home.absolute() / ".local" / "state"
+    return base / "optbench" / "gpu"
 
 
 def readable_folders() -> tuple[Path, ...]:

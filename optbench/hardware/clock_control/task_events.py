@@ -27,6 +27,8 @@ from optbench.hardware.clock_control.planned_clocks import ClockPlan, PlannedSeg
 START, END, FINISH = "start", "end", "finish"
 # POSIX writes no more than this to a FIFO in one piece.
 MOST_LINE = 4096
+# After the planned end of all tasks that run, their launcher may be silent this long.
+SILENCE_S = 600.0
 
 
 class EventFileError(OptbenchError):

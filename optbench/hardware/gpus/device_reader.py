@@ -9,15 +9,19 @@ utilisation change slowly (NVML forms utilisation over a sixth of a second or lo
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from optbench.hardware.gpus.gpu_device import GpuDevice
 from optbench.hardware.gpus.nvml_calls import explained, field_value, reasons_function
 
-# The window of nvmlDeviceGetPowerUsage, by the documentation of NVML (Ampere and newer).
+# The window of nvmlDeviceGetPowerUsage by the documentation of NVML, on Ampere and newer. Older
+# GPUs answer with the power of the moment, and so does GA100, the Ampere of these boards.
 AVERAGING_WINDOW_S = 1.0
+GA100_BOARDS = re.compile(r"\b(A100X?|A30X?|A800|CMP 170HX|PG506|PG199)\b")
 # A call took long if it took that many times the shortest one and that much more.
 LONG_CALLS, LONG_CALL_S, MOST_TRIES = 5.0, 0.0005, 3
 
@@ -47,7 +51,7 @@ class DeviceReader:
         self.nvml, self.device, self.handle = nvml, device, handle
         missing = device.missing
         self.has_instant = "instant_power" not in missing
-        self.power_window_s = 0.0 if self.has_instant else AVERAGING_WINDOW_S
+        self.power_window_s = 0.0 if self.has_instant else self._usage_window_s()
         self._fields = [nvml.NVML_FI_DEV_POWER_INSTANT]
         if "energy_counter" not in missing and self._has_energy_field():
             self._fields.append(nvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION)
@@ -65,6 +69,18 @@ class DeviceReader:
 
     def _whether(self, capability: str, call: Callable[..., Any]) -> Callable[..., Any] | None:
         return None if capability in self.device.missing else call
+
+    def _usage_window_s(self) -> float:
+        """The averaging window of nvmlDeviceGetPowerUsage. Where the driver does not say the
+        architecture, the board's name alone is known, and others are taken for means."""
+        nvml, architecture = self.nvml, None
+        with suppress(nvml.NVMLError):
+            architecture = nvml.nvmlDeviceGetArchitecture(self.handle)
+        is_older = architecture is not None and architecture < nvml.NVML_DEVICE_ARCH_AMPERE
+        is_ga100 = architecture in (None, nvml.NVML_DEVICE_ARCH_AMPERE) and GA100_BOARDS.search(
+            self.device.name
+        )
+        return 0.0 if is_older or is_ga100 else AVERAGING_WINDOW_S
 
     def _has_energy_field(self) -> bool:
         """Whether the counter comes with the power; else it takes a call of its own."""

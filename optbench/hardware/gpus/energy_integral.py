@@ -19,8 +19,9 @@ s is the usual size of Δ: 1.4826 times the median of |Δ|, block by block. R is
 power: a mean changes by (P(t) − P(t − W)) / W a second, so that R is W / τ times its largest change
 within τ = W / 5. Of a power between c and c + R the lag is W / 2 only on average, and the energy is
 off by at most W R / 8 at each end. g is the length of gaps, which are intervals longer than twice
-the period. Energy of spikes that fall between two readings is not in E_I, nor does its error know
-of it. The error of the sensor itself comes on top of both figures.
+the period. Spikes meet readings by chance, also where they repeat with a multiple of the period
+(sampling_loop.py); of those so rare or so short that no reading has met one, neither E_I nor its
+error knows. The error of the sensor itself comes on top of both figures.
 
 The counter's energy E_C is the difference of its last and first reading. It counts every spike and
 is the figure where there is a counter. It moves at most every h_c = span / (number of changes), and

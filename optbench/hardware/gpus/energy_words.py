@@ -18,7 +18,8 @@ def energy_words(account: EnergyAccount) -> tuple[str, ...]:
     if account.source == "integral":
         return (
             f"{integral} by integration",
-            f"no energy counter ({account.without_counter}); energy of {spikes} is not in it",
+            f"no energy counter ({account.without_counter}); {spikes} are met by chance, which is "
+            "in the stated error once some were met",
         )
     counter = f"{_with_error(account.counter_j, account.counter_error_j)} by the counter"
     if account.difference is None:

@@ -60,6 +60,15 @@ def _beginning(nvml: Any) -> Iterator[None]:
         raise unavailable(error.value, str(error)) from None
 
 
+class _UnknownGpuError(UnknownNameError):
+    """A device that nothing answers to; it may be one of those that do not answer at all."""
+
+    def __init__(self, name: str, known: list[str], unreadable: tuple[GpuError, ...]) -> None:
+        super().__init__("GPU", name, known)
+        silent = "".join(f"; it may be one that does not answer: {error}" for error in unreadable)
+        self.args = (f"{self.args[0]}{silent}",)
+
+
 class GpuSession:
     """The devices of this host as long as the session lasts."""
 
@@ -94,7 +103,7 @@ class GpuSession:
         fits = exact or [each for each in devices if word and each.uuid.startswith(word)]
         if len(fits) != 1:
             known = [name for each in devices for name in (str(each.index), each.uuid)]
-            raise UnknownNameError("GPU", uuid_or_index, known)
+            raise _UnknownGpuError(uuid_or_index, known, () if fits else self.unreadable)
         return fits[0]
 
     def reader(self, device: GpuDevice) -> DeviceReader:

@@ -6,15 +6,17 @@ metadata.
     metadata  "optbench.recording": JSON of RecordingInfo
 
 What the driver does not say is null. A file appears whole or not at all: it is written beside its
-path and renamed at the end.
+path and renamed at the end. The writer holds a lock on it, by which the next recording to the same
+path knows the file of a killed one, and removes it.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -25,7 +27,7 @@ from numpy.typing import NDArray
 
 from optbench import __version__
 from optbench.errors import FileFormatError
-from optbench.files import replacing
+from optbench.files import replacing, unfinished
 from optbench.hardware.gpus.gpu_device import reason_words
 from optbench.hardware.gpus.sampling_loop import Ended
 
@@ -145,12 +147,33 @@ class RecordingWriter:
 @contextmanager
 def writing(path: Path) -> Iterator[RecordingWriter]:
     """A writer whose file appears at ``path`` at the end, unless there was an exception."""
-    with replacing(path) as fresh:
+    remove_leftovers(path)
+    with replacing(path) as fresh, fresh.open("xb") as locked:
+        with suppress(OSError):  # a file system without locks: the process number has to do
+            fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         writer = RecordingWriter(fresh)
         try:
             yield writer
         finally:
             writer.close(None)
+
+
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed recordings to the same path have left: no process of this host has the
+    number in the name, and none of any host holds the lock."""
+    for fresh, pid in unfinished(path):
+        with suppress(OSError):
+            if not Path(f"/proc/{pid}").exists() and not _is_locked(fresh):
+                fresh.unlink()
+
+
+def _is_locked(path: Path) -> bool:
+    with path.open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def read_recording(path: str | Path) -> GpuRecording:

@@ -14,8 +14,9 @@ from optbench.errors import OptbenchError, ParameterError
 from optbench.execute.ray_cluster.connection import connected
 from optbench.execute.ray_cluster.like_nodes import LikeNodes
 from optbench.execute.worker_pools.process_staff import ProcessStaff
-from optbench.execute.worker_pools.ray_staff import RayStaff
+from optbench.execute.worker_pools.ray_staff import NodeWorker, RayStaff
 from optbench.execute.worker_pools.worker_pool import Staff, StaffedPool
+from optbench.hardware.visible_devices import devices_given
 from optbench.learn.work_pool import OneProcess, WorkPool, parts
 from tests.execute.worker_pools.pool_calls import (
     end_always,
@@ -67,6 +68,13 @@ def test_one_process_keeps_places_and_shards() -> None:
     pool = OneProcess()
     assert pool.workplace(purse, 7).map(times, [1, 2, 3]) == [7, 14, 21]
     assert three_rounds(pool) == EXPECTED
+
+
+def test_a_worker_of_a_node_sees_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has reserved none, and nobody would measure it."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    NodeWorker().prepare(())
+    assert devices_given() == ()
 
 
 def test_parts_are_consecutive_and_nearly_equal() -> None:

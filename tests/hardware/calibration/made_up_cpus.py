@@ -16,6 +16,7 @@ class MadeUpCpus:
 
     def __init__(self, folder: Path, clocks: bool = True, packages: int = 1) -> None:
         self.cpus, self.tree = folder / "cpu", MadeUpPowercap(folder / "powercap", packages)
+        self.state = folder / "state"
         self.cpus.mkdir()
         for k in range(2 * clocks):
             place = self.cpus / "cpufreq" / f"policy{k}"
@@ -33,6 +34,7 @@ class MadeUpCpus:
         return {
             "OPTBENCH_POWERCAP_ROOT": str(self.tree.root),
             "OPTBENCH_CPU_ROOT": str(self.cpus),
+            "OPTBENCH_GPU_STATE": str(self.state),
         }
 
     @property

@@ -145,8 +145,11 @@ def test_a_clock_that_cannot_be_written_names_the_file(tmp_path: Path) -> None:
         set_clock(policies, 800)
 
 
-def test_clocks_are_put_back_after_an_error(tmp_path: Path) -> None:
+def test_clocks_are_put_back_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = MadeUpCpus(tmp_path)
+    monkeypatch.setenv("OPTBENCH_GPU_STATE", str(found.state))
     target = CpuTarget(found.tree.root, found.cpus)
     with pytest.raises(OptbenchError, match="stop"), target.clocks() as clocks:
         clocks.hold(1, 1200)

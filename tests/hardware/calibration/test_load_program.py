@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -100,6 +102,66 @@ def test_no_process_outlives_its_run(tmp_path: Path) -> None:
         while alive(pid) and time.monotonic() < until:
             time.sleep(0.01)
         assert not alive(pid)
+
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from optbench.hardware.calibration.load_program import running_load
+pids = Path(sys.argv[2])
+with running_load(["sh", "-c", sys.argv[1]], {}) as load:
+    while not pids.exists() or not pids.read_text().strip():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_load_in_a_shell_ends_with_a_killed_calibration(tmp_path: Path) -> None:
+    """The shell's child, and its grandchild that ignores SIGTERM; Linux ends the shell alone."""
+    pids = tmp_path / "pids"
+    deaf = "import signal,time; signal.signal(15, signal.SIG_IGN); time.sleep(60)"
+    text = (
+        f"sleep 60 & a=$!; (sh -c {shlex.quote(shlex.join([sys.executable, '-c', deaf]))} & "
+        f"echo $a $! $$ > {pids}; wait); wait"
+    )
+    done = subprocess.run([sys.executable, "-c", KILLED, text, str(pids)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    for pid in map(int, pids.read_text().split()):
+        until = time.monotonic() + 20
+        while alive(pid) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not alive(pid)
+
+
+COLLECTED = """
+import sys, time
+from optbench.hardware.calibration.load_program import running_load
+sent = []
+sys.addaudithook(lambda event, words: sent.append(words) if event == "os.killpg" else None)
+with running_load(["sh", "-c", "echo units=1 seconds=0.001"], {}) as load:
+    while not load.ended:
+        load.read_until(time.monotonic() + 0.05)
+    assert not sent
+    load.check_end()
+    print(load.process.returncode, len(sent))
+print(len(sent))
+"""
+
+
+def test_the_group_of_a_collected_program_is_left_alone() -> None:
+    """Its number may belong to others by then: SIGTERM and SIGKILL go to the group before the
+    program is collected, and the end of the context sends none."""
+    words = [sys.executable, "-c", COLLECTED]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["0", "2", "2"], done.stderr
+
+
+def test_what_a_program_leaves_behind_is_ended_with_it(tmp_path: Path) -> None:
+    """The program ends well, and a child that holds no output of it would stay."""
+    pids = tmp_path / "pids"
+    text = f"sleep 60 >/dev/null 2>&1 & echo $! > {pids}; sleep 0.01; echo units=1 seconds=0.001"
+    run_shell(text)
+    assert not alive(int(pids.read_text()))
 
 
 def alive(pid: int) -> bool:

@@ -142,8 +142,10 @@ def test_a_signal_resets_the_clocks(gpu_machine: GpuMachine, number: signal.Sign
 
 
 def test_a_killed_calibration_is_restored_by_the_watchdog(gpu_machine: GpuMachine) -> None:
-    """While it lives, a second one is refused."""
-    process = started(gpu_machine, "--measure", "30s")
+    """While it lives, a second one is refused. Its load runs within a shell."""
+    program = gpu_machine.libraries.load_program
+    load = script(gpu_machine.folder, f"{program} $1 $2 --seconds $3\nexit $?\n")
+    process = started(gpu_machine, "--measure", "30s", load=load)
     until_locked(gpu_machine, process)
     second = calibrated(gpu_machine)
     assert second.code == 2 and "calibrating" in second.err, second.err

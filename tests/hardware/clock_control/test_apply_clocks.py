@@ -72,6 +72,7 @@ def test_a_dry_run_shows_devices_and_clocks_and_changes_nothing(
         ("task 3", [1], 1.0),
     ]
     assert [each["deviation"] for each in found["clocks"]] == [0.0] * 4
+    assert {each["top_mhz"] for each in found["map"]["gpu"]} == {FULL_MHZ}
     assert "interval colouring" in found["colouring"]
     assert "in longer ones it is reset: the idle power" in found["between"]
     out = machine.run(words, **{VARIABLE: str(state)}).out

@@ -32,6 +32,8 @@ REFUSED = (
     ("schedule.json --events fifo.txt --start-at +1s", "leave --start-at out"),
     ("schedule.json --restore-to 900", "--restore-to '900' is no range; write LOW-HIGH"),
     ("schedule.json --restore-to 900-300", "is upside down"),
+    ("schedule.json --events ", "--events '.' is no FIFO"),
+    ("schedule.json --restore-to 211-213", "holds no clock that GPU 0"),
     ("schedule.json --restore-to 210-9000", "210 to 9,000 MHz is outside of what GPU 0"),
 )
 # All command lines in one process: a Python for each takes longer than what they do.
@@ -121,6 +123,19 @@ def test_a_device_in_mig_mode_is_refused(machine: GpuMachine) -> None:
         machine.set(1, mig=0)
     assert "is in MIG mode: its parts share one clock" in outcome.err
     assert "`nvidia-smi -i 1 -mig 0` as root" in outcome.err
+
+
+def test_a_lost_device_is_named_where_it_is_missed(machine: GpuMachine) -> None:
+    try:
+        machine.lose(0)
+        named = refused(machine, "schedule.json", "--map", "gpu=0,1")
+        free = refused(machine, "schedule.json")
+    finally:
+        machine.set(0, lost_from_ns=0)
+    assert "unknown GPU '0'" in named.err
+    assert "too few devices" in free.err
+    for outcome in (named, free):
+        assert "the GPU is lost" in outcome.err
 
 
 def test_without_a_driver_it_says_so(machine: GpuMachine) -> None:

@@ -18,6 +18,7 @@ from optbench.hardware.clock_control.device_lock import (
     is_held,
     try_device,
 )
+from optbench.hardware.clock_control.state_folder import StateFolderError
 
 
 def sleeper(lock: DeviceLock, seconds: float) -> subprocess.Popen[bytes]:
@@ -85,6 +86,31 @@ def test_the_watchdog_of_a_dead_process_is_waited_for_no_longer_than_said(state:
     finally:
         heir.kill()
         heir.wait()
+
+
+def test_only_its_owner_may_open_a_lock_file(state: Path) -> None:
+    path = state / "GPU-1.lock"
+    path.touch(mode=0o644)
+    with hold_devices(state, ["GPU-1"], "first"):
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_file_that_cannot_be_opened_is_named_with_a_remedy(state: Path) -> None:
+    (state / "GPU-1.lock").mkdir()
+    told = rf"GPU-1.lock cannot be opened: Is a directory; it belongs to user {os.geteuid()} .*rm "
+    with pytest.raises(StateFolderError, match=told), hold_devices(state, ["GPU-1"], "first"):
+        pass
+
+
+def test_a_lock_says_whether_its_file_is_the_one_that_others_find(state: Path) -> None:
+    path = state / "GPU-1.lock"
+    with hold_devices(state, ["GPU-1"], "first") as held:
+        assert held["GPU-1"].is_there(state)
+        path.unlink()
+        assert not held["GPU-1"].is_there(state)
+        with hold_devices(state, ["GPU-1"], "second") as others:
+            assert others["GPU-1"].is_there(state)
+            assert not held["GPU-1"].is_there(state)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"pid": "x"}', b"\xff"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -72,6 +73,27 @@ def test_the_last_pool_takes_what_is_left() -> None:
 def test_what_is_wrong_with_a_map_is_named(texts: list[str], devices: int, message: str) -> None:
     with pytest.raises(OptbenchError, match=message):
         mapped(ONE_POOL, texts, [device(k) for k in range(devices)])
+
+
+def test_devices_that_are_not_needed_are_said() -> None:
+    found = mapped(ONE_POOL, ["a100=2,1,0"], [device(k) for k in range(3)])
+    assert uuids(found) == {"a100": ["GPU-a2", "GPU-a1"]}
+    (doubt,) = found.doubts
+    assert "names 3 devices; the schedule uses the first 2 at most" in doubt
+    assert "sets no clock on GPU 0." in doubt
+    assert mapped(ONE_POOL, ["a100=0,1"], [device(0), device(1)]).doubts == ()
+
+
+def test_devices_of_another_memory_are_taken_only_by_name() -> None:
+    # The made-up device has 40 GB; 42.9 GB would be 40 GiB, and the same model.
+    same = replace(ONE_POOL, memory_gb={"a100": 42.9})
+    assert mapped(same, [], [device(0), device(1)]).doubts == ()
+    other = replace(ONE_POOL, memory_gb={"a100": 80.0})
+    with pytest.raises(OptbenchError, match=r"has 40 GB; .* have 80 GB .*: --map a100=0,1"):
+        mapped(other, [], [device(0), device(1)])
+    found = mapped(other, ["a100=0,1"], [device(0), device(1)])
+    assert len(found.doubts) == 2
+    assert all("of another model" in doubt for doubt in found.doubts)
 
 
 def test_different_models_are_no_unique_choice() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
-import shutil
-import subprocess
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from optbench.hardware.clock_control.device_lock import hold_devices
+from optbench.hardware.clock_control.device_lock import hold_devices, try_device
 from optbench.hardware.clock_control.journal import ClockRange, Journal, new_header, read_journal
 from optbench.hardware.clock_control.state_folder import VARIABLE
 from tests.cli.conftest import Outcome
@@ -140,6 +140,34 @@ def test_a_device_of_a_process_that_lives_is_left_to_it(
     assert gpu_machine.locked() == (705, 705)
 
 
+def test_a_device_that_is_held_by_nobody_known_is_not_called_restored(
+    gpu_machine: GpuMachine, state: Path
+) -> None:
+    path = left_locked(gpu_machine, state)
+    with try_device(state, gpu_machine.uuid(), "gpu apply"):
+        pass
+    lock = state / f"{gpu_machine.uuid()}.lock"
+    # The process that signed has died: no process has this number.
+    lock.write_text(lock.read_text().replace(f'"pid": {os.getpid()}', f'"pid": {2**23}'))
+    with lock.open() as reader:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        outcome, (found,) = restore(gpu_machine, state)
+    assert (outcome.code, found["state"], path.exists()) == (2, "kept", True)
+    assert f"`sudo fuser -v {lock}` shows which process it is" in found["words"]
+    assert restore(gpu_machine, state)[0].code == 0
+    assert gpu_machine.locked() is None
+
+
+def test_a_lock_file_that_cannot_be_opened_keeps_the_journal(
+    gpu_machine: GpuMachine, state: Path
+) -> None:
+    path = left_locked(gpu_machine, state)
+    (state / f"{gpu_machine.uuid()}.lock").mkdir()
+    outcome, (found,) = restore(gpu_machine, state)
+    assert (outcome.code, found["state"], path.exists()) == (2, "kept", True)
+    assert "cannot be opened: Is a directory; it belongs to user" in found["words"]
+
+
 def test_a_journal_without_a_lock_is_removed_and_no_clock_is_touched(
     gpu_machine: GpuMachine, state: Path
 ) -> None:
@@ -155,25 +183,3 @@ def test_gpu_list_shows_what_the_journal_set(gpu_machine: GpuMachine, state: Pat
     listed = gpu_machine.run(["gpu", "list", "--json"], **{VARIABLE: str(state)}).json
     found = listed["devices"][0]["locked_clocks"]
     assert (found["state"], found["source"], found["high_mhz"]) == ("locked", "journal", 705)
-
-
-def test_the_units_that_ship_are_valid(gpu_machine: GpuMachine, tmp_path: Path) -> None:
-    folder = tmp_path / "a state % folder"
-    texts = {}
-    for kind in ("service", "timer"):
-        words = ["gpu", "restore", "--print-unit", kind]
-        texts[kind] = gpu_machine.run(words, **{VARIABLE: str(folder)}).out
-        (tmp_path / f"optbench-gpu-restore.{kind}").write_text(texts[kind])
-    assert 'Environment="OPTBENCH_GPU_STATE=' in texts["service"]
-    assert "a state %% folder" in texts["service"]
-    assert "@" not in "".join(texts.values())
-    assert "Type=oneshot" in texts["service"]
-    assert "WantedBy=timers.target" in texts["timer"]
-    if (systemd := shutil.which("systemd-analyze")) is not None:
-        units = [str(tmp_path / f"optbench-gpu-restore.{kind}") for kind in texts]
-        said = subprocess.run(
-            [systemd, "verify", "--man=no", *units], capture_output=True, text=True, timeout=60
-        )
-        # Of the machine's other units it may complain; ours it must not name.
-        ours = [line for line in said.stderr.splitlines() if "optbench-gpu-restore" in line]
-        assert ours == [], said.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from optbench.hardware.clock_control.state_folder import (
     OF_ROOT,
     VARIABLE,
     StateFolderError,
+    folder_of_user,
     path_of,
     prepared,
     readable_folders,
@@ -32,6 +35,29 @@ def test_the_setting_counts_for_more_than_the_user(
     monkeypatch.setenv(VARIABLE, str(tmp_path / "named"))
     assert state_folder() == tmp_path / "named"
     assert readable_folders() == (tmp_path / "named",)
+
+
+def test_a_relative_folder_of_state_is_ignored() -> None:
+    home = Path("/home/ada")
+    own = home / ".local" / "state" / "optbench" / "gpu"
+    assert folder_of_user({}, home) == own
+    assert folder_of_user({"XDG_STATE_HOME": "state"}, home) == own
+    assert folder_of_user({"XDG_STATE_HOME": "/s"}, home) == Path("/s/optbench/gpu")
+    assert folder_of_user({}, Path("ada")).is_absolute()
+
+
+def test_a_watchdog_refuses_a_relative_folder() -> None:
+    told: dict[str, object] = {
+        "folder": "state",
+        "uuids": [],
+        "locks": [],
+        "target": None,
+        "alive": -1,
+        "answer": -1,
+    }
+    words = "-c", f"from optbench.hardware.clock_control.watchdog import watch; watch({told})"
+    said = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
+    assert (said.returncode, "'state' is not absolute" in said.stderr) == (1, True)
 
 
 def test_a_folder_is_made_with_its_parents(tmp_path: Path) -> None:

@@ -49,6 +49,37 @@ def test_power_is_that_of_the_moment_or_a_mean_over_a_second(gpu_machines: Machi
         assert {each["power_window_s"] for each in found} == {0.0 if instant else 1.0}
 
 
+@pytest.mark.parametrize(
+    ("name", "architecture", "is_mean"),
+    [
+        (b"Tesla V100-SXM2-32GB", 5, 0),
+        (b"NVIDIA T4", 6, 0),
+        (b"NVIDIA A100-SXM4-80GB", 7, 0),
+        (b"NVIDIA A800 40GB Active", 7, 0),
+        (b"NVIDIA A30", 7, 0),
+        (b"NVIDIA RTX A3000 Laptop GPU", 7, 1),
+        (b"NVIDIA A40", 7, 1),
+        (b"NVIDIA H100 PCIe", 9, 1),
+        # The architecture is not said: by the name, or taken for a mean.
+        (b"NVIDIA A100-PCIE-40GB", 0, 0),
+        (b"NVIDIA A40", 0, 1),
+    ],
+)
+def test_ordinary_power_is_a_mean_from_ampere_on_but_not_on_ga100(
+    gpu_machines: MachineMaker, name: bytes, architecture: int, is_mean: int
+) -> None:
+    """40 W and 100 W more in every other 5 ms, as above: a mean is 90 W, also over less than a
+    second. The device answers as its kind does, and the window says which."""
+    spikes = {"spike_w": 100.0, "spike_width_ns": 5_000_000, "spike_period_ns": 10_000_000}
+    kind = {"name": name, "architecture": architecture, "mean_power": is_mean}
+    machine = gpu_machines(instant_power=0, **kind, **spikes)
+    found = printed(machine, "print(json.dumps([asdict(gpus.read(device)) for _ in range(20)]))")
+    assert {each["power_window_s"] for each in found} == {1.0 if is_mean else 0.0}
+    powers = {round(each["power_w"]) for each in found}
+    assert powers <= {40, 140} or is_mean
+    assert not is_mean or powers.isdisjoint({40, 140})
+
+
 def test_the_counter_may_take_a_call_of_its_own(gpu_machine: GpuMachine) -> None:
     line = "print(json.dumps([gpus.read(device).energy_j for _ in range(2)]))"
     for kind in (1, 2):
@@ -85,7 +116,7 @@ def test_no_permission_names_the_remedy(gpu_machine: GpuMachine) -> None:
 
 
 def test_an_old_driver_says_what_it_lacks(gpu_machines: MachineMaker) -> None:
-    machine = gpu_machines(old_driver=True)
+    machine = gpu_machines(old_driver=True, name=b"NVIDIA A40")
     found = printed(machine, "print(json.dumps(asdict(device)))")
     assert set(found["missing"]) == {"instant_power", "energy_counter", "clock_lock"}
     assert "the driver 575.57.08 is too old" in found["missing"]["energy_counter"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -72,7 +75,7 @@ def test_without_a_counter_it_is_the_integral_with_its_error(gpu_machines: Machi
 
 
 def test_an_old_driver_is_recorded_with_its_window(gpu_machines: MachineMaker) -> None:
-    machine = gpu_machines(old_driver=True)
+    machine = gpu_machines(old_driver=True, name=b"NVIDIA A40")
     found = recorded(machine, "--seconds", "400ms")
     (gpu,) = found.info.gpus
     assert gpu.power_window_s == gpu.energy["power_window_s"] == 1.0
@@ -126,6 +129,23 @@ def test_ctrl_c_keeps_what_was_recorded(
     assert found.info.ended == "interrupted" and len(found.columns["t_s"]) == found.info.ticks
 
 
+SPIKES = {"spike_w": 400.0, "spike_width_ns": 5_000_000, "spike_period_ns": 100_000_000}
+
+
+def test_spikes_in_step_with_the_period_are_within_the_stated_error(
+    gpu_machines: MachineMaker,
+) -> None:
+    """Idle 40 W and 400 W more for 5 ms of every 100 ms: 60 W in the mean. Readings on a grid of
+    20 ms meet all spikes, each for 20 ms, or none: 120 or 40 W.
+    """
+    machine = gpu_machines(has_counter=0, **SPIKES)
+    done = machine.run([*RECORD, "--seconds", "3", "--json"])
+    energy = done.json["gpus"][0]["energy"]
+    assert energy["source"] == "integral" and energy["error_j"] > 0
+    # A spike of 2 J more or less is within 3 s.
+    assert abs(energy["energy_j"] - 60 * energy["span_s"]) <= energy["error_j"] + 2.0
+
+
 def test_a_killed_recording_leaves_no_half_file(gpu_machine: GpuMachine) -> None:
     (gpu_machine.folder / "power.parquet").write_text("an older file")
     process = gpu_machine.start([*RECORD, "--seconds", "600"])
@@ -133,11 +153,54 @@ def test_a_killed_recording_leaves_no_half_file(gpu_machine: GpuMachine) -> None
     process.kill()
     process.communicate()
     assert (gpu_machine.folder / "power.parquet").read_text() == "an older file"
+    # The next recording removes what is left, but nothing of one that runs.
+    (left,) = gpu_machine.folder.glob(".power.parquet.*")
+    other = gpu_machine.start([*RECORD, "--seconds", "600"])
+    wait_for_rows(gpu_machine.folder, other, left)
+    assert not left.exists()
+    (running,) = gpu_machine.folder.glob(".power.parquet.*")
+    assert gpu_machine.run([*RECORD, "--seconds", "40ms"]).code == 0 and running.exists()
+    other.send_signal(signal.SIGINT)
+    other.communicate(timeout=60)
+    assert not running.exists()
 
 
-def wait_for_rows(folder: Path, process: subprocess.Popen[str]) -> None:
+def test_a_hang_up_keeps_what_was_recorded(gpu_machine: GpuMachine) -> None:
+    """The terminal goes, and the kernel tells its session."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.chdir(gpu_machine.folder)
+        words = [sys.executable, "-m", "optbench.cli.main", *RECORD, "--seconds", "600"]
+        os.execve(words[0], words, {**gpu_machine.environment(TERM="xterm"), "COLUMNS": "120"})
+    while not list(gpu_machine.folder.glob(".power.parquet.*")):
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 130
+    found = read_recording(gpu_machine.folder / "power.parquet")
+    assert found.info.ended == "interrupted" and len(found.columns["t_s"]) == found.info.ticks
+    assert not list(gpu_machine.folder.glob(".power.parquet.*"))
+
+
+def test_an_ignored_hang_up_ends_nothing(gpu_machine: GpuMachine) -> None:
+    """As under nohup: the signal arrives in the middle, and the recording has its whole length."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = gpu_machine.start([*RECORD, "--seconds", "600ms"])
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    wait_for_rows(gpu_machine.folder, process)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    info = read_recording(gpu_machine.folder / "power.parquet").info
+    assert info.ended == "finished" and info.span_s >= 0.58
+
+
+def wait_for_rows(folder: Path, process: subprocess.Popen[str], *others: Path) -> None:
     """Wait until the recording has begun: its file has a name of its own until the end."""
-    while not list(folder.glob(".power.parquet.*")):
+    while set(folder.glob(".power.parquet.*")) <= set(others):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
 

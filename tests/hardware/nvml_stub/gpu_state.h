@@ -30,6 +30,8 @@ typedef struct {
     int32_t instant_power;                   /* NVML_FI_DEV_POWER_INSTANT is present */
     int32_t has_counter; /* the energy counter: 0 none, 1 present, 2 not as a field value */
     int32_t has_power;                       /* power can be read at all */
+    int32_t architecture; /* as NVML numbers them: 6 Turing, 7 Ampere, 9 Hopper; 0: not said */
+    int32_t mean_power;   /* nvmlDeviceGetPowerUsage is a mean over a second, not of the moment */
     int32_t deny_clocks;                     /* no permission to set clocks */
     int32_t mig;
     int32_t cap_mhz; /* throttling: no clock above it; 0: none */
@@ -45,6 +47,7 @@ typedef struct {
     int64_t spike_width_ns, spike_period_ns; /* period 0: no spikes */
     int64_t counter_step_ns;                 /* the counter moves at multiples of this; 0: always */
     int64_t control_ns; /* a call that sets clocks takes this long; half passes before the effect */
+    int32_t pids; /* processes: 0 listed, 1 none is seen (as in a container), 2 no permission */
     /* What the library keeps. */
     int32_t in_call, in_call_pid; /* the call that has begun and not ended: its process may be dead */
     double energy_j; /* up to now_ns of the machine, with spikes */

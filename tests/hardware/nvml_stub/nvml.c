@@ -143,7 +143,7 @@ static unsigned milliwatts(int k, int instant) {
 ret_t nvmlDeviceGetPowerUsage(handle_t handle, unsigned *milliwatts_out) {
     DEVICE(handle);
     if (!d->has_power) return leave(NOT_SUPPORTED);
-    *milliwatts_out = milliwatts(k, 0);
+    *milliwatts_out = milliwatts(k, !d->mean_power);
     return leave(SUCCESS);
 }
 ret_t nvmlDeviceGetEnforcedPowerLimit(handle_t handle, unsigned *limit) {
@@ -206,8 +206,43 @@ ret_t nvmlDeviceGetCurrentClocksThrottleReasons(handle_t handle, unsigned long l
     return leave(SUCCESS);
 }
 
+/* Processes with a context on the device. The structures of _v2 and _v3 are the same. */
+typedef struct {
+    unsigned pid;
+    unsigned long long used_memory;
+    unsigned gpu_instance, compute_instance;
+} process_t;
+
+ret_t nvmlDeviceGetComputeRunningProcesses_v2(handle_t handle, unsigned *count, process_t *found) {
+    DEVICE(handle);
+    if (d->pids == 2) return leave(NO_PERMISSION);
+    unsigned room = found != NULL ? *count : 0, n = 0;
+    for (int i = 0; i < MAX_LOADS && d->pids == 0; i++) {
+        const load_t *load = &machine->loads[i];
+        for (int j = 0; load->active && j < load->num_devices; j++) {
+            if (load->devices[j] != k) continue;
+            if (n < room) found[n] = (process_t){load->pid, 1 << 20, -1u, -1u};
+            n++;
+        }
+    }
+    *count = n;
+    return leave(n > room ? INSUFFICIENT_SIZE : SUCCESS);
+}
+ret_t nvmlDeviceGetGraphicsRunningProcesses_v2(handle_t handle, unsigned *count, process_t *found) {
+    DEVICE(handle);
+    (void)found;
+    *count = 0;
+    return leave(SUCCESS);
+}
+
 #ifndef OLD_DRIVER
 
+ret_t nvmlDeviceGetComputeRunningProcesses_v3(handle_t handle, unsigned *count, process_t *found) {
+    return nvmlDeviceGetComputeRunningProcesses_v2(handle, count, found);
+}
+ret_t nvmlDeviceGetGraphicsRunningProcesses_v3(handle_t handle, unsigned *count, process_t *found) {
+    return nvmlDeviceGetGraphicsRunningProcesses_v2(handle, count, found);
+}
 ret_t nvmlDeviceGetCurrentClocksEventReasons(handle_t handle, unsigned long long *reasons) {
     return nvmlDeviceGetCurrentClocksThrottleReasons(handle, reasons);
 }
@@ -250,6 +285,12 @@ ret_t nvmlDeviceGetFieldValues(handle_t handle, int count, field_t *fields) {
     return leave(SUCCESS);
 }
 
+ret_t nvmlDeviceGetArchitecture(handle_t handle, unsigned *architecture) {
+    DEVICE(handle);
+    if (d->architecture == 0) return leave(NOT_SUPPORTED);
+    *architecture = d->architecture;
+    return leave(SUCCESS);
+}
 ret_t nvmlDeviceGetMigMode(handle_t handle, unsigned *current, unsigned *pending) {
     DEVICE(handle);
     if (d->mig < 0) return leave(NOT_SUPPORTED);

@@ -43,6 +43,7 @@ from optbench.hardware.clock_control.controlled_clocks import (
 from optbench.hardware.clock_control.device_map import MappedDevices, map_devices, parse_map
 from optbench.hardware.clock_control.journal import ClockRange
 from optbench.hardware.clock_control.planned_clocks import COLOURING, ClockPlan
+from optbench.hardware.clock_control.task_events import SILENCE_S, open_fifo
 from optbench.hardware.gpus.nvml_errors import NO_PERMISSION
 from optbench.hardware.gpus.nvml_session import GpuError, GpuSession, gpu_session
 
@@ -81,6 +82,13 @@ def configure(parser: Parser) -> None:
     parser.option("--start-at TIME", "time 0 of the schedule: 2027-01-31T22:00, or +90s (now)")
     parser.option("--events FIFO", "follow `start TASK`, `end TASK`, `finish` lines, not the time")
     parser.option(
+        "--silence SECONDS",
+        "with --events: restore the clocks when no line has come for so long after all tasks that "
+        f"run should have ended (default {SILENCE_S:g})",
+        seconds,
+        SILENCE_S,
+    )
+    parser.option(
         "--restore-to LOW-HIGH", "restoring locks to this range of MHz instead of resetting"
     )
     parser.option(
@@ -102,8 +110,19 @@ class Prepared:
     restore_to: ClockRange | None
 
 
+@dataclass(frozen=True)
+class Timing:
+    """What says when clocks change: the time from ``start_at`` on, or the lines of a FIFO, which
+    may be silent for ``silence_s``.
+    """
+
+    start_at: float | None
+    fifo: int | None
+    silence_s: float
+
+
 def run(args: argparse.Namespace) -> int:
-    if args.events and args.start_at:
+    if args.events is not None and args.start_at is not None:
         raise UsageError("--events follows the tasks, not the time; leave --start-at out")
     start_at = None if args.start_at is None else start_time(args.start_at, time.time())
     restore_to = None if args.restore_to is None else clock_range(args.restore_to)
@@ -113,9 +132,7 @@ def run(args: argparse.Namespace) -> int:
         return exits.NOT_VERIFIED
     with ExitStack() as stack:
         fifo = None
-        if args.events:
-            from optbench.hardware.clock_control.task_events import open_fifo
-
+        if args.events is not None:
             fifo = stack.enter_context(open_fifo(Path(args.events)))
         session = stack.enter_context(gpu_session())
         ready = prepare(session, plan, args.map, restore_to, args.keep_gap)
@@ -126,7 +143,8 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             show_dry_run(head, brief=True)
         try:
-            done = execute(session, ready, f"gpu apply {path}", start_at, fifo, args.json)
+            timing = Timing(start_at, fifo, args.silence)
+            done = execute(session, ready, f"gpu apply {path}", timing, args.json)
         except GpuError as error:
             if error.code != NO_PERMISSION:
                 raise
@@ -135,6 +153,8 @@ def run(args: argparse.Namespace) -> int:
         emit_json({**head, **outcome_of(done)})
     else:
         show_summary(done)
+    if not done.restored:
+        return exits.USAGE
     return exits.DONE if done.interrupted is None else exits.INTERRUPTED
 
 
@@ -166,7 +186,8 @@ def prepare(
     kept_gap_s: float,
 ) -> Prepared:
     """Choose devices and clocks, or say why that is not possible."""
-    devices = map_devices(plan, parse_map(named, plan), session.devices(), session.find)
+    seen = session.devices()
+    devices = map_devices(plan, parse_map(named, plan), seen, session.find, session.unreadable)
     for device in devices.all:
         check_controllable(device)
         if restore_to is not None:
@@ -181,8 +202,7 @@ def execute(
     session: GpuSession,
     ready: Prepared,
     purpose: str,
-    start_at: float | None,
-    fifo: int | None,
+    timing: Timing,
     quiet: bool,
 ) -> FollowedPlan:
     """Lock the clocks as time goes on, and restore them."""
@@ -194,12 +214,19 @@ def execute(
         controlled_clocks(session, ready.devices.all, purpose, ready.restore_to, warn) as control,
     ):
         follower = PlanFollower(
-            control, stop, show_change if not quiet else lambda change: None, warn
+            control,
+            stop,
+            show_change if not quiet else lambda change: None,
+            warn,
+            devices=ready.devices.all,
         )
-        if fifo is None:
-            follow_clock(follower, ready.changes, start_at)
+        if timing.fifo is None:
+            follow_clock(follower, ready.changes, timing.start_at)
         else:
-            follow_events(follower, ready.plan, ready.devices, ready.clocks, fifo)
+            follow_events(
+                follower, ready.plan, ready.devices, ready.clocks, timing.fifo, timing.silence_s
+            )
+    follower.result.outcomes = control.outcomes
     return follower.result
 
 
@@ -276,14 +303,23 @@ def document_of(
         "executed": bool(args.execute),
         "colouring": COLOURING,
         "map": {
-            pool: [{"index": d.index, "uuid": d.uuid, "name": d.name} for d in own]
+            pool: [
+                {
+                    "index": d.index,
+                    "uuid": d.uuid,
+                    "name": d.name,
+                    "top_mhz": max(d.clocks_mhz, default=None),
+                }
+                for d in own
+            ]
             for pool, own in ready.devices.pools.items()
         },
+        "doubts": list(ready.devices.doubts),
         "segments": segments,
         "clocks": clocks,
         "changes": changes,
         "events": args.events,
-        "between": between_words(args.keep_gap, target, bool(args.events)),
+        "between": between_words(args.keep_gap, target, args.events is not None),
         "restore_to": None if target is None else [target.low_mhz, target.high_mhz],
         "tasks_without_clock": len(ready.plan.segments) - len(ready.plan.clocked),
     }
@@ -307,5 +343,6 @@ def outcome_of(done: FollowedPlan) -> dict[str, Any]:
         "latest_s": done.latest_s,
         "refused_events": done.refused_events,
         "interrupted": done.interrupted,
-        "restored": True,
+        "restored": done.restored,
+        "devices": [{"uuid": e.uuid, "state": e.state, "words": e.words} for e in done.outcomes],
     }

@@ -25,7 +25,7 @@ class ClusterAnswer(Enum):
     UNREADABLE = 23
 
 
-def probe(target: str, seconds: float = PROBE_S) -> ClusterAnswer:
+def probe(target: str) -> ClusterAnswer:
     """Ask ``HOST:PORT``, or the cluster of this machine (``auto``)."""
     words = [sys.executable, "-m", __name__, target]
     try:
@@ -33,7 +33,7 @@ def probe(target: str, seconds: float = PROBE_S) -> ClusterAnswer:
             words,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=seconds,
+            timeout=PROBE_S,
             check=False,
         )
     except subprocess.TimeoutExpired:

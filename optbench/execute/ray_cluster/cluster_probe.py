@@ -6,9 +6,11 @@ that, and speaks of a refused token as of a missing cluster.
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from enum import Enum
+from typing import Any
 
 # Seconds that the process may take: it loads Ray and asks once.
 PROBE_S = 10.0
@@ -59,14 +61,15 @@ def _take_token() -> None:
 
 def _ask(target: str) -> ClusterAnswer:
     from ray._private.services import canonicalize_bootstrap_address
-    from ray._raylet import GcsClient
     from ray.exceptions import AuthenticationError, RayError
 
+    # A compiled module, whose stubs do not name it.
+    client: Any = importlib.import_module("ray._raylet")
     if target == "auto":
         _take_token()
     try:
         found = canonicalize_bootstrap_address(target)
-        GcsClient(address=found)
+        client.GcsClient(address=found)
     except AuthenticationError:
         return ClusterAnswer.REFUSED
     except ConnectionError:

@@ -57,6 +57,7 @@ PLACES = (
 SRUN = """#!/bin/bash
 # A stand-in for srun: it runs the command here, whatever node was meant.
 while [[ "${1:-}" == --* ]]; do shift; done
+export SLURM_CPUS_ON_NODE=1
 exec "$@"
 """
 SCONTROL = """#!/bin/bash

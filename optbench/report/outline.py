@@ -51,7 +51,12 @@ def _summary(each: Summary) -> dict[str, Any]:
     for name in SUMMARY:
         value = getattr(each, name)
         out[KEYS.get(name, name)] = _estimate(value) if isinstance(value, Estimate) else value
-    return out
+    return out | unequal_of(each)
+
+
+def unequal_of(each: Summary) -> dict[str, int]:
+    """The number of instances on which a solver and the first had different hardware, if any."""
+    return {"unequal_hardware_instances": each.unequal} if each.unequal else {}
 
 
 def _estimate(found: Estimate) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from html import escape
 
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
+from optbench.evaluate.hardware_models import mark_of
 from optbench.evaluate.summaries import Summary
 from optbench.html.marks import key
 from optbench.html.page import gap_bar, hint, note, row, section, table
@@ -102,8 +103,7 @@ def _study_gap(each: Summary) -> str:
 
 def _unequal(each: Summary) -> str:
     """A mark where a solver and the first did not have the same hardware."""
-    instances = f"<small>unequal hardware: {counted(each.unequal, 'instance')}</small>"
-    return instances if each.unequal else ""
+    return f"<small>{mark_of(each.unequal)}</small>" if each.unequal else ""
 
 
 def _optimum(each: Summary) -> str:
@@ -128,7 +128,7 @@ def gates_section(gates: Sequence[GateResult]) -> str:
     rows = []
     for gate in gates:
         values = ", ".join(f"{part.text} = {figure(part.value)}" for part in gate.parts)
-        remarks = list(gate.why)
+        remarks = [*gate.why, *([gate.remark] if gate.remark else [])]
         for each in gate.worst[:3]:
             value = each.why if each.value is None else figure(each.value)
             remarks.append(f"worst: {each.cell.title}: {value}")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from optbench.evaluate.hardware_models import hardware_of, unequal_instances, words_of
+from optbench.evaluate.judging import evaluate
 from optbench.evaluate.rows import table
 from optbench.evaluate.summaries import rows_by_label, summaries
+from optbench.report.outline import outline
 from optbench.report.ranking import ranking
 from optbench.report.study_report import caveats, gather
 from optbench.store.records import Record
+from optbench.study.declared import Claim
 from optbench.study.planning import Plan
 from tests.evaluate.studies_by_hand import MACHINE, record, records_of, stored, study_of
 
@@ -53,8 +57,25 @@ def test_only_known_differences_count() -> None:
 def test_models_in_words() -> None:
     _, records = mixed()
     models = {hardware_of(each) for each in records.values()}
-    assert models == {("EPYC", ()), ("Xeon", ("L4", "L4")), None}
-    assert words_of(("Xeon", ("L4", "L4"))) == "Xeon, 2 x L4" and words_of(("EPYC", ())) == "EPYC"
+    # Two L4 are the model of one.
+    assert models == {("EPYC", ()), ("Xeon", ("L4",)), None}
+    assert words_of(("Xeon", ("L4",))) == "Xeon, L4" and words_of(("EPYC", ())) == "EPYC"
+
+
+def test_claims_gates_and_plain_data_are_marked(tmp_path: Path) -> None:
+    plan, records = mixed()
+    claim = Claim("x is better", "here", 1.0, "rel(objective, x, y)")
+    study = replace(plan.study, claims=(claim,), gates={"one": "mean(objective, x) > 0"})
+    study = replace(study, gates={**study.gates, "two": "mean(objective, x) < mean(objective, y)"})
+    plan = replace(plan, study=study)
+    gates, claims = evaluate(plan, records)
+    assert claims[0].remark.endswith("unequal hardware: 1 instance")
+    assert claims[0].to_dict()["remark"] == claims[0].remark
+    # One solver alone is compared with nobody.
+    assert [gate.remark for gate in gates] == ["", "unequal hardware: 1 instance"]
+    assert ["remark" in gate.to_dict() for gate in gates] == [False, True]
+    ranks = outline(gather(plan, stored(tmp_path, records)))["ranking"]
+    assert [each.get("unequal_hardware_instances") for each in ranks] == [None, 1]
 
 
 def test_the_report_marks_the_comparison(tmp_path: Path) -> None:

@@ -107,8 +107,9 @@ def places(tmp_path: Path) -> Iterator[tuple[str, str]]:
                 (socket.AF_UNIX, socket.SOCK_DGRAM),
             )
         ]
-        for end, address in zip(made, (("127.0.0.1", 0), path, path + ".datagrams"), strict=True):
-            end.bind(address)
+        made[0].bind(("127.0.0.1", 0))
+        made[1].bind(path)
+        made[2].bind(path + ".datagrams")
         for end in made[:2]:
             end.listen(20)
         yield str(made[0].getsockname()[1]), path

@@ -6,9 +6,11 @@ that, and speaks of a refused token as of a missing cluster.
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from enum import Enum
+from typing import Any
 
 # Seconds that the process may take: it loads Ray and asks once.
 PROBE_S = 10.0
@@ -25,7 +27,7 @@ class ClusterAnswer(Enum):
     UNREADABLE = 23
 
 
-def probe(target: str, seconds: float = PROBE_S) -> ClusterAnswer:
+def probe(target: str) -> ClusterAnswer:
     """Ask ``HOST:PORT``, or the cluster of this machine (``auto``)."""
     words = [sys.executable, "-m", __name__, target]
     try:
@@ -33,7 +35,7 @@ def probe(target: str, seconds: float = PROBE_S) -> ClusterAnswer:
             words,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=seconds,
+            timeout=PROBE_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -44,14 +46,30 @@ def probe(target: str, seconds: float = PROBE_S) -> ClusterAnswer:
     return known.get(done.returncode, ClusterAnswer.UNREADABLE)
 
 
+def _take_token() -> None:
+    """Do as Ray does for the cluster of this machine: a token's file turns tokens on."""
+    try:
+        from ray._private.authentication import authentication_token_setup
+    except ImportError:  # an earlier version, without tokens
+        return
+    turn_on = getattr(
+        authentication_token_setup, "maybe_enable_token_auth_if_token_available", None
+    )
+    if turn_on is not None:
+        turn_on(warn_if_disabled=False)
+
+
 def _ask(target: str) -> ClusterAnswer:
     from ray._private.services import canonicalize_bootstrap_address
-    from ray._raylet import GcsClient
     from ray.exceptions import AuthenticationError, RayError
 
+    # A compiled module, whose stubs do not name it.
+    client: Any = importlib.import_module("ray._raylet")
+    if target == "auto":
+        _take_token()
     try:
         found = canonicalize_bootstrap_address(target)
-        GcsClient(address=found)
+        client.GcsClient(address=found)
     except AuthenticationError:
         return ClusterAnswer.REFUSED
     except ConnectionError:

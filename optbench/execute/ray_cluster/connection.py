@@ -148,7 +148,10 @@ def connected(address: str | None = None) -> Iterator[ClusterConnection]:
     _refuse_unusable(target)
     with tempfile.TemporaryDirectory(prefix="optbench-plugins-") as folder:
         package = package_plugins(Path(folder) / "workspace")
-        packages = node_facts.compared_packages(imported_modules(package))
+        built_in = [
+            folder for name, folder in node_facts.code_folders().items() if name != node_facts.NAME
+        ]
+        packages = node_facts.compared_packages(imported_modules(package, *built_in))
         here = node_facts.facts_of_this_machine(packages)
         settings = {**travelling_settings(), VARIABLE: "."}
         environment = {"working_dir": str(package), "env_vars": settings}

@@ -51,16 +51,22 @@ def version_of(package: str) -> str:
         return MISSING
 
 
-def code_digest() -> str:
-    """Return a digest of the source files of optbench and its built-in plug-ins."""
+def code_folders() -> dict[str, Path]:
+    """Return the folders of optbench and of its built-in plug-ins; empty where it is missing."""
     found = importlib.util.find_spec(NAME)
     if found is None or found.origin is None:
-        return MISSING
+        return {}
     package = Path(found.origin).parent
-    places = {NAME: package}
     is_checkout = (package.parent / "pyproject.toml").is_file()
-    for folder in BUILT_IN:
-        places[folder] = package.parent / folder if is_checkout else package / "plugins" / folder
+    beneath = package.parent if is_checkout else package / "plugins"
+    return {NAME: package, **{folder: beneath / folder for folder in BUILT_IN}}
+
+
+def code_digest() -> str:
+    """Return a digest of the source files of optbench and its built-in plug-ins."""
+    places = code_folders()
+    if not places:
+        return MISSING
     digest = hashlib.sha256()
     for part, place in sorted(places.items()):
         for name, path in sorted(_sources(place, part == NAME)):
@@ -82,32 +88,43 @@ def _sources(folder: Path, is_package: bool) -> Iterator[tuple[str, Path]]:
 
 def compared_packages(modules: Iterable[str] = ()) -> list[str]:
     """Return the packages whose versions must agree: ray, what optbench requires, directly or not,
-    and the packages of these imported modules.
+    and the packages of these imported modules. What a package requires for an extra counts where
+    that extra is asked for, as in ``package[extra]``.
     """
-    found: dict[str, None] = {}
-    waiting = [NAME, "ray", *_distributions(modules)]
+    found: dict[tuple[str, str], None] = {}
+    waiting = [(name, "") for name in (NAME, "ray", *_distributions(modules))]
     while waiting:
-        name = _normal(waiting.pop())
-        if name in found:
+        name, extra = waiting.pop()
+        if (name, extra) in found:
             continue
         try:
             needed = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
             continue
-        found[name] = None
-        if name in NOT_FOLLOWED:
-            continue
-        waiting += [
-            matched.group()
-            for text in needed
-            if "extra ==" not in text and (matched := re.match(r"[\w.-]+", text))
-        ]
-    return sorted(found)
+        found[name, extra] = None
+        if name not in NOT_FOLLOWED:
+            waiting += [each for text in needed for each in _required(text, extra)]
+    return sorted({name for name, _ in found})
+
+
+def _required(text: str, extra: str) -> Iterator[tuple[str, str]]:
+    """Yield the package of a requirement and each extra of it that is asked for, if the requirement
+    is one of this extra (of none: ``""``).
+    """
+    words, _, marker = text.partition(";")
+    asked = re.search(r"""extra\s*==\s*["']([^"']+)["']""", marker)
+    matched = re.match(r"\s*([\w.-]+)\s*(?:\[([^]]*)\])?", words)
+    if matched is None or (_normal(asked.group(1)) if asked else "") != extra:
+        return
+    name, extras = _normal(matched.group(1)), matched.group(2) or ""
+    yield name, ""
+    for each in filter(None, map(str.strip, extras.split(","))):
+        yield name, _normal(each)
 
 
 def _distributions(modules: Iterable[str]) -> set[str]:
     known = metadata.packages_distributions()
-    return {name for module in modules for name in known.get(module, ())}
+    return {_normal(name) for module in modules for name in known.get(module, ())}
 
 
 def _normal(name: str) -> str:

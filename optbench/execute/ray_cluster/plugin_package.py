@@ -14,13 +14,14 @@ from optbench.workspace import FOLDERS, MARKER, STORE, activate
 
 # Ray refuses larger packages, and a package is loaded by every node.
 MAX_PACKAGE_MB = 100
-IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.M)
+IMPORTED = re.compile(r"^[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))", re.M)
 
 
 def package_plugins(target: Path) -> Path:
     """Copy the workspace's plug-ins to ``target``, an empty workspace where there is none.
 
-    Left out are hidden files, caches, and links that lead into the store.
+    Left out are hidden files, caches, and links that lead into the store; a link that leaves the
+    workspace is refused.
     """
     target.mkdir(parents=True, exist_ok=True)
     (target / MARKER).touch()
@@ -43,25 +44,36 @@ def package_plugins(target: Path) -> Path:
     return target
 
 
-def imported_modules(package: Path) -> set[str]:
-    """Return the top-level names that the packaged plug-ins import."""
-    return {
-        name
-        for path in package.rglob("*.py")
-        for name in IMPORTED.findall(path.read_text(encoding="utf-8", errors="replace"))
-    }
+def imported_modules(*folders: Path) -> set[str]:
+    """Return the top-level names that the plug-ins in these folders import."""
+    found = set()
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        for source, several in IMPORTED.findall(text):
+            for name in [source] if source else several.split(","):
+                found.add(name.split(".")[0].split(" as ")[0].strip())
+    return found - {""}
 
 
 def _plugin_files(root: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file that travels with its name within the package."""
-    store = (root / STORE).resolve()
+    home, store = root.resolve(), (root / STORE).resolve()
     for folder in sorted(FOLDERS.values()):
         for place, folders, names in os.walk(root / folder):
             folders[:] = sorted(_travelling(folders))
-            for name in sorted(_travelling(names)):
+            for name in (*folders, *sorted(_travelling(names))):
                 path = Path(place) / name
+                _refuse_leaving(path, home)
                 if path.is_file() and not path.resolve().is_relative_to(store):
                     yield path, path.relative_to(root).as_posix()
+
+
+def _refuse_leaving(path: Path, root: Path) -> None:
+    if path.is_symlink() and not path.resolve().is_relative_to(root):
+        raise OptbenchError(
+            f"{path} is a link to {path.resolve()}, outside of the workspace: whatever is there "
+            "would be sent to the nodes. Put a copy in its place, or give the file as a parameter"
+        )
 
 
 def _travelling(names: Iterable[str]) -> list[str]:

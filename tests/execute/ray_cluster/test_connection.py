@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.execute.ray_cluster.cluster_probe import probe
+from optbench.execute.ray_cluster import cluster_probe
 from optbench.execute.ray_cluster.connection import (
     ClusterError,
     connected,
@@ -46,7 +46,7 @@ def test_an_address_that_cannot_be_used(address: str, says: str) -> None:
 
 def test_a_port_of_another_service_is_left_after_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A listener that never says anything; Ray would ask it for minutes."""
-    monkeypatch.setattr(probe, "__defaults__", (2.0,))
+    monkeypatch.setattr(cluster_probe, "PROBE_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ClusterError, match="not as a Ray cluster"), connected(address):

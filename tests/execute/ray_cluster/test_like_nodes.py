@@ -33,7 +33,8 @@ class KnownCluster(ClusterConnection):
 def like(budget: CellBudget, hardware: dict[str, Hardware], *nodes: ClusterNode) -> LikeNodes:
     facts = {each.node_id: {"cores": [0]} for each in nodes}
     cluster = KnownCluster("10.0.0.1:6379", {"packages": {}}, facts, alive=nodes)
-    return LikeNodes(cluster, budget, [].append, dict(hardware))
+    said: list[str] = []
+    return LikeNodes(cluster, budget, said.append, dict(hardware))
 
 
 THREE = (node("a", 32), node("b", 32), node("c", 8, gpus=2))

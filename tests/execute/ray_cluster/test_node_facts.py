@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from optbench.execute.ray_cluster.node_facts import (
     MISSING,
+    code_folders,
     compared_packages,
     differences,
     facts_of_this_machine,
 )
+from optbench.execute.ray_cluster.plugin_package import imported_modules
 
 HERE: dict[str, Any] = {
     "python": "3.11.7",
@@ -26,6 +31,30 @@ def test_this_machine_agrees_with_itself() -> None:
     here = facts_of_this_machine(packages)
     assert differences(here, facts_of_this_machine(packages)) == []
     assert here["cores"] == sorted(os.sched_getaffinity(0)) and MISSING not in here.values()
+
+
+def test_what_built_in_plugins_and_extras_need_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three packages as pip leaves them: ``a`` asks for the extra ``fast`` of ``b``, which needs
+    ``c`` for that; what ``b`` needs for its tests does not count.
+    """
+    for name, needs in (
+        ("a", ["Ob_B[fast] >= 1"]),
+        ("b", ['ob-c ; extra == "fast"', "pytest; extra == 'test'"]),
+        ("c", []),
+    ):
+        folder = tmp_path / f"ob_{name}-1.0.dist-info"
+        folder.mkdir()
+        lines = ["Metadata-Version: 2.1", f"Name: ob-{name}", "Version: 1.0"]
+        lines += [f"Requires-Dist: {each}" for each in needs]
+        (folder / "METADATA").write_text("\n".join(lines) + "\n")
+        (folder / "RECORD").write_text(f"ob_{name}.py,,\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = set(compared_packages(["ob_a"]))
+    assert {"ob-a", "ob-b", "ob-c"} <= found and "pytest" not in found
+    built_in = imported_modules(*(code_folders()[name] for name in ("problems", "solvers")))
+    assert {"numpy", "torch"} <= built_in
 
 
 def test_each_difference_names_both_versions() -> None:

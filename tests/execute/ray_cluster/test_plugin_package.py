@@ -46,6 +46,14 @@ def test_plugins_and_the_marker_travel(workspace: Path, tmp_path: Path) -> None:
     assert imported_modules(target) == {"numpy", "lightgbm"}
 
 
+def test_every_way_to_import_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text(
+        "import os, torch.nn as nn , z3\nfrom . import here\nfrom ._mine import x\n"
+        "def solve():\n    import pandas as pd  # late\n    from scipy.sparse import eye\n"
+    )
+    assert imported_modules(tmp_path) == {"os", "torch", "z3", "pandas", "scipy"}
+
+
 def test_too_much_is_refused(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +61,21 @@ def test_too_much_is_refused(
     (workspace / "solvers" / "weights.bin").write_bytes(bytes(2000))
     with pytest.raises(OptbenchError, match=r"more than 0.001 MB.*solvers/weights.bin"):
         package_plugins(tmp_path / "package")
+
+
+@pytest.mark.parametrize("name", ["solvers/secrets.txt", "studies/others"])
+def test_a_link_that_leaves_the_workspace_is_refused(
+    workspace: Path, tmp_path: Path, name: str
+) -> None:
+    """Of a file as of a folder; links within the workspace travel as what they lead to."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "key").write_text("secret")
+    (workspace / "solvers" / "again.py").symlink_to(workspace / "solvers" / "mine.py")
+    assert "solvers/again.py" in names(package_plugins(tmp_path / "package"))
+    (workspace / name).symlink_to(outside / "key" if "." in name else outside)
+    with pytest.raises(OptbenchError, match="outside of the workspace"):
+        package_plugins(tmp_path / "refused")
 
 
 def test_without_plugins_an_empty_workspace_travels(

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -258,12 +259,18 @@ class GpuMachine:
             text=True,
             cwd=self.folder,
             env=self.environment(**variables),
+            preexec_fn=heed_interrupts,
         )
 
     def _finish(self, process: subprocess.Popen[str]) -> Outcome:
         out, err = process.communicate(timeout=TIMEOUT_S)
         assert "Traceback" not in err, err
         return Outcome(process.returncode, out, err)
+
+
+def heed_interrupts() -> None:
+    """Undo what a shell in the background leaves to the tests: that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _control(path: Path) -> ctypes.CDLL:

@@ -21,10 +21,10 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for key in VALUES:
         out[key] = _plain(getattr(result, key))
-    if result.measured is not None:
-        out["measured"] = jsonable(result.measured.to_dict())
     if result.energy is not None:
         out["energy"] = jsonable(result.energy)
+    if result.measured is not None:
+        out["measured"] = jsonable(result.measured.to_dict())
     return out
 
 

@@ -38,6 +38,7 @@ LAYERS = (
     ("optbench.sim",),
     ("optbench.compiling", "optbench.shapes"),
     ("optbench.formats",),
+    ("optbench.hardware",),
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),

@@ -18,6 +18,7 @@ from typing import Literal
 from packaging.requirements import Requirement
 
 from optbench.errors import OptbenchError
+from optbench.hardware.gpus.nvml_session import NO_GPU, GpuUnavailableError, gpu_session
 from optbench.sandbox import landlock, seccomp
 from optbench.sandbox.system_calls import IS_LINUX
 from optbench.store.records import installed_version, machine
@@ -126,22 +127,17 @@ def _memory() -> Finding:
 
 
 def _gpus() -> Finding:
-    import pynvml
-
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError_LibraryNotFound:
-        detail = "no NVIDIA driver (libnvidia-ml.so.1 not found)"
-        return "note", detail, "needed only to measure or train on GPUs"
-    except pynvml.NVMLError as error:
-        detail = f"the NVIDIA driver reports: {error}"
-        return "note", detail, "`nvidia-smi` should run without an error"
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
-        names = [str(pynvml.nvmlDeviceGetName(handle)) for handle in handles]
-        return "ok", ", ".join(names) or "an NVIDIA driver is installed, but there is no GPU", None
-    finally:
-        pynvml.nvmlShutdown()
+        with gpu_session() as session:
+            names = [device.name for device in session.devices()]
+            failed = [str(error) for error in session.unreadable]
+    except GpuUnavailableError as error:
+        if error.has_library:
+            return "note", error.reason, "`nvidia-smi` should run without an error"
+        return "note", error.reason, "needed only to measure or train on GPUs"
+    if failed:
+        return "problem", "; ".join([*names, *failed]), "`optbench gpu list` shows every device"
+    return "ok", ", ".join(names) or NO_GPU, None
 
 
 def _workspace() -> Finding:

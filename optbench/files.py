@@ -4,6 +4,7 @@ and the part of a file of lines that was written whole."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,13 +21,26 @@ def replacing(path: Path) -> Iterator[Path]:
     After an exception it is removed, and ``path`` is as it was.
     """
     unique = f"{os.getpid()}-{os.urandom(4).hex()}"
-    fresh = path.with_name(f".{path.name[:KEPT_CHARACTERS]}.{unique}")
+    fresh = path.with_name(f"{_beginning(path)}{unique}")
     try:
         yield fresh
         os.replace(fresh, path)
     finally:
         with suppress(OSError):
             fresh.unlink(missing_ok=True)  # there is one after an exception only
+
+
+def unfinished(path: Path) -> Iterator[tuple[Path, int]]:
+    """Files beside ``path`` that ``replacing`` has not renamed yet, and the process of each: it
+    writes still, or was killed."""
+    name = re.compile(re.escape(_beginning(path)) + r"(\d+)-[0-9a-f]{8}")
+    for entry in os.scandir(path.parent):
+        if (found := name.fullmatch(entry.name)) is not None:
+            yield Path(entry.path), int(found[1])
+
+
+def _beginning(path: Path) -> str:
+    return f".{path.name[:KEPT_CHARACTERS]}."
 
 
 def write_whole(path: Path, content: bytes | str) -> None:

@@ -14,6 +14,9 @@ from optbench.errors import OptbenchError, ParameterError, nearest
 from optbench.workspace import FOLDERS, MARKER, activate
 
 EXAMPLE_PROBLEM, EXAMPLE_SOLVER, EXAMPLE_STUDY = "two_pools", "list_rule", "first_look"
+# A batch script for Slurm, beside the kinds of plug-ins.
+BATCH = "slurm"
+KINDS = (*FOLDERS, BATCH)
 # Plug-ins in a new study: the examples of `init` if they exist, else built-in ones.
 OWN = {"PROBLEM": EXAMPLE_PROBLEM, "SIZE": "jobs", "SOLVER": EXAMPLE_SOLVER, "TRIES": "tries"}
 BUILT_IN = {"PROBLEM": "gpu_dag", "SIZE": "tasks", "SOLVER": "random_rules", "TRIES": "k"}
@@ -37,11 +40,11 @@ def init(path: str | Path) -> list[Path]:
 
 
 def new(kind: str, name: str, root: str | Path | None = None) -> list[Path]:
-    """Write a small working plug-in and its test into the workspace; return the files written."""
-    if kind not in FOLDERS:
-        raise ParameterError(
-            f"there is no kind of plug-in called {kind!r}; {nearest(kind, FOLDERS)}"
-        )
+    """Write a small working plug-in and its test, or a batch script, into the workspace; return the
+    files written.
+    """
+    if kind not in KINDS:
+        raise ParameterError(f"there is no kind of plug-in called {kind!r}; {nearest(kind, KINDS)}")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise ParameterError(
             f"{name!r} cannot name a {kind}: use lower-case letters, digits and underscores, "
@@ -65,6 +68,8 @@ def new(kind: str, name: str, root: str | Path | None = None) -> list[Path]:
 
 def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
     """The files of one plug-in and their texts."""
+    if kind == BATCH:
+        return {root / f"{name}.sh": template_text("slurm.sh").replace("@NAME@", name)}
     folder = FOLDERS[kind]
     if kind == "study":
         examples = (
@@ -83,16 +88,19 @@ def plugin_files(kind: str, name: str, root: Path) -> dict[Path, str]:
 
 def fill(template: str, name: str = "", **subject: str) -> str:
     """Fill in a template of ``optbench/templates`` for a plug-in of this name."""
-    text = (resources.files("optbench") / "templates" / f"{template}.txt").read_text(
-        encoding="utf-8"
-    )
     words = name.split("_")
-    return Template(text).safe_substitute(
+    return Template(template_text(template)).safe_substitute(
         NAME=name,
         CLASS="".join(word.capitalize() for word in words),
         TITLE=" ".join(words).capitalize(),
         **subject,
     )
+
+
+def template_text(template: str) -> str:
+    """The text of a template as it is."""
+    place = resources.files("optbench") / "templates" / f"{template}.txt"
+    return place.read_text(encoding="utf-8")
 
 
 def write(files: dict[Path, str]) -> list[Path]:

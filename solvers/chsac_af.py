@@ -61,6 +61,7 @@ class ChsacAf(SitePolicy, Trainable):
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"pilot"})
     needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset({"pilot", "pilot_training"})
     settings: ClassVar[type] = SiteTraining
+    distributes: ClassVar[str | None] = "the environments of its rollouts"
 
     latency_budget_s: float | None = None
     price_w: float | None = None
@@ -165,6 +166,7 @@ class ChsacAf(SitePolicy, Trainable):
             kept=run.kept,
             on_point=run.on_point,
             stop=run.stop,
+            pool=run.pool,
         )
         about = {
             "solver": "chsac_af",

@@ -73,6 +73,7 @@ class LearnedPrices(SitePolicy, Trainable):
     }
     needs: ClassVar[frozenset[str] | set[str]] = frozenset({"plans"})
     settings: ClassVar[type] = PriceTraining
+    distributes: ClassVar[str | None] = "the simulated days of each generation"
 
     checkpoint: str | None = None
     prices: Literal["network", "none", "table"] = "network"
@@ -156,6 +157,7 @@ class LearnedPrices(SitePolicy, Trainable):
             settings,
             run.seed,
             run.names,
+            run.pool,
         )
         done = evolve(evolution, kept=run.kept, on_point=run.on_point, stop=run.stop)
         about = {

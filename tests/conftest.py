@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.cli.command_server import CommandServer
+from tests.ray_nodes import RayNodes
 
 # The same examples on every run, and no deadline: a loaded machine must not make a test fail.
 settings.register_profile("optbench", derandomize=True, deadline=None)
@@ -59,6 +60,21 @@ def command_server() -> Iterator[CommandServer]:
     server = CommandServer()
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def ray_session() -> Iterator[RayNodes]:
+    """A Ray cluster of two nodes on this machine."""
+    nodes = RayNodes()
+    yield nodes
+    nodes.close()
+
+
+@pytest.fixture
+def ray_nodes(ray_session: RayNodes) -> RayNodes:
+    """The cluster of the session, with a worker node even if a test has killed it."""
+    ray_session.complete()
+    return ray_session
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ VERBS = {
     "convert",
     "data",
     "doctor",
+    "gpu",
     "init",
     "list",
     "new",

@@ -40,6 +40,7 @@ LAYERS = (
     ("optbench.shapes",),
     ("optbench.compiling",),
     ("optbench.formats",),
+    ("optbench.hardware",),
     ("optbench.model",),
     ("optbench.power",),
     ("optbench.workspace",),

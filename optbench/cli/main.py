@@ -59,6 +59,7 @@ VERBS: dict[str, Verb] = {
     ),
     "clean": Verb("clean", "what studies keep on disk, and freeing a part of it"),
     "convert": Verb("convert", "write an instance in another format"),
+    "gpu": Verb("gpu", "the GPUs of this host: what they are, what they draw, and their clocks"),
     "list": Verb(
         "catalogue", "problems, solvers and studies with their parameters, profiles of devices"
     ),

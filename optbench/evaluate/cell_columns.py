@@ -82,6 +82,10 @@ class CellColumns:
         """Return the rows of a solver, one per unit; None where the study has no such cell."""
         return self._rows.get(label, [None] * len(self.units))
 
+    def cells(self, label: str) -> list[Row]:
+        """Return the rows of a solver that the study has."""
+        return [row for row in self.rows(label) if row is not None]
+
     @cached_property
     def bounds(self) -> Mapping[str, float]:
         """The best certified or trusted bound of each instance with one level."""

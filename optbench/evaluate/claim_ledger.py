@@ -9,6 +9,7 @@ import numpy as np
 
 from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import evaluate, interval
+from optbench.evaluate.hardware_models import unequal_words
 from optbench.evaluate.worst_cells import direction
 from optbench.study.declared import Claim, Study
 from optbench.study.expectations import claim_formulas
@@ -94,6 +95,7 @@ def judge_claim(study: Study, claim: Claim, columns: CellColumns) -> ClaimResult
     remarks = [] if spread is None else [_remark(claim, ours, spread)]
     if claim.better == "lower" and rises_with_maximum(formula, columns):
         remarks.append('the objective is maximised, and less counts as better: better = "higher"?')
+    remarks.append(unequal_words([columns.cells(label) for label in formula.solvers]))
     remark = "; ".join(filter(None, remarks))
     return ClaimResult(
         study.name, claim, verdict, ours, spread, bound, gap, formula.solvers, remark=remark

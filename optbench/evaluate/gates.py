@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.formula_values import Part, evaluate
+from optbench.evaluate.hardware_models import unequal_words
 from optbench.evaluate.worst_cells import WorstCell, worst_cells
 from optbench.run.repeat_command import command_of
 from optbench.study.declared import Study
@@ -17,7 +18,9 @@ Verdict = Literal["holds", "fails", "unknown"]
 
 @dataclass(frozen=True)
 class GateResult:
-    """``parts`` are the numbers read, ``why`` what is unknown, ``worst`` the cells to look at."""
+    """``parts`` are the numbers read, ``why`` what is unknown, ``worst`` the cells to look at;
+    ``remark`` says that the solvers did not have the same hardware.
+    """
 
     name: str
     expression: str
@@ -25,6 +28,7 @@ class GateResult:
     parts: tuple[Part, ...]
     why: tuple[str, ...] = ()
     worst: tuple[WorstCell, ...] = ()
+    remark: str = ""
 
     @property
     def holds(self) -> bool:
@@ -50,6 +54,7 @@ class GateResult:
                 }
                 for each in self.worst
             ],
+            **({"remark": self.remark} if self.remark else {}),
         }
 
 
@@ -59,4 +64,5 @@ def judge_gate(study: Study, name: str, columns: CellColumns) -> GateResult:
     found = evaluate(formula, columns)
     verdict: Verdict = "unknown" if found.value is None else "holds" if found.value else "fails"
     worst = () if verdict == "holds" else worst_cells(formula, columns)
-    return GateResult(name, formula.source, verdict, found.parts, found.why, worst)
+    remark = unequal_words([columns.cells(label) for label in formula.solvers])
+    return GateResult(name, formula.source, verdict, found.parts, found.why, worst, remark)

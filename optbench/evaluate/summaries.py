@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from optbench.evaluate import stats
+from optbench.evaluate.hardware_models import unequal_instances
 from optbench.evaluate.references import clairvoyant_labels
 from optbench.evaluate.rows import Row, Table
 from optbench.model.measures import shifted_geomean
@@ -53,6 +54,8 @@ class Summary:
     score: stats.Estimate | None = None
     unscored: int = 0
     no_excess: int = 0
+    # Instances on which it and the first in the ranking ran on different hardware.
+    unequal: int = 0
     # It is shown, and has no rank: it used work before it arrived.
     clairvoyant: bool = False
 
@@ -105,7 +108,12 @@ def summaries(table: Table, score: Callable[[Row], float | None] | None = None) 
         return found
     first, value = by_label[found[0].label], score or _counted
     behind = (
-        replace(each, behind=difference(by_label[each.label], first, value)) for each in found[1:]
+        replace(
+            each,
+            behind=difference(by_label[each.label], first, value),
+            unequal=len(unequal_instances(by_label[each.label], first)),
+        )
+        for each in found[1:]
     )
     return [found[0], *behind]
 

@@ -81,6 +81,7 @@ def _redirect(output: int) -> None:
 def _enter_folder(folder: Path, job: Mapping[str, Any]) -> None:
     """Make the job's folder the current one and set the environment that the job needs."""
     os.environ.update(environment(folder, job["threads"]))
+    _place(job["placement"])
     _set_library_threads(job["threads"])
     (folder / "tmp").mkdir()
     tempfile.tempdir = None
@@ -91,6 +92,18 @@ def _enter_folder(folder: Path, job: Mapping[str, Any]) -> None:
         write_caches_beneath(Path(job["compiled"]))
         os.environ[KEEPS_IN] = job["compiled"]
     gc.enable()
+
+
+def _place(placement: Mapping[str, Any]) -> None:
+    """Keep this process tree to the cores and devices that were reserved for it."""
+    if placement["cores"] is not None:
+        os.sched_setaffinity(0, placement["cores"])
+    if placement["gpus"] is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(placement["gpus"])
+        # Ray, NVML and CUDA mean the same device by a number only in this order.
+        os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    elif "CUDA_VISIBLE_DEVICES" in os.environ:
+        os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 
 
 def _set_library_threads(threads: int) -> None:
@@ -108,7 +121,13 @@ def _confinement(folder: Path, job: Mapping[str, Any]) -> Confinement:
         writable.append(SHARED_MEMORY)
     limits = job["limits"]
     return Confinement(
-        folder, writable, limits["cpu_s"], limits["memory_mb"], job["user_threads"], job["landlock"]
+        folder,
+        writable,
+        limits["cpu_s"],
+        limits["memory_mb"],
+        job["user_threads"],
+        job["landlock"],
+        job["placement"]["network"],
     )
 
 

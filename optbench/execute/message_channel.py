@@ -18,6 +18,11 @@ class MessageChannel:
     def fileno(self) -> int:
         return self.socket.fileno()
 
+    @property
+    def incomplete_bytes(self) -> int:
+        """The length of the line of which the end has not arrived."""
+        return len(self._held)
+
     def send(self, message: Mapping[str, Any]) -> bool:
         """Send a message; return whether the other end is still open."""
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from optbench.execute.base import Job
 from optbench.plugins.discovery import Kind, names, problem_named_by
 from optbench.study.code_version import code_hash
@@ -11,10 +13,12 @@ COMPILED = "compiled"
 
 
 class PluginCodeFolders:
-    """Gives each plug-in its own cache folder, so that it can damage no other's."""
+    """Gives each plug-in its own cache folder, so that it can damage no other's; in the store
+    unless another ``root`` is given.
+    """
 
-    def __init__(self) -> None:
-        self.root = store().resolve() / COMPILED
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = store().resolve() / COMPILED if root is None else root
         self.known: dict[tuple[Kind, str], str] = {}
 
     def folder(self, job: Job) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from optbench.execute.cell_process import run_cell_process
 from optbench.execute.limit_watch import Baseline, LimitWatch, ProcessLimits
 from optbench.execute.message_channel import MessageChannel
+from optbench.hardware.cpu_run_meter import CpuRunMeter
 from optbench.sandbox import process_tree
 from optbench.sandbox.confine import enforced_protections, raise_priority, thread_limit
 from optbench.sandbox.job_folder import remove_folder
@@ -27,7 +28,7 @@ class Slot:
 
     def __init__(self, channel: MessageChannel, zygote: int) -> None:
         self.channel, self.zygote = channel, zygote
-        self.user_threads = thread_limit()
+        self.user_threads, self.meter = thread_limit(), CpuRunMeter()
         raise_priority()
         if IS_LINUX:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -52,6 +53,7 @@ class Slot:
             while wanted and not watch.poll():
                 for _ in watch.wait():
                     wanted = False  # any message from the runner during a job means stop
+                self.meter.tick(watch.seen.cpu_s)
                 wanted = wanted and os.getppid() == self.zygote
             outcome = watch.finish()
             watch.close()
@@ -67,8 +69,10 @@ class Slot:
             {
                 "key": job["key"],
                 **outcome,
+                "energy": self.meter.so_far(outcome["cpu_s"]).to_dict(),
+                "span_s": [watch.began, watch.began + outcome["total_s"]],
                 "memory": f"{used:.0f} MB were used, {allowed:.0f} MB are allowed",
-                "sandbox": enforced_protections(job["landlock"]),
+                "sandbox": enforced_protections(job["landlock"], job["placement"]["network"]),
             }
         )
 
@@ -89,6 +93,7 @@ class Slot:
 
     def _start(self, job: dict[str, Any], folder: Path, output: int) -> LimitWatch:
         me = os.getpid()
+        self.meter.begin(job["placement"]["cores"])
         baseline = Baseline(process_tree.own_memory_mb(me), process_tree.rss_mb(me))
         child = os.fork()
         if child == 0:

@@ -11,10 +11,10 @@ import numpy as np
 
 from optbench.html import axes, bands, colours, svg
 from optbench.html.axes import Axis
-from optbench.html.lanes import Block, assign_lanes
 from optbench.html.marks import short
 from optbench.html.quantities import amount
 from optbench.model.instance import Bools, Instance
+from optbench.model.lanes import Block, assign_lanes
 from optbench.model.metrics import first_and_last
 from optbench.model.schedule import Schedule
 from optbench.model.task_progress import segment_energy_j

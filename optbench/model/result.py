@@ -106,4 +106,7 @@ class Result(Rendered, kind="result"):
     repaired: dict[str, float] | None = None
     # Readings of a shape's measured metrics: no part of objective, bound and gap.
     measured: Measured | None = field(default=None, compare=False, kw_only=True)
+    # What the run itself drew (``hardware.run_energy``), if it was measured: no part of metrics,
+    # objective and gap.
+    energy: dict[str, Any] | None = field(default=None, compare=False, kw_only=True)
     instance_data: Instance | None = field(default=None, compare=False, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from optbench.learn.work_pool import OneProcess, WorkPool
 from optbench.plugins.protocol import Problem, Solver
 
 # Training uses seeds from here on, validation 500 to 599, reports 0 to 99.
@@ -20,7 +21,9 @@ OnPoint = Callable[[int, int, dict[str, float]], None]
 class TrainingRun:
     """Input of a training: problems, seed, output file, progress callback and stop event.
 
-    ``kept`` is the state of an interrupted training, from which it continues."""
+    ``kept`` is the state of an interrupted training, from which it continues. ``pool`` makes the
+    calls that do not depend on each other, here or on the nodes of a cluster.
+    """
 
     problems: Sequence[Problem]
     output: Path
@@ -30,6 +33,7 @@ class TrainingRun:
     fresh: bool = False
     on_point: OnPoint | None = None
     stop: threading.Event = field(default_factory=threading.Event)
+    pool: WorkPool = field(default_factory=OneProcess)
 
     @property
     def kept(self) -> Path:
@@ -55,6 +59,10 @@ class Trainable(Solver):
     # Names of ``compiling.kernel_table.KERNELS`` that training runs, where these are others than in
     # solving.
     needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset()
+    # What training gives to ``TrainingRun.pool``; None where it gives nothing, for the reason
+    # beside it.
+    distributes: ClassVar[str | None] = None
+    nothing_to_distribute: ClassVar[str] = "its training makes no calls that are independent"
 
     def train(self, run: TrainingRun) -> TrainingResult:
         """Train and write ``run.output``."""

@@ -2,9 +2,10 @@
 
 A file holds ``name``, the watts ``idle_w``, ``sleep_w``, ``tdp_w`` (of the board) of one device,
 its ``memory_gb``, its ``clocks`` (fractions of the top clock), a law for each kind of work under
-``laws``, and under ``sources`` a note of origin for each of these. Shipped files are in
-``power/data``; a law in them may not exceed the board power. In a user's file this is a warning and
-a flag (``Profile.flags``).
+``laws``, and under ``sources`` a note of origin for each of these. A file of `optbench gpu
+calibrate` also says under ``measurement``, for each kind of work, how and on what it was measured.
+Shipped files are in ``power/data``; a law in them may not exceed the board power. In a user's file
+this is a warning and a flag (``Profile.flags``).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _NUMBERS = ("idle_w", "sleep_w", "tdp_w", "memory_gb")
 _REQUIRED = ("name", *_NUMBERS, "clocks", "laws", "sources")
 # Optional key: the figures from which the laws were derived.
 _OPTIONAL = ("peak_tflops", "bandwidth_gb_s")
+# Optional key: the provenance of measured laws.
+_MEASUREMENT = "measurement"
 _COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is MISSING)
 _MORE_COEFFICIENTS = tuple(column.name for column in fields(Law) if column.default is not MISSING)
 
@@ -80,6 +83,7 @@ class Profile:
     sources: Mapping[str, str]
     peak_tflops: float | None = None
     bandwidth_gb_s: float | None = None
+    measurement: Mapping[str, Any] | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -176,7 +180,7 @@ def parse_profile(text: str, where: str) -> Profile:
         data = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise FileFormatError(f"{where}: not JSON: {error}") from None
-    table = _table(data, where, _REQUIRED, _OPTIONAL)
+    table = _table(data, where, _REQUIRED, (*_OPTIONAL, _MEASUREMENT))
     if not isinstance(table["name"], str) or not table["name"]:
         raise FileFormatError(f"{where}: name is {table['name']!r}; it must be a non-empty string")
     idle_w, sleep_w, tdp_w, memory_gb = (_number(table[key], f"{where}: {key}") for key in _NUMBERS)
@@ -195,6 +199,15 @@ def parse_profile(text: str, where: str) -> Profile:
         raise FileFormatError(
             f"{where}: sources is {sources!r}; it must give a note (a string) for each field"
         )
+    measurement = table.get(_MEASUREMENT)
+    if measurement is not None and not (
+        isinstance(measurement, dict)
+        and all(kind in laws and isinstance(row, dict) for kind, row in measurement.items())
+    ):
+        raise FileFormatError(
+            f"{where}: measurement is {measurement!r:.60}; it must hold an object for kinds of "
+            f"work of this profile: {', '.join(sorted(laws))}"
+        )
     return Profile(
         table["name"],
         idle_w,
@@ -206,6 +219,7 @@ def parse_profile(text: str, where: str) -> Profile:
         sources,
         peak_tflops,
         bandwidth_gb_s,
+        measurement,
     )
 
 

@@ -12,6 +12,7 @@ from optbench.evaluate.stats import Estimate
 from optbench.evaluate.summaries import Summary
 from optbench.files import write_whole
 from optbench.html.page import header, page, row, table
+from optbench.report.energy_section import energy_outline
 from optbench.report.formatting import unbroken
 from optbench.report.study_report import StudyReport, caveats
 from optbench.report.study_verdict import verdict
@@ -41,6 +42,7 @@ def outline(report: StudyReport) -> dict[str, Any]:
         "caveats": [{"words": each.words, "grave": each.grave} for each in caveats(report)],
         "ranked_by": report.plan.study.rank or "study_gap",
         "ranking": [_summary(each) for each in report.summaries],
+        "run_energy": energy_outline(report),
     }
 
 
@@ -49,7 +51,12 @@ def _summary(each: Summary) -> dict[str, Any]:
     for name in SUMMARY:
         value = getattr(each, name)
         out[KEYS.get(name, name)] = _estimate(value) if isinstance(value, Estimate) else value
-    return out
+    return out | unequal_of(each)
+
+
+def unequal_of(each: Summary) -> dict[str, int]:
+    """The number of instances on which a solver and the first had different hardware, if any."""
+    return {"unequal_hardware_instances": each.unequal} if each.unequal else {}
 
 
 def _estimate(found: Estimate) -> dict[str, Any]:

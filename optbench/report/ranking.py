@@ -8,6 +8,7 @@ from html import escape
 
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
+from optbench.evaluate.hardware_models import mark_of
 from optbench.evaluate.summaries import Summary
 from optbench.html.marks import key
 from optbench.html.page import gap_bar, hint, note, row, section, table
@@ -62,7 +63,7 @@ def _columns(report: StudyReport) -> list[tuple[str, Callable[[Summary], str]]]:
     widest = score is None or not score.is_last_gap
     if widest:
         out.append(("study gap", _study_gap))
-    out.append(("behind first", lambda each: stacked(written(each.behind))))
+    out.append(("behind first", lambda each: stacked(written(each.behind)) + _unequal(each)))
     if widest:
         out.append(("gap of its own run", lambda each: stacked(with_interval(each.gap))))
     excess = any(each.rpd is not None for each in report.summaries)
@@ -100,6 +101,11 @@ def _study_gap(each: Summary) -> str:
     )
 
 
+def _unequal(each: Summary) -> str:
+    """A mark where a solver and the first did not have the same hardware."""
+    return f"<small>{mark_of(each.unequal)}</small>" if each.unequal else ""
+
+
 def _optimum(each: Summary) -> str:
     own = f"<small>{each.proved:,} by itself</small>" if each.proved != each.optimal else ""
     return f"{each.optimal:,} of {each.compared:,}{own}"
@@ -122,7 +128,7 @@ def gates_section(gates: Sequence[GateResult]) -> str:
     rows = []
     for gate in gates:
         values = ", ".join(f"{part.text} = {figure(part.value)}" for part in gate.parts)
-        remarks = list(gate.why)
+        remarks = [*gate.why, *([gate.remark] if gate.remark else [])]
         for each in gate.worst[:3]:
             value = each.why if each.value is None else figure(each.value)
             remarks.append(f"worst: {each.cell.title}: {value}")

@@ -14,6 +14,7 @@ from optbench.files import write_whole
 from optbench.html.page import SEPARATOR, footer, hint, note, page, section, titled_figure
 from optbench.report import solver_charts
 from optbench.report.decision_pictures import decision_pictures
+from optbench.report.energy_section import energy_section
 from optbench.report.failures import failures
 from optbench.report.formatting import counted, unbroken
 from optbench.report.instance_section import instances
@@ -75,6 +76,7 @@ def render(report: StudyReport, path: Path | None) -> str:
         _ranking(report),
         operations(report),
         metric_tables(report),
+        energy_section(report),
         decision_pictures(report),
         _charts(report),
         gates_section(gates),

@@ -12,6 +12,7 @@ from typing import Any
 from optbench.errors import OptbenchError
 from optbench.evaluate.claim_ledger import ClaimResult
 from optbench.evaluate.gates import GateResult
+from optbench.evaluate.hardware_models import models_by_instance, words_of
 from optbench.evaluate.judging import evaluate_table
 from optbench.evaluate.rows import Row, Table, table
 from optbench.evaluate.scores import Score, ranked, score_of
@@ -175,6 +176,7 @@ def _doubts(report: StudyReport) -> Iterator[str]:
         worst = max(late, key=lambda record: record.overrun_s)
         where = f"at worst by {seconds(worst.overrun_s)}: {worst.cell.title}"
         yield f"{counted(len(late), 'cell')} took longer than the time limit, {where}"
+    yield from _unequal(report)
     yield from _several("machines or library versions", _machines(records))
     yield from _several("versions of the code", [record.code_version for record in records])
 
@@ -191,6 +193,18 @@ def _incomplete(report: StudyReport) -> Iterator[str]:
     elif any(each.ran > each.compared for each in solvers):
         where = f"{counted(len(report.costs.columns), 'pair')} of instance and seed alone"
         yield f"solvers are compared on {where}, which all of them have run"
+
+
+def _unequal(report: StudyReport) -> Iterator[str]:
+    """Instances whose cells ran on several models of CPU or GPU."""
+    found = models_by_instance([row for rows in report.rows.values() for row in rows])
+    mixed = {instance: models for instance, models in found.items() if len(models) > 1}
+    if mixed:
+        models = sorted(words_of(each) for each in set().union(*mixed.values()))
+        yield (
+            f"unequal hardware: the cells of {counted(len(mixed), 'instance')} of {len(found):,} "
+            f"ran on {'; '.join(models)}: comparisons there are marked"
+        )
 
 
 def _several(what: str, names: Sequence[str]) -> Iterator[str]:

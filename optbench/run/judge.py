@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from optbench.model.result import Bound
 from optbench.model.verify import Verdict, verify
 from optbench.outcome import level_of, outcome_of
 from optbench.plugins.schedule_shape import shape_of
+from optbench.plugins.training_energy import CHECKPOINT, read_training_energy
 from optbench.run.verification import Verified, read_verified
 from optbench.store.records import Reason, Record, code_version, machine
 from optbench.study.cells import Cell
@@ -75,9 +77,10 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Any, began_at: str) -> Reco
         cpu_s=round(outcome.cpu_s, 6),
         peak_memory_mb=round(outcome.peak_memory_mb, 1),
         began_at=began_at,
-        machine={**machine(), "sandbox": dict(outcome.sandbox)},
+        machine={**(outcome.machine or machine()), "sandbox": dict(outcome.sandbox)},
         code_version=code_version(),
         labelled=True,
+        energy=_energy(cell, outcome),
     )
     if outcome.reason is not None:
         return _without_answer(base, outcome.reason)
@@ -91,6 +94,13 @@ def judge(cell: Cell, outcome: JobOutcome, instance: Any, began_at: str) -> Reco
         words = f"processes still running after the answer, killed: {outcome.left_processes}"
         return as_failed(record, Reason("left_processes", words))
     return record
+
+
+def _energy(cell: Cell, outcome: JobOutcome) -> dict[str, Any]:
+    """Return what the cell drew, and what the training of its checkpoint says that it drew."""
+    given = cell.params.get(CHECKPOINT)
+    training = None if given is None else read_training_energy(Path(given))
+    return {**outcome.energy} if training is None else {**outcome.energy, "training": training}
 
 
 def as_failed(record: Record, reason: Reason) -> Record:

@@ -35,7 +35,8 @@ class RunProgress:
     """One step of progress: an instance was made, the plan is complete, or a cell is done.
 
     ``done`` of ``total`` count instances or cells, including those that were already in the store.
-    Of a plan, ``known`` are the records that stay and ``waiting`` the cells to run.
+    Of a plan, ``known`` are the records that stay and ``waiting`` the cells to run, ``jobs`` at a
+    time.
     """
 
     kind: Literal["instance", "plan", "cell"]
@@ -45,6 +46,7 @@ class RunProgress:
     made: MadeInstance | None = None
     known: Mapping[str, Record] = field(default_factory=dict)
     waiting: tuple[Cell, ...] = ()
+    jobs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def run_study(
         missing = tuple(cell for cell in wanted if _is_missing(known.get(cell.key), force, retry))
         done, elsewhere = len(wanted) - len(missing), set[str]()
         replaced = {cell.key: known.pop(cell.key) for cell in missing if cell.key in known}
-        tell(RunProgress("plan", done, len(wanted), known=known, waiting=missing))
+        workers.admit(cell.budget for cell in missing)
+        tell(RunProgress("plan", done, len(wanted), None, None, known, missing, workers.jobs))
         for record in run_cells(missing, store, workers, folder, stop, replaced, elsewhere):
             done += 1
             tell(RunProgress("cell", done, len(wanted), record=record))

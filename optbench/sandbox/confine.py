@@ -29,7 +29,9 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @dataclass(frozen=True)
 class Confinement:
-    """Where a child may write, its limits, and the folder of its temporary files."""
+    """Where a child may write, its limits, and the folder of its temporary files; without
+    ``network`` it makes no sockets but pairs of its own.
+    """
 
     folder: Path
     writable: Sequence[Path]
@@ -37,15 +39,15 @@ class Confinement:
     memory_mb: float
     user_threads: int | None
     landlock: bool = True
+    network: bool = True
 
 
-def enforced_protections(with_landlock: bool = True) -> dict[str, Any]:
+def enforced_protections(with_landlock: bool = True, network: bool = True) -> dict[str, Any]:
     """Return which protections this machine enforces, for the record of a cell."""
-    return {
-        "landlock": landlock.landlock_version() if with_landlock else 0,
-        "seccomp": seccomp.is_available(),
-        "tree": IS_LINUX,
-    }
+    version = landlock.landlock_version() if with_landlock else 0
+    out = {"landlock": version, "seccomp": seccomp.is_available(), "tree": IS_LINUX}
+    # Landlock alone leaves Multipath TCP and sockets that are files.
+    return out if network else {**out, "no_tcp": seccomp.is_available()}
 
 
 def confine(confinement: Confinement, parent: int) -> None:
@@ -67,9 +69,10 @@ def confine(confinement: Confinement, parent: int) -> None:
             file.write("1000")
     capabilities.drop_capabilities()
     if confinement.landlock and landlock.landlock_version():
-        landlock.write_only_beneath([confinement.folder, *confinement.writable])
+        folders = [confinement.folder, *confinement.writable]
+        landlock.write_only_beneath(folders, confinement.network)
     if seccomp.is_available():
-        seccomp.install_filter()
+        seccomp.install_filter(confinement.network)
 
 
 def _limit(confinement: Confinement) -> None:

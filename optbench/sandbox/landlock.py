@@ -30,6 +30,8 @@ LEFT_OPEN = (
     (6, "6.12", "signal other processes"),
 )
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS, SCOPES_SINCE = 1, 2, 6
+# Opening a connection by TCP.
+CONNECT_TCP, NETWORK_SINCE = 2, 4
 # Devices that any program may write, and device files of GPUs.
 DEVICES = (
     "/dev/null",
@@ -67,14 +69,17 @@ def landlock_version() -> int:
         return 0
 
 
-def write_only_beneath(folders: Iterable[Path]) -> None:
-    """Restrict this process tree to writing beneath these folders and to its own signals."""
+def write_only_beneath(folders: Iterable[Path], network: bool = True) -> None:
+    """Restrict this process tree to writing beneath these folders and to its own signals; without
+    ``network`` also to TCP connections that others open.
+    """
     known = landlock_version()
     rights = sum(bits for bits, since in SINCE.items() if known >= since)
     scopes = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS if known >= SCOPES_SINCE else 0
-    asked = _Ruleset(rights, 0, scopes)
+    refused = CONNECT_TCP if not network and known >= NETWORK_SINCE else 0
+    asked = _Ruleset(rights, refused, scopes)
     # An older kernel rejects unknown rights, and even a longer structure.
-    size = 8 if known < 4 else 16 if known < SCOPES_SINCE else 24
+    size = 8 if known < NETWORK_SINCE else 16 if known < SCOPES_SINCE else 24
     ruleset = syscall(
         CREATE_RULESET, ctypes.byref(asked), ctypes.c_size_t(size), ctypes.c_uint32(0)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from optbench import __version__
@@ -83,6 +85,10 @@ class Record:
     # Whether the judge has proved the certified bounds again. In records of older versions the
     # label of a bound is the solver's claim.
     labelled: bool = False
+    # What the cell's processes drew (``hardware.run_energy``), and the training of its checkpoint
+    # (``training``). It stands apart from ``metrics``: it can only be measured. Empty in records of
+    # older versions and of lost cells.
+    energy: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -134,12 +140,36 @@ def machine() -> dict[str, Any]:
     return {
         "host": platform.node(),
         "system": f"{platform.system()} {platform.machine()}",
+        "cpu": cpu_model(),
+        **({"gpus": models} if (models := gpu_models()) else {}),
         "cores": usable,
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
         "python": platform.python_version(),
         "optbench": __version__,
         **{name: version for name in LIBRARIES if (version := installed_version(name)) is not None},
     }
+
+
+def cpu_model() -> str:
+    """Return the model of the processor."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "Model"):
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def gpu_models() -> list[str]:
+    """Return the models of the GPUs, sorted; none where there is no driver."""
+    from optbench.hardware.gpus.nvml_errors import GpuError, GpuUnavailableError
+    from optbench.hardware.gpus.nvml_session import gpu_session
+
+    try:
+        with gpu_session() as session:
+            return sorted(device.name for device in session.devices())
+    except (GpuError, GpuUnavailableError):
+        return []
 
 
 def installed_version(name: str) -> str | None:

@@ -60,7 +60,7 @@ class Cell:
             },
             "code": self.code,
             "seed": self.seed,
-            "budget": asdict(self.budget),
+            "budget": self.budget.content,
         }
         if self.shape is not None and self.shape.definition:
             content["definition"] = self.shape.definition

@@ -28,7 +28,8 @@ T = TypeVar("T")
 class CellBudget:
     """The resources that one cell may use. The solver receives its time and work limits and
     threads; the other limits are enforced on its process tree, where None means derived from the
-    time limit or the machine's limit.
+    time limit or the machine's limit. ``gpus`` are reserved on a cluster, and a cell sees no others
+    there.
     """
 
     time_limit_s: float | None = 60.0
@@ -38,6 +39,7 @@ class CellBudget:
     cpu_limit_s: float | None = None
     memory_limit_mb: float | None = None
     max_processes: int = MAX_PROCESSES
+    gpus: int = 0
 
     @property
     def hard_wall_s(self) -> float:
@@ -49,6 +51,12 @@ class CellBudget:
             if self.time_limit_s is None
             else self.time_limit_s * (1 + GRACE_SHARE) + GRACE_S
         )
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Return what it adds to the key of a cell: keys of cells without GPUs do not name them."""
+        out = asdict(self)
+        return out if self.gpus else {key: value for key, value in out.items() if key != "gpus"}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CellBudget:
@@ -67,7 +75,7 @@ class SolverEntry:
     @property
     def content(self) -> dict[str, Any]:
         """Return what determines its cells: everything but the label."""
-        return {"name": self.name, "params": dict(self.params), "budget": asdict(self.budget)}
+        return {"name": self.name, "params": dict(self.params), "budget": self.budget.content}
 
 
 @dataclass(frozen=True)

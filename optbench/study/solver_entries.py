@@ -28,7 +28,9 @@ LIMITS: dict[str, tuple[str, Callable[[Any, str], float]]] = {
     "cpu_limit": ("cpu_limit_s", fields.duration),
     "memory_limit": ("memory_limit_mb", fields.memory),
 }
-BUDGET_KEYS = (*LIMITS, "threads")
+# The other keys, whole numbers: the field of each, and its least value.
+NUMBERS = {"threads": ("threads", 1), "reserved_gpus": ("gpus", 0)}
+BUDGET_KEYS = (*LIMITS, *NUMBERS)
 TABLE_KEYS = ("name", "solver", *BUDGET_KEYS)
 Budgets = Mapping[str, Any]
 
@@ -147,14 +149,15 @@ def budget_of(defaults: Budgets, own: Budgets, where: str) -> CellBudget:
             name, reader = LIMITS[key]
             values[name] = None if fields.is_none(value) else reader(value, places[key] + key)
         else:
-            values[key] = fields.whole(value, places[key] + key, 1, from_text=True)
+            number, least = NUMBERS[key]
+            values[number] = fields.whole(value, places[key] + key, least, from_text=True)
     if values.get("work_limit") is not None:
         values.setdefault("time_limit_s", None)
     budget = CellBudget(**values)
     wall_s, time_s = budget.wall_limit_s, budget.time_limit_s
     if wall_s is not None and time_s is not None and wall_s < time_s:
-        least = f"at least the time limit of {time_s:g} s: at the wall limit the cell is killed"
-        fields.refuse(places["wall_limit"] + "wall_limit", given["wall_limit"], least)
+        allowed = f"at least the time limit of {time_s:g} s: at the wall limit the cell is killed"
+        fields.refuse(places["wall_limit"] + "wall_limit", given["wall_limit"], allowed)
     return budget
 
 

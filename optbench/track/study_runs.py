@@ -15,6 +15,7 @@ from optbench.evaluate.scores import ranked
 from optbench.evaluate.summaries import Summary
 from optbench.evaluate.trajectories import primal_integral_s
 from optbench.model.measures import Value
+from optbench.plugins.training_energy import is_complete
 from optbench.run.repeat_command import command_of
 from optbench.store.records import Record
 from optbench.store.run_store import Store
@@ -132,6 +133,7 @@ class StudyRuns:
         began, ended = span_ms(record)
         used = ("wall_s", "total_s", "cpu_s", "time_to_first_s", "peak_memory_mb")
         values: dict[str, float | None] = {**own, **{name: getattr(record, name) for name in used}}
+        values |= _run_energy(record)
         values |= _levels("objective", record.objective) | _levels("bound", record.bound)
         if isinstance(record.gap, tuple):
             values |= _levels("gap", record.gap)
@@ -168,6 +170,8 @@ class StudyRuns:
             "termination": record.termination,
             "host": str(record.machine.get("host", "")),
         }
+        if record.energy.get("cpu_source"):
+            tags |= _energy_tags(record)
         if record.reason is not None:
             tags |= {"reason": record.reason.kind, "message": record.reason.message}
         out = {f"{PREFIX}{key}": value for key, value in tags.items()}
@@ -185,6 +189,21 @@ class StudyRuns:
         if place not in self._integrals:
             self._integrals[place] = primal_integral_s(row, best, self.store)
         return self._integrals[place]
+
+
+def _run_energy(record: Record) -> dict[str, float | None]:
+    """Return what the cell's own run drew; records of older versions have nothing."""
+    names = {"energy_j": "run_energy_j", "cpu_j": "run_cpu_j", "device_j": "run_device_j"}
+    return {metric: record.energy.get(name) for name, metric in names.items()}
+
+
+def _energy_tags(record: Record) -> dict[str, str]:
+    """Return how the energy of the run is known, and whether others used the same packages."""
+    shared = record.energy["cpu_shared"] or record.energy["device_shared"]
+    how = "estimated" if record.energy["estimated"] else "measured"
+    whole = "yes" if is_complete(record.energy) else "no"
+    tags = {"run_energy": how, "run_energy_shared": "yes" if shared else "no"}
+    return {**tags, "run_energy_complete": whole}
 
 
 def span_ms(record: Record) -> tuple[int, int]:

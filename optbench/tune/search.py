@@ -4,16 +4,14 @@ against the defaults on instances that the search has not seen.
 
 from __future__ import annotations
 
-import multiprocessing
 import threading
 import time
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optbench.errors import OptbenchError
 from optbench.files import write_whole
@@ -25,11 +23,12 @@ from optbench.tune.scoring import WHOLE, Reference, values_of, why_missing
 from optbench.tune.search_page import render
 from optbench.tune.search_task import SearchTask, task_of
 from optbench.tune.storage import StorageError, folder_of, reachable, storage_url
-from optbench.tune.trial_evaluation import Stopped, evaluating
+from optbench.tune.trial_evaluation import Evaluator, Stopped, evaluating, executor_of
 from optbench.tune.trial_front import front_of
 from optbench.tune.trials import Trials
 from optbench.tune.validation import Validation, file_of, validate
-from optbench.tune.worker import WorkerOrders, repeating, work
+from optbench.tune.worker import WorkerOrders, repeating
+from optbench.tune.worker_crews import LEAVE_S, FallenWorker, OneMachine, TuneEngine, WorkerCrew
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -40,8 +39,6 @@ POLL_S = 0.5
 MAX_DEATHS = 3
 # Between sendings to MLflow.
 SEND_EVERY_S = 15.0
-# For a worker that was told to stop to end its cell and leave.
-LEAVE_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -86,6 +83,7 @@ class TuneRun:
 
 
 OnProgress = Callable[[TuneProgress], None]
+Evaluating = Callable[[], AbstractContextManager[Evaluator]]
 
 
 def run_tune(
@@ -93,6 +91,7 @@ def run_tune(
     *,
     trials: int | None = None,
     jobs: int = 1,
+    engine: TuneEngine | None = None,
     storage: str | None = None,
     track: bool = False,
     store: Store | None = None,
@@ -100,23 +99,29 @@ def run_tune(
     stop: threading.Event | None = None,
 ) -> TuneRun:
     """Search until ``trials`` trials are done, whoever does them; then validate. The same call
-    again goes on, or is done.
+    again goes on, or is done. ``engine`` says where, in place of ``jobs`` processes here.
     """
+    engine = engine or OneMachine(jobs)
     task, store, stop = task_of(study), (store or Store()).make(), stop or threading.Event()
     folder = folder_of(store.folder, task.name)
-    url = storage_url(storage or task.section.storage, folder)
+    url = engine.storage(storage_url(storage or task.section.storage, folder))
     total = trials or task.section.trials
     with reachable(url):
         known = Trials(task, url, folder)
         before = len(known.finished(total))
+        evaluator = partial(_evaluating, task, store, engine, stop)
         try:
-            orders = WorkerOrders(
-                task, url, folder, store.folder, total, _reference(known, store, jobs, stop), jobs
-            )
+            reference = _reference(known, evaluator)
+            orders = WorkerOrders(task, url, folder, store.folder, total, reference, engine.jobs)
             sending = repeating(lambda: _send_finished(orders), SEND_EVERY_S, LEAVE_S)
-            with sending if track else nullcontext():
-                deaths = _run_workers(orders, known, jobs, stop, on_progress)
-            found = _validated(known, store, jobs, stop, total)
+            home_executor = executor_of(task, 1)
+            with (
+                sending if track else nullcontext(),
+                evaluating(task, store, home_executor, stop) as home,
+            ):
+                crew = engine.crew(orders, known, home)
+                deaths = _run_workers(orders, crew, known, engine.jobs, on_progress, stop)
+            found = _validated(known, evaluator, stop, total)
         except Stopped:
             deaths, found = 0, None
         done, ran = tuple(known.all()), len(known.finished(total)) - before
@@ -150,17 +155,22 @@ def _send_finished(orders: WorkerOrders) -> None:
         send(Trials(orders.task, orders.url, orders.folder), None, "RUNNING")
 
 
-def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) -> Reference:
+def _evaluating(
+    task: SearchTask, store: Store, engine: TuneEngine, stop: threading.Event
+) -> AbstractContextManager[Evaluator]:
+    """An evaluator of the process that was started by the user."""
+    executor = engine.executor(task.study_of(task.defaults, task.points))
+    return evaluating(task, store, executor, stop)
+
+
+def _reference(known: Trials, evaluating: Evaluating) -> Reference:
     """The defaults' values, of the first worker of all; other machines must compare with
     the same.
     """
     task, goals = known.task, known.task.section.goals
     kept = known.reference()
     if kept is None:
-        with (
-            exclusive_lock(known.folder / "reference"),
-            evaluating(task, store, jobs, stop) as evaluator,
-        ):
+        with exclusive_lock(known.folder / "reference"), evaluating() as evaluator:
             evaluator.instances(task.points)
             records = evaluator.all_records(task.defaults, task.points)
         values = {goal.expression: values_of(task, goal, records) for goal in goals}
@@ -182,17 +192,12 @@ def _reference(known: Trials, store: Store, jobs: int, stop: threading.Event) ->
 
 
 def _run_workers(
-    orders: WorkerOrders,
-    known: Trials,
-    jobs: int,
+    orders: WorkerOrders, crew: WorkerCrew, known: Trials, jobs: int, tell: OnProgress | None,
     stop: threading.Event,
-    tell: OnProgress | None,
-) -> int:
+) -> int:  # fmt: skip
     """Workers until all trials are done; returns how many died."""
-    context = multiprocessing.get_context("spawn")
     began, before, deaths, in_a_row = time.monotonic(), len(known.finished(orders.total)), 0, 0
-    workers: list[tuple[BaseProcess, Connection]] = []
-    done = before
+    done, fallen = before, list[FallenWorker]()
     try:
         while True:
             now = _progress(known, orders.total, time.monotonic() - began, before)
@@ -202,42 +207,18 @@ def _run_workers(
                 tell(now)
             if now.done >= orders.total or stop.is_set():
                 return deaths
-            fallen = [
-                worker for worker in workers if not worker[0].is_alive() and worker[0].exitcode != 0
-            ]
             deaths, in_a_row = deaths + len(fallen), in_a_row + len(fallen)
+            in_a_row -= sum(each.by_node for each in fallen)
             if in_a_row > MAX_DEATHS:
                 raise OptbenchError(
-                    f"tune: {in_a_row} workers in a row died (exit code "
-                    f"{fallen[-1][0].exitcode}) without finishing a trial; "
+                    f"tune: {in_a_row} workers in a row died ({fallen[-1].words}) "
+                    "without finishing a trial; "
                     "what is finished is kept. Run the same command again to go on."
                 )
-            workers = [worker for worker in workers if worker[0].is_alive()]
-            while len(workers) < min(jobs, orders.total - now.done):
-                workers.append(_start(context, orders))
-            stop.wait(POLL_S)
+            crew.fill(min(jobs, orders.total - now.done))
+            fallen = crew.serve(POLL_S)
     finally:
-        _end(workers)
-
-
-def _start(context: Any, orders: WorkerOrders) -> tuple[BaseProcess, Connection]:
-    theirs, ours = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(orders, theirs), name="optbench-tune")
-    process.start()
-    theirs.close()
-    return process, ours
-
-
-def _end(workers: list[tuple[BaseProcess, Connection]]) -> None:
-    """Close the pipes, on which the workers stop, and wait for them."""
-    for _, pipe in workers:
-        pipe.close()
-    deadline = time.monotonic() + LEAVE_S
-    for process, _ in workers:
-        process.join(max(0.1, deadline - time.monotonic()))
-        if process.is_alive():
-            process.kill()
-            process.join()
+        crew.end()
 
 
 def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneProgress:
@@ -253,12 +234,9 @@ def _progress(known: Trials, total: int, elapsed_s: float, before: int) -> TuneP
 
 
 def _validated(
-    known: Trials, store: Store, jobs: int, stop: threading.Event, total: int
+    known: Trials, evaluating: Evaluating, stop: threading.Event, total: int
 ) -> Validation | None:
     if stop.is_set() or len(known.finished(total)) < total:
         return None
-    with (
-        exclusive_lock(known.folder / "validation"),
-        evaluating(known.task, store, jobs, stop) as evaluator,
-    ):
+    with exclusive_lock(known.folder / "validation"), evaluating() as evaluator:
         return validate(known, evaluator)

@@ -26,16 +26,19 @@ from optbench.tune.search_task import Configuration, SearchPoint, SearchTask
 
 @contextmanager
 def evaluating(
-    task: SearchTask, store: Store, jobs: int, stop: threading.Event, sharing: int | None = None
+    task: SearchTask, store: Store, executor: Executor, stop: threading.Event
 ) -> Iterator[Evaluator]:
-    """An evaluator with so many processes, which are started when the first cell has to be run;
-    ``sharing`` cells in all workers have the machine's memory between them.
-    """
-    executor = LocalExecutor.for_study(
-        task.study_of(task.defaults, task.points), jobs, sharing=sharing
-    )
+    """An evaluator whose executor ends with it; it is started when the first cell has to be run."""
     with store.work_folder() as folder, executor:
         yield Evaluator(task, store, executor, folder, stop)
+
+
+def executor_of(task: SearchTask, jobs: int, sharing: int | None = None) -> LocalExecutor:
+    """So many processes for cells of a search; ``sharing`` cells in all workers have the machine's
+    memory between them.
+    """
+    study = task.study_of(task.defaults, task.points)
+    return LocalExecutor.for_study(study, jobs, sharing=sharing)
 
 
 class Stopped(Exception):

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from optbench.store.locks import exclusive_lock
 from optbench.tune.samplers import distribution_of, pruner_of, sampler_of, within
@@ -42,6 +42,12 @@ CELLS, FAILED, VALUES, TOTAL_S = (
 REFERENCE = "optbench.reference"
 
 
+class TrialLock(Protocol):
+    """What keeps others from a trial until it is closed."""
+
+    def close(self) -> None: ...
+
+
 @dataclass
 class TrialClaim:
     """A trial that this process works on, and no other while ``lock`` is held."""
@@ -50,7 +56,10 @@ class TrialClaim:
     number: int
     configuration: Mapping[str, Any]
     adopted: bool
-    lock: IO[bytes]
+    lock: TrialLock
+
+    def confirm(self) -> None:
+        """Make sure that the trial is still this worker's: a lock of the kernel is."""
 
     def release(self) -> None:
         self.lock.close()

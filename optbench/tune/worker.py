@@ -7,19 +7,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Protocol
 
 from optbench.errors import OptbenchError
 from optbench.store.records import Record
 from optbench.store.run_store import Store
 from optbench.tune.scoring import Reference, changes_of, excess, means_of
-from optbench.tune.search_task import SearchPoint, SearchTask
+from optbench.tune.search_task import Configuration, SearchPoint, SearchTask
 from optbench.tune.storage import reachable
-from optbench.tune.trial_evaluation import Evaluator, Stopped, evaluating
+from optbench.tune.trial_evaluation import Stopped, evaluating, executor_of
 from optbench.tune.trials import ALIVE_EVERY_S, CELLS, FAILED, TOTAL_S, VALUES, TrialClaim, Trials
 
 # Between looks for a trial that somebody else may leave behind.
@@ -60,20 +61,32 @@ def _work(orders: WorkerOrders, pipe: Connection) -> None:
     threading.Thread(target=_watch, args=(pipe, stop), daemon=True).start()
     store = Store(orders.store).make()
     trials = Trials(orders.task, orders.url, orders.folder)
-    with evaluating(orders.task, store, 1, stop, sharing=orders.jobs) as evaluator:
-        while not stop.is_set():
-            claim = trials.claim(orders.total)
-            if claim is not None:
-                try:
-                    _Trial(orders, trials, claim, evaluator).run()
-                except Stopped:
-                    return
-                finally:
-                    claim.release()
-            elif len(trials.finished(orders.total)) >= orders.total:
+    executor = executor_of(orders.task, 1, sharing=orders.jobs)
+    with evaluating(orders.task, store, executor, stop) as evaluator:
+        work_on_trials(orders, trials, lambda: trials.claim(orders.total), evaluator, stop)
+
+
+def work_on_trials(
+    orders: WorkerOrders,
+    trials: Trials,
+    claim_next: Callable[[], TrialClaim | None],
+    evaluator: RecordSource,
+    stop: threading.Event,
+) -> None:
+    """Claim trials and evaluate them until all are done, or until ``stop``."""
+    while not stop.is_set():
+        claim = claim_next()
+        if claim is not None:
+            try:
+                _Trial(orders, trials, claim, evaluator).run()
+            except Stopped:
                 return
-            else:
-                stop.wait(WAIT_S)
+            finally:
+                claim.release()
+        elif len(trials.finished(orders.total)) >= orders.total:
+            return
+        else:
+            stop.wait(WAIT_S)
 
 
 def _watch(pipe: Connection, stop: threading.Event) -> None:
@@ -83,6 +96,18 @@ def _watch(pipe: Connection, stop: threading.Event) -> None:
         stop.set()
 
 
+class RecordSource(Protocol):
+    """Evaluates configurations."""
+
+    def records(
+        self, configuration: Configuration, points: Sequence[SearchPoint]
+    ) -> Iterator[tuple[SearchPoint, Record | None]]:
+        """Records one by one, in the order of the points; None where the configuration leaves no
+        instance.
+        """
+        ...
+
+
 @dataclass
 class _Trial:
     """One trial at work."""
@@ -90,7 +115,7 @@ class _Trial:
     orders: WorkerOrders
     trials: Trials
     claim: TrialClaim
-    evaluator: Evaluator
+    evaluator: RecordSource
 
     def run(self) -> None:
         """Evaluate instance by instance, report, prune, tell."""
@@ -100,6 +125,7 @@ class _Trial:
         with repeating(lambda: self.trials.alive(trial), ALIVE_EVERY_S):
             records, pruned = self._evaluate()
         self._note(records, began)
+        self.claim.confirm()
         if pruned:
             self.trials.study.tell(trial, state=optuna.trial.TrialState.PRUNED)
             return

@@ -43,6 +43,9 @@ class Gogh(AllocationSettings, ProcessPolicy, Trainable):
 
     shapes: ClassVar[frozenset[str]] = frozenset({"colocation"})
     settings: ClassVar[type] = GoghTraining
+    nothing_to_distribute: ClassVar[str] = (
+        "its networks are trained one after another, in one order of random numbers, within seconds"
+    )
 
     # Prices that the search of benchmarks/gogh_margins.py found.
     progress_price: float = 1.027

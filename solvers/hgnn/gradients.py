@@ -14,7 +14,8 @@ s, so that its length does not grow as the noise falls. The loss is −⟨g, ans
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -40,38 +41,49 @@ def arrays_of(answer: AnswerTensors) -> Answers:
     return Answers(*parts)
 
 
-def drawn_samples(
+@dataclass(frozen=True, eq=False)
+class NoisyAnswers:
+    """Answers with noise added, times its sign."""
+
+    sign: float
+    noise: Answers
+    answers: Answers
+
+
+def draw_answers(
     prepared: PreparedInstance,
     mean: Answers,
     samples: int,
     rng: np.random.Generator,
     scale: float = 1.0,
     answered: Collection[str] = tuple(SPREADS),
-) -> tuple[list[tuple[float, Answers]], Floats]:
-    """Return (sign, noise) in antithetic pairs, and the objectives; ``prepared`` keeps the best
-    answers.
-    """
-    drawn: list[tuple[float, Answers]] = []
-    values = []
+) -> list[NoisyAnswers]:
+    """Return noisy answers in antithetic pairs."""
+    drawn = []
     for _ in range(samples // 2):
         noise = draw_noise(prepared.situation.seen, mean, rng, scale, answered)
-        for sign in (1.0, -1.0):
-            answers = shifted(mean, noise, sign)
-            value = prepared.value(answers)
-            prepared.keep(answers, value)
-            drawn.append((sign, noise))
-            values.append(value)
+        drawn += [NoisyAnswers(sign, noise, shifted(mean, noise, sign)) for sign in (1.0, -1.0)]
+    return drawn
+
+
+def kept_values(
+    prepared: PreparedInstance, drawn: Sequence[NoisyAnswers], values: Sequence[float]
+) -> Floats:
+    """Return the objectives with those of failed samples replaced; ``prepared`` keeps the best
+    answers.
+    """
+    for each, value in zip(drawn, values, strict=True):
+        prepared.keep(each.answers, value)
     found = np.asarray(values)
     some = np.isfinite(found)
     worst = WORST * found[some].max() if some.any() else 1.0
-    return drawn, np.where(some, found, worst)
+    return np.where(some, found, worst)
 
 
 def gradient_loss(
-    prepared: PreparedInstance,
     answer: AnswerTensors,
-    samples: int,
-    rng: np.random.Generator,
+    drawn: Sequence[NoisyAnswers],
+    values: Floats,
     scale: float = 1.0,
     answered: Collection[str] = tuple(SPREADS),
     hold: float = 0.0,
@@ -79,16 +91,16 @@ def gradient_loss(
     """Return the loss of a policy gradient step on one instance, with noise of this scale;
     ``hold`` is the weight of squared answers for the whole and for tasks.
     """
-    mean = arrays_of(answer)
-    drawn, values = drawn_samples(prepared, mean, samples, rng, scale, answered)
+    samples = len(drawn)
     advantage = (values.mean() - values) / (values.std() + 1e-12 * abs(values.mean()) + 1e-30)
     advantage = np.clip(advantage, -MOST_ADVANTAGE, MOST_ADVANTAGE)
     loss = torch.zeros(())
     for name in answered:
         spread = SPREADS[name]
-        moves = (a * sign * getattr(e, name) for a, (sign, e) in zip(advantage, drawn, strict=True))
+        pairs = zip(advantage, drawn, strict=True)
+        moves = (a * each.sign * getattr(each.noise, name) for a, each in pairs)
         direction = torch.from_numpy(sum(moves) / (samples * (scale * spread) ** 2) * scale).float()
-        share = TASK_SHARE / max(1, len(mean.task)) if name == "task" else 1.0
+        share = TASK_SHARE / max(1, len(answer.task)) if name == "task" else 1.0
         loss = loss - share * (direction * getattr(answer, name)).sum()
     if hold:
         loss = loss + hold * (answer.whole.pow(2).sum() + answer.task.pow(2).mean(dim=0).sum())
@@ -98,12 +110,9 @@ def gradient_loss(
 def label_loss(
     prepared: PreparedInstance,
     answer: AnswerTensors,
-    samples: int,
-    rng: np.random.Generator,
     answered: Collection[str] = tuple(SPREADS),
 ) -> Tensor:
-    """Return the distance from the best answers so far, after drawing more of them."""
-    drawn_samples(prepared, arrays_of(answer), samples, rng, answered=answered)
+    """Return the distance from the best answers so far."""
     loss = torch.zeros(())
     for name in answered:
         spread = SPREADS[name]

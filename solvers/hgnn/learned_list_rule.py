@@ -51,6 +51,7 @@ class LearnedListRule(Policy, Trainable):
     needs_in_training: ClassVar[frozenset[str] | set[str]] = frozenset(
         {"rules", "arrivals", "lp_search", "going_on", "routes"}
     )
+    distributes: ClassVar[str | None] = "the plays of its samples, and its experts"
     design: ClassVar[type[NetworkDesign]]
     # The checkpoints that optbench includes: the one that suits an instance is read (``suited``).
     shipped: ClassVar[tuple[Path, ...]]

@@ -5,7 +5,7 @@ from which an interrupted training continues.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,16 +13,31 @@ from typing import Any
 import numpy as np
 import torch
 
-from optbench.api import solve
 from optbench.errors import ParameterError
+from optbench.learn.work_pool import OneProcess, WorkPool
 from optbench.model.instance import Instance
 
 from .answers import Answers
-from .gradients import arrays_of, gradient_loss, imitation_loss, label_loss
+from .gradients import (
+    arrays_of,
+    draw_answers,
+    gradient_loss,
+    imitation_loss,
+    kept_values,
+    label_loss,
+)
 from .learning_settings import ListRuleTraining
 from .lookup_table import class_names
 from .network_checkpoint import NetworkCheckpoint, read_network
-from .prepared_instances import ImitationTargets, PreparedInstance, targets_of
+from .prepared_instances import (
+    ExpertOrder,
+    ImitationTargets,
+    PreparedInstance,
+    expert_schedule,
+    prepared_all,
+    targets_of,
+    value_of,
+)
 from .training_state import named, part_of, read_state, rows_of, write_state
 
 # The learning rate of the linear skips over that of the other layers.
@@ -58,8 +73,10 @@ class NetworkTraining:
         validation: list[Instance],
         settings: ListRuleTraining,
         seed: int,
+        pool: WorkPool | None = None,
     ) -> None:
         torch.set_num_threads(1)
+        self.pool = pool or OneProcess()
         self.settings, self.rng = settings, np.random.default_rng(seed)
         self.design = settings.design
         with torch.random.fork_rng():
@@ -75,6 +92,10 @@ class NetworkTraining:
             )
         )
         self.checks = self.comparable(self.checks)
+        played = [each.prepared for each in (*self.pupils, *self.checks)]
+        self.played = self.pool.workplace(
+            prepared_all, [each.instance for each in played], here=played
+        )
         self.targets: dict[int, ImitationTargets | None] = {}
         self.mean = {k: v.clone() for k, v in self.network.state_dict().items()}
         skips = [p for name, p in self.network.named_parameters() if "_skip" in name]
@@ -124,28 +145,14 @@ class NetworkTraining:
 
     def advance(self) -> None:
         """Take one step of gradient on a batch of instances."""
-        began, stage = time.process_time(), self.stage
-        samples, answered = self.settings.samples, self.settings.answered
+        began = self.processor_s()
         rate = self.settings.rate * max(LAST_RATE, 1.0 - self.share)
         self.optimiser.param_groups[0]["lr"] = rate
         self.optimiser.param_groups[1]["lr"] = FASTER * rate
         self.optimiser.zero_grad()
         chosen = self.rng.integers(len(self.pupils), size=self.settings.batch).tolist()
-        for k in chosen:
-            pupil = self.pupils[k]
-            answer = self.network(pupil.tensors)
-            if stage == "imitation":
-                target = self.target(k)
-                if target is None:
-                    continue
-                loss = imitation_loss(answer, target)
-            elif stage == "labels":
-                loss = label_loss(pupil.prepared, answer, samples, self.rng, answered)
-            else:
-                scale = max(LAST_NOISE, 1.0 - self.share)
-                loss = gradient_loss(
-                    pupil.prepared, answer, samples, self.rng, scale, answered, self.settings.hold
-                )
+        losses = self.imitated(chosen) if self.stage == "imitation" else self.sampled(chosen)
+        for loss in losses:
             (loss / len(chosen)).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), CLIPPED)
         self.optimiser.step()
@@ -153,21 +160,53 @@ class NetworkTraining:
         for name, value in self.network.state_dict().items():
             self.mean[name].mul_(memory).add_(value, alpha=1.0 - memory)
         self.step += 1
-        self.spent_s += time.process_time() - began
+        self.spent_s += self.processor_s() - began
 
-    def target(self, k: int) -> ImitationTargets | None:
-        """Return what instance k imitates; computed at the first use."""
-        if k not in self.targets:
+    def processor_s(self) -> float:
+        """Processor time of the training, wherever it was spent."""
+        return time.process_time() + self.pool.cpu_s
+
+    def imitated(self, chosen: list[int]) -> Iterator[torch.Tensor]:
+        """Return the losses of imitation on those of the instances that have a target."""
+        self.find_targets(chosen)
+        for k in chosen:
+            target = self.targets[k]
+            if target is not None:
+                yield imitation_loss(self.network(self.pupils[k].tensors), target)
+
+    def sampled(self, chosen: list[int]) -> Iterator[torch.Tensor]:
+        """Return the losses of the other stages, after samples of all instances were played."""
+        samples, answered = self.settings.samples, self.settings.answered
+        labels = self.stage == "labels"
+        scale = 1.0 if labels else max(LAST_NOISE, 1.0 - self.share)
+        answers = [self.network(self.pupils[k].tensors) for k in chosen]
+        drawn = [
+            draw_answers(
+                self.pupils[k].prepared, arrays_of(answer), samples, self.rng, scale, answered
+            )
+            for k, answer in zip(chosen, answers, strict=True)
+        ]
+        items = [(k, each.answers) for k, all_ in zip(chosen, drawn, strict=True) for each in all_]
+        values = iter(self.played.map(value_of, items))
+        for k, answer, own in zip(chosen, answers, drawn, strict=True):
             prepared = self.pupils[k].prepared
-            work, seed = self.settings.expert_work, int(self.rng.integers(2**31))
-            small = prepared.instance.num_tasks <= EXACT_TASKS
+            kept = kept_values(prepared, own, [next(values) for _ in own])
+            if labels:
+                yield label_loss(prepared, answer, answered)
+            else:
+                yield gradient_loss(answer, own, kept, scale, answered, self.settings.hold)
+
+    def find_targets(self, chosen: list[int]) -> None:
+        """Compute what instances imitate, at their first use."""
+        new = [k for k in dict.fromkeys(chosen) if k not in self.targets]
+        orders = []
+        for k in new:
+            small = self.pupils[k].prepared.instance.num_tasks <= EXACT_TASKS
             expert = self.settings.expert if small else "lp_guided"
-            found = solve(
-                prepared.instance, expert, time_limit_s=None, work_limit=work, seed=seed,
-                bound=False,
-            )  # fmt: skip
-            self.targets[k] = targets_of(prepared, found.schedule)
-        return self.targets[k]
+            seed = int(self.rng.integers(2**31))
+            orders.append(ExpertOrder(k, expert, self.settings.expert_work, seed))
+        for k, schedule in zip(new, self.played.map(expert_schedule, orders), strict=True):
+            self.targets[k] = targets_of(self.pupils[k].prepared, schedule)
 
     def check(self) -> dict[str, float]:
         """Evaluate the running mean of the weights on validation; keep it if it is the best.
@@ -183,13 +222,12 @@ class NetworkTraining:
             )
         kept = {k: v.clone() for k, v in self.network.state_dict().items()}
         self.network.load_state_dict(self.mean)
-        ratios = []
-        for pupil in self.checks:
-            with torch.no_grad():
-                answers = arrays_of(self.network(pupil.tensors))
-            ratios.append(pupil.prepared.value(answers) / pupil.prepared.plain)
+        with torch.no_grad():
+            answers = [arrays_of(self.network(pupil.tensors)) for pupil in self.checks]
         self.network.load_state_dict(kept)
-        loss = float(np.mean(ratios))
+        values = self.played.map(value_of, list(enumerate(answers, start=len(self.pupils))))
+        plain = [pupil.prepared.plain for pupil in self.checks]
+        loss = float(np.mean([v / first for v, first in zip(values, plain, strict=True)]))
         if loss < self.least:
             self.least, self.best = loss, {k: v.clone() for k, v in self.mean.items()}
         point = {

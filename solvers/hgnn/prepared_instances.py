@@ -5,10 +5,12 @@ targets to imitate are computed on demand.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.api import solve
 from optbench.bounds.milestones import find_milestones
 from optbench.model.instance import Floats, Instance
 from optbench.model.schedule import Schedule
@@ -69,6 +71,36 @@ class PreparedInstance:
     def keep(self, answers: Answers, value: float) -> None:
         if value < self.least:
             self.best, self.least = answers, value
+
+
+@dataclass(frozen=True)
+class ExpertOrder:
+    """The instance that an expert solves, with its work limit and seed."""
+
+    instance: int
+    expert: str
+    work: float
+    seed: int
+
+
+def prepared_all(instances: Sequence[Instance]) -> list[PreparedInstance]:
+    """Return the instances prepared for training."""
+    return [PreparedInstance(instance) for instance in instances]
+
+
+def value_of(prepared: Sequence[PreparedInstance], item: tuple[int, Answers]) -> float:
+    """Return the objective of answers for one of the instances."""
+    k, answers = item
+    return prepared[k].value(answers)
+
+
+def expert_schedule(prepared: Sequence[PreparedInstance], order: ExpertOrder) -> Schedule | None:
+    """Return the schedule that an expert finds."""
+    instance = prepared[order.instance].instance
+    return solve(
+        instance, order.expert, time_limit_s=None, work_limit=order.work, seed=order.seed,
+        bound=False,
+    ).schedule  # fmt: skip
 
 
 def targets_of(prepared: PreparedInstance, expert: Schedule | None) -> ImitationTargets | None:

@@ -16,9 +16,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 import numpy as np
 
+from optbench.learn.work_pool import OneProcess, WorkPool
 from optbench.model.instance import Floats, Instance
 from optbench.model.objective_prices import end_cost
 from optbench.model.verify import verify
@@ -43,6 +45,36 @@ SPREAD, LEAST_SPREAD, MOVE = 0.3, 0.02, 0.5
 MOST_LOSS = 3.0
 
 
+@dataclass(frozen=True, eq=False)
+class StreamStage:
+    """The network and the streams, on which read-outs are played."""
+
+    network: AnsweringNetwork
+    streams: list[tuple[Instance, Surroundings]]
+
+
+def stage_of(given: tuple[AnsweringNetwork, list[Instance]]) -> StreamStage:
+    """Return the streams of instances, with what is around them."""
+    network, instances = given
+    return StreamStage(network, [(each, surroundings_of(each)) for each in instances])
+
+
+def value_on(stage: StreamStage, item: tuple[int, Floats]) -> float:
+    """Return the verified objective of a run of one stream with these read-outs, without what the
+    makespan costs; inf where work is left.
+    """
+    k, theta = item
+    instance, around = stage.streams[k]
+    play = OnlinePlay(instance, stage.network, readouts_from(theta), (), around)
+    schedule = play.play(math.inf).schedule
+    if schedule is None:
+        return math.inf
+    verdict = verify(instance, schedule)
+    if not verdict.feasible:
+        return math.inf
+    return float(verdict.objectives[0]) - end_cost(instance) * verdict.metrics["makespan"]
+
+
 class StreamTraining:
     """The read-outs while they are trained; ``best`` are those of the lowest validation loss."""
 
@@ -54,44 +86,34 @@ class StreamTraining:
         seed: int,
         start: StreamReadouts | None = None,
         trained: Collection[str] = tuple(SHAPES),
+        pool: WorkPool | None = None,
     ) -> None:
-        self.network, self.rng = network, np.random.default_rng(seed)
+        self.pool, self.rng = pool or OneProcess(), np.random.default_rng(seed)
         self.moving = which_readouts(trained)
-        self.streams = [(each, surroundings_of(each)) for each in streams]
-        self.checks = [(each, surroundings_of(each)) for each in validation]
+        self.streams = range(len(streams))
+        self.checks = range(len(streams), len(streams) + len(validation))
+        self.stage = self.pool.workplace(stage_of, (network, [*streams, *validation]))
         self.theta = first_readouts() if start is None else start.flat()
         self.start, self.spread = self.theta.copy(), SPREAD * self.moving
         self.first: dict[int, float] = {}
-        self.plain = [self.value(self.theta, *each) for each in self.checks]
+        self.plain = self.values([(k, self.theta) for k in self.checks])
         self.best, self.least = self.theta.copy(), 0.0
         self.steps, self.history = 0, list[dict[str, float]]()
 
-    def value(self, theta: Floats, instance: Instance, around: Surroundings) -> float:
-        """Return the verified objective of a run with these read-outs, without what the makespan
-        costs; inf where work is left.
-        """
-        play = OnlinePlay(instance, self.network, readouts_from(theta), (), around)
-        schedule = play.play(math.inf).schedule
-        if schedule is None:
-            return math.inf
-        verdict = verify(instance, schedule)
-        if not verdict.feasible:
-            return math.inf
-        return float(verdict.objectives[0]) - end_cost(instance) * verdict.metrics["makespan"]
+    def values(self, items: list[tuple[int, Floats]]) -> list[float]:
+        """Return the value of each (stream, read-outs)."""
+        return self.stage.map(value_on, items)
 
     def step(self) -> None:
         """Draw read-outs, play each on the same streams, and move to the best."""
         every = max(1, len(self.streams) // STREAMS)
         chosen = list(range(self.steps % every, len(self.streams), every))
-        for k in chosen:
-            if k not in self.first:
-                self.first[k] = self.value(self.start, *self.streams[k])
+        new = [k for k in chosen if k not in self.first]
+        self.first |= zip(new, self.values([(k, self.start) for k in new]), strict=True)
         noise = self.rng.normal(size=(DRAWS // 2, len(self.theta)))
         drawn = self.theta + self.spread * np.concatenate((noise, -noise))
-        scores = [
-            np.mean([relative(self.value(row, *self.streams[k]), self.first[k]) for k in chosen])
-            for row in drawn
-        ]
+        found = iter(self.values([(k, row) for row in drawn for k in chosen]))
+        scores = [np.mean([relative(next(found), self.first[k]) for k in chosen]) for _ in drawn]
         best = drawn[np.argsort(scores, kind="stable")[:ELITE]]
         self.theta = (1.0 - MOVE) * self.theta + MOVE * best.mean(axis=0)
         spread = np.maximum(LEAST_SPREAD * self.moving, best.std(axis=0))
@@ -100,12 +122,16 @@ class StreamTraining:
 
     def check(self) -> float:
         """Return the mean loss of validation; keep the read-outs if it is the least."""
-        values = [self.value(self.theta, *each) for each in self.checks]
+        values = self.values([(k, self.theta) for k in self.checks])
         loss = float(np.mean([relative(*pair) for pair in zip(values, self.plain, strict=True)]))
         if loss < self.least:
             self.best, self.least = self.theta.copy(), loss
         self.history.append({"stream_step": float(self.steps), "stream_loss": loss})
         return loss
+
+    def processor_s(self) -> float:
+        """Processor time of the training, wherever it was spent."""
+        return time.process_time() + self.pool.cpu_s
 
     def train(
         self,
@@ -118,7 +144,7 @@ class StreamTraining:
         """Train for so many steps, or with 0 of them for so many seconds of processor time; return
         the seconds spent.
         """
-        began = time.process_time()
+        began = self.processor_s()
         spent = share = 0.0
         while share < 1.0 and not stopped():
             self.step()
@@ -126,7 +152,7 @@ class StreamTraining:
                 loss = self.check()
                 if on_point is not None:
                     on_point(int(1000 * min(1.0, share)), 1000, {"loss": loss})
-            spent = time.process_time() - began
+            spent = self.processor_s() - began
             share = self.steps / steps if steps else spent / seconds
         self.check()
         return spent

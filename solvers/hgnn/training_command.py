@@ -62,7 +62,7 @@ def train(run: TrainingRun) -> TrainingResult:
             "only_streams=yes -p start=FILE"
         )
     training = NetworkTraining(
-        static, [x for x in checks if not has_arrivals(x)], settings, run.seed
+        static, [x for x in checks if not has_arrivals(x)], settings, run.seed, run.pool
     )
     if run.kept.exists():
         training.load(run.kept)
@@ -142,7 +142,9 @@ def stream_training(
 ) -> StreamTraining:
     """Return the training of the read-outs of a network."""
     streamed = run.settings.design.streamed
-    return StreamTraining(network, streams, checks or streams[:1], run.seed, start, streamed)
+    return StreamTraining(
+        network, streams, checks or streams[:1], run.seed, start, streamed, run.pool
+    )
 
 
 def play_streams(run: TrainingRun, stream: StreamTraining, ratio: float) -> float:

@@ -81,6 +81,21 @@ def test_solve_json_has_the_keys_of_the_design_and_fits_its_schema(
     jsonschema.validate(document, schema("result"))
 
 
+def test_solve_says_what_it_drew_itself(cli: Cli) -> None:
+    words = ["solve", "jobshop:jobs=3,machines=3", "-s", "fcfs", "-q"]
+    stated = {"OPTBENCH_CPU_WATTS": "20", "OPTBENCH_POWERCAP_ROOT": "/nowhere"}
+    document = cli(*words, "--json", **stated).json
+    jsonschema.validate(document, schema("result"))
+    energy = document["energy"]
+    assert energy["cpu_j"] == pytest.approx(20 * energy["cpu_s"], abs=1e-4) and energy["cpu_s"] > 0
+    assert energy["energy_j"] == energy["cpu_j"] and energy["estimated"]
+    assert energy["notes"] == ["estimated, processors: there is no folder /nowhere"]
+    assert document["metrics"]["energy_j"] == 0  # that of the schedule: its machines draw nothing
+    assert "s of processor time at 20 W)" in cli(*words, **stated).out
+    refused = cli(*words, OPTBENCH_CPU_WATTS="much")
+    assert refused.code == 2 and "OPTBENCH_CPU_WATTS is 'much'" in refused.err
+
+
 def test_an_objective_in_order_shows_every_level(cli: Cli, tmp_path: Path) -> None:
     # One task, a fast mode (2 s, 20 J) and a frugal one (4 s, 12 J): in order of time, then energy,
     # 2 and then 20.

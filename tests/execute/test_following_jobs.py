@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.execute.test_local import program, said
-from tests.hostile.cases import make_workspace, marked
+from tests.execute.engine_programs import RAY_SLOWLY, EngineUnderTest, said, until
+from tests.hostile.cases import marked
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
 
-def test_a_job_that_follows_another_runs_before_those_that_wait(tmp_path: Path) -> None:
+@RAY_SLOWLY
+def test_a_job_that_follows_another_runs_before_those_that_wait(
+    engine: EngineUnderTest, root: Path
+) -> None:
     """A second process under the same key; what kills it is its own outcome."""
-    root = make_workspace(tmp_path / "ws")
-    started = program(
+    started = engine.program(
         root,
         "from dataclasses import replace",
         "begun = []",
@@ -29,7 +31,7 @@ def test_a_job_that_follows_another_runs_before_those_that_wait(tmp_path: Path) 
         "    for name in ('fcfs', 'dies', 'fcfs'):",
         "        made = job(name, how='abort') if name == 'dies' else job(name)",
         "        yield replace(made, then=then)",
-        "with LocalExecutor(1) as executor:",
+        "with engine(1) as executor:",
         "    for outcome in executor.run(jobs()):",
         "        say(outcome)",
         "        if outcome.check: say(outcome.check)",
@@ -50,4 +52,4 @@ def test_a_job_that_follows_another_runs_before_those_that_wait(tmp_path: Path) 
         ["fcfs", "signal"],
     ]
     assert json.dumps(counts) == "[3, 0]" and last == ["fcfs", None, None, None]
-    assert marked(root) == []
+    until(lambda: marked(root) == [])

@@ -9,6 +9,8 @@ import sys
 import pytest
 
 from optbench.store.records import Record
+from tests.execute.conftest import on_cluster
+from tests.execute.engine_programs import EngineUnderTest, until
 from tests.hostile.cases import CASES, HONEST, Case, Study, make_workspace, marked, run
 
 pytestmark = pytest.mark.skipif(
@@ -16,16 +18,23 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.fixture(scope="module", params=["local", pytest.param("ray", marks=pytest.mark.slow)])
+def engine(request: pytest.FixtureRequest) -> EngineUnderTest:
+    if request.param == "local":
+        return EngineUnderTest("local")
+    return on_cluster(request.getfixturevalue("ray_session"))
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    """A study of the honest solvers alone."""
+    """A study of the honest solvers alone, at home."""
     return run(make_workspace(tmp_path_factory.mktemp("honest") / "ws"), HONEST)
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def study(tmp_path_factory: pytest.TempPathFactory, engine: EngineUnderTest) -> Study:
     root = make_workspace(tmp_path_factory.mktemp("hostile") / "ws")
-    return run(root, [*(case.spec for case in CASES), *HONEST])
+    return engine.study(root, [*(case.spec for case in CASES), *HONEST])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.spec.replace(",victim={victim}", ""))
@@ -57,7 +66,7 @@ def test_a_process_that_certifies_its_own_bound_is_not_believed(study: Study) ->
 
 
 def test_nothing_is_left(study: Study) -> None:
-    assert marked(study.root) == []
+    until(lambda: marked(study.root) == [])
     assert list((study.root / ".optbench" / "work").iterdir()) == []
     assert (
         not (study.root / ".optbench" / "new").exists()

@@ -123,4 +123,5 @@ COMMANDS = (
     case("new solver my_rule", remark="(again)"),
     case("compile fcfs -q"),
     case("doctor", varying="status detail remedy problems"),
+    case("gpu list", varying="driver reason devices unreadable"),
 )

@@ -16,9 +16,11 @@ VARIES, TEXT, FILE = "<varies>", "<text>", "<file>"
 VARYING_KEYS = _words(
     "at began_at bounding_s build_s calibration_s code code_version compile_s cores cpu_s "
     "decision_ms inside_s key lp_s machine median_wall_s optbench parent_run_id peak_memory_mb "
-    "t_s threads_available time_s time_to_first_s total_s training_s wall_defaults_s wall_s "
-    "wall_tuned_s worker"
+    "run_energy t_s threads_available time_s time_to_first_s total_s training_s wall_defaults_s "
+    "wall_s wall_tuned_s worker"
 )
+# An object with this key is what a run or a training drew: measured, or by its processor time.
+OF_RUN_ENERGY = "cpu_j"
 # Sentences for people. Any string with a blank in it counts as such a sentence too.
 TEXT_KEYS = _words(
     "advice argument cause description detail error formulation_reason headline message note "
@@ -42,6 +44,8 @@ def normalised(
     varying: frozenset[str] = frozenset(),
 ) -> Any:
     """The document with masks; ``texts`` receives every text by its place."""
+    if isinstance(value, Mapping) and OF_RUN_ENERGY in value:
+        return VARIES
     if isinstance(value, Mapping):
         out: dict[str, Any] = {}
         for key, item in value.items():

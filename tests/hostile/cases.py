@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -135,8 +135,12 @@ def run(
     problems: Sequence[str] = PROBLEMS,
     seeds: int = 1,
     jobs: int = 2,
+    arguments: Sequence[str] = (),
+    environment: Mapping[str, str] = os.environ,
 ) -> Study:
-    """Run a study of these solvers in a workspace, as anybody would from the command line."""
+    """Run a study of these solvers in a workspace, as anybody would from the command line; with
+    more ``arguments``, such as those of another engine.
+    """
     specs = [spec.format(victim=root / ".optbench") for spec in solvers]
     lines = [
         'question = "Who survives whom?"',
@@ -148,9 +152,9 @@ def run(
     ]
     (root / "studies" / "hostile.toml").write_text("\n".join(lines) + "\n")
     done = subprocess.run(
-        [*COMMAND, "run", "hostile", "-n", str(jobs), "--no-track", "--json"],
+        [*COMMAND, "run", "hostile", "-n", str(jobs), "--no-track", "--json", *arguments],
         cwd=root,
-        env={**os.environ, "OPTBENCH_WORKSPACE": str(root), MARK: str(root)},
+        env={**environment, "OPTBENCH_WORKSPACE": str(root), MARK: str(root)},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,

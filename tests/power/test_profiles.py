@@ -253,3 +253,28 @@ def test_what_is_no_profile_at_all(tmp_path: Path, content: bytes, culprit: str)
     path.write_bytes(content)
     with pytest.raises(FileFormatError, match=culprit):
         profile(path)
+
+
+def with_measurement(folder: Path, measurement: object) -> Path:
+    path = folder / "mine.json"
+    path.write_text(json.dumps({**shipped("L4"), "measurement": measurement}))
+    return path
+
+
+def test_a_profile_says_how_it_was_measured(tmp_path: Path) -> None:
+    record = {"training": {"host": "here", "runs": [[1, 2.5]]}}
+    found = profile(with_measurement(tmp_path, record))
+    assert found.measurement == record
+    assert profile("L4").measurement is None
+    # The measurement is a note: nothing else differs.
+    assert (found.laws, found.clocks, found.tdp_w) == (
+        profile("L4").laws,
+        profile("L4").clocks,
+        profile("L4").tdp_w,
+    )
+
+
+@pytest.mark.parametrize("measurement", [[], "yesterday", {"rendering": {}}, {"training": 3}])
+def test_a_measurement_of_no_law_is_refused(tmp_path: Path, measurement: object) -> None:
+    with pytest.raises(FileFormatError, match=r"measurement is .* inference, training"):
+        profile(with_measurement(tmp_path, measurement))

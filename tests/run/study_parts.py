@@ -45,7 +45,7 @@ class Inline:
     ``seen`` are the keys that ran.
     """
 
-    compile_s = 0.0
+    compile_s, jobs = 0.0, 1
 
     def __init__(self, spoil: Callable[[JobOutcome], JobOutcome] = lambda outcome: outcome) -> None:
         self.spoil = spoil
@@ -60,6 +60,9 @@ class Inline:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        return None
+
+    def admit(self, budgets: Iterable[CellBudget]) -> None:
         return None
 
     def run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 import optbench as ob
 from optbench.execute.base import JobOutcome
 from optbench.execute.validate_answer import MAX_POINTS
+from optbench.hardware.run_energy import RunEnergy
+from optbench.plugins.training_energy import energy_of_training, keep_with
 from optbench.run import judge as judging
 from optbench.store.records import REASONS, Reason
 from tests.run.judged_answers import (
@@ -308,3 +311,27 @@ COLUMN = st.lists(st.integers(-5, 10**18) | st.floats() | ANYTHING, min_size=8, 
 def test_any_segments_become_a_record(columns: dict[str, Any]) -> None:
     record = judged(changed(lambda answer: answer["schedule"]["segments"].update(columns)))
     assert record.failed or record.verified
+
+
+DRAWN = RunEnergy(30.0, "powercap", 2.0, 0.5).to_dict()
+
+
+def test_what_a_cell_drew_is_what_was_measured_outside_of_it() -> None:
+    record = judged(in_result(energy={"energy_j": 0.0}), energy=DRAWN)
+    assert record.verified and record.energy == DRAWN
+    assert record.metrics == judged(ANSWER).metrics
+    crashed = judged(None, reason=Reason("signal", "SIGSEGV"), energy=DRAWN)
+    assert crashed.energy == DRAWN
+    assert judged(ANSWER).energy == {}
+
+
+def test_what_the_training_of_its_checkpoint_drew_goes_with_it(tmp_path: Path) -> None:
+    file = tmp_path / "net.json"
+    file.write_text("{}")
+    training = energy_of_training(RunEnergy(600.0, "estimate", 50.0, assumed_w=12.0))
+    outcome = JobOutcome("key", ANSWER, total_s=TOTAL_S, energy=DRAWN)
+    cell = cell_of(INSTANCE, params={"checkpoint": str(file)})
+    assert judging.judge(cell, outcome, INSTANCE, AT).energy == DRAWN
+    keep_with(file, training)
+    found = judging.judge(cell, outcome, INSTANCE, AT).energy
+    assert found == {**DRAWN, "training": training}

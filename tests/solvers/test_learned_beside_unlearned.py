@@ -104,8 +104,14 @@ def test_what_is_seen_is_kept_in_the_checkpoint(tmp_path: Path) -> None:
     assert trainer.pilot.seen == "sites"
     from optbench.learn.sites.checkpoints import SiteCheckpoint
 
+    sizes = trainer.fleet.sizes
     made = SiteCheckpoint(
-        trainer.pilot, trainer.fleet.pools, trainer.fleet.widest, 1.0, np.ones(1), np.ones(1)
+        trainer.pilot,
+        sizes.pools,
+        sizes.widest,
+        1.0,
+        np.ones(1),
+        np.ones(1),
     )
     write_checkpoint(tmp_path / "paper.safetensors", made)
     assert read_checkpoint(tmp_path / "paper.safetensors").pilot.seen == "sites"

@@ -54,6 +54,11 @@ def test_the_same_value_in_another_form_is_the_same_key() -> None:
     assert key(params={"k": Path("a/x.ckpt")}) == key(params={"k": Path("/elsewhere/x.ckpt")})
 
 
+def test_keys_of_cells_without_gpus_are_those_of_before_there_were_any() -> None:
+    assert "gpus" not in CellBudget().content and CellBudget(gpus=2).content["gpus"] == 2
+    assert key(budget=CellBudget(gpus=2)) not in (key(), key(budget=CellBudget(gpus=1)))
+
+
 def test_another_value_is_another_key() -> None:
     values = [
         1,

@@ -55,6 +55,10 @@ def test_a_file_that_is_wrong_as_a_whole(tmp_path: Path, text: str, words: str) 
         ),
         ('["fcfs:time_limit=-1s"]', "solvers[0].time_limit is '-1s'"),
         (
+            '["fcfs:reserved_gpus=-1"]',
+            "solvers[0].reserved_gpus is '-1'; it must be a whole number from 0 to 1,000,000",
+        ),
+        (
             '["fcfs:threads=0"]',
             "solvers[0].threads is '0'; it must be a whole number from 1 to 1,000,000",
         ),

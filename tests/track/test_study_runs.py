@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from optbench.hardware.run_energy import DeviceEnergy, RunEnergy
 from optbench.store.records import Reason
 from optbench.store.run_store import Store
 from optbench.track.runs import TrackedRun
@@ -60,6 +61,22 @@ def test_metrics_are_those_of_the_study_not_of_the_cell_alone(store: Store) -> N
     }
     assert own.items() <= fcfs.items()
     assert runs["bounds"].metrics["bound"] == 8.0 and "gap" not in runs["bounds"].metrics
+
+
+def test_what_a_cell_drew_stands_beside_the_energy_of_its_schedule(store: Store) -> None:
+    devices = DeviceEnergy({"GPU-a": 94.0}, "counter", shared=True)
+    drawn = RunEnergy(6.0, "powercap", 1.0, 0.5).with_devices(devices)
+    made = replace(record("fcfs", 10.0), energy=drawn.to_dict())
+    _, children = StudyRuns(PLAN, store).runs({made.key: made})
+    (run,) = children
+    names = ("energy_j", "run_energy_j", "run_cpu_j", "run_device_j")
+    assert [run.metrics[name] for name in names] == [7.0, 100.0, 6.0, 94.0]
+    assert run.tags["optbench.run_energy"] == "measured"
+    assert run.tags["optbench.run_energy_shared"] == "yes"
+    assert run.tags["optbench.run_energy_complete"] == "yes"
+    # Records of older versions have none.
+    older = described(store)["fcfs"]
+    assert not {"run_energy_j"} & older.metrics.keys() and "optbench.run_energy" not in older.tags
 
 
 def test_names_tags_parameters_and_times(store: Store) -> None:

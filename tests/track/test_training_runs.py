@@ -21,7 +21,8 @@ def test_curves_settings_and_the_file_arrive(
     history = [{"reward": 0.5 * k, "latency_s(p99)": 10.0 - k} for k in range(900)] + [
         {"reward": float("nan")}
     ]
-    about = {"settings": {"gamma": 0.9, "long": "x" * (MAX_PARAM + 1)}, "seed": 3}
+    energy = {"energy_j": 26.5, "cpu_s": 2.2, "estimated": True, "unknown": []}
+    about = {"settings": {"gamma": 0.9, "long": "x" * (MAX_PARAM + 1)}, "energy": energy}
     run_id = track_training("chsac_af", about, history, file)
 
     client = Tracking().client
@@ -34,6 +35,9 @@ def test_curves_settings_and_the_file_arrive(
     )
     assert run.data.tags["optbench.cell"].startswith("train-chsac_af-net.safetensors-")
     assert run.data.tags["mlflow.note.content"].startswith('{"settings": {"gamma": 0.9, ')
+    assert run.data.metrics["training_energy_j"] == 26.5
+    assert run.data.metrics["training_cpu_s"] == 2.2
+    assert run.data.tags["optbench.run_energy"] == "estimated"
     rewards = client.get_metric_history(run_id, "reward")
     assert [(point.step, point.value) for point in rewards] == [(k, 0.5 * k) for k in range(900)]
     assert len(client.get_metric_history(run_id, "latency_s_p99_")) == 900

@@ -36,6 +36,8 @@ def show_gates(gates: Sequence[GateResult]) -> None:
             f"  {coloured(gate.verdict)}  [bold]{escape(gate.name)}[/]: "
             f"{escape(gate.expression)}  [{DIM}]{escape(values)}[/]"
         )
+        if gate.remark:
+            show(f"    {escape(gate.remark)}")
         for why in gate.why:
             show(f"    unknown: {escape(why)}")
         for each in gate.worst[:WORST_SHOWN]:

@@ -95,6 +95,8 @@ def show_result(
             f"[{DIM}]more time (--time-limit) or another solver (`optbench list solvers`) may "
             "find one[/]"
         )
+    if result.energy is not None:
+        show(f"[{DIM}]{energy_words(result.energy)}[/]")
     if explanation is not None:
         from optbench.cli.terminal.explaining import show_explanation
 
@@ -107,6 +109,22 @@ def show_result(
     for what, path in ((decision, result.schedule_file), ("page", page)):
         if path:
             show(f"{what} written to [bold]{escape(path)}[/]")
+
+
+def energy_words(energy: Mapping[str, Any]) -> str:
+    """``this run drew 12.3 J (estimated: 1.03 s of processor time at 12 W)``."""
+    parts = [f"{figure(energy['cpu_j'])} J of processors"]
+    if energy["estimated"]:
+        at = f"{energy['cpu_s']:.2f} s of processor time at {energy['assumed_w']:g} W"
+        parts = [f"estimated: {at}"]
+    elif energy["cpu_shared"]:
+        parts[0] += f", {percent(energy['cpu_share'])} of a shared package"
+    if energy["device_j"] is not None:
+        shared = ", shared" if energy["device_shared"] else ""
+        parts.append(f"{figure(energy['device_j'])} J of GPUs{shared}")
+    if not energy["complete"]:
+        parts.append("incomplete: " + "; ".join(energy["notes"]))
+    return f"this run drew {figure(energy['energy_j'])} J ({'; '.join(parts)})"
 
 
 def figure_or_text(value: Any) -> str:

@@ -256,8 +256,10 @@ def solvers_table(solvers: Sequence[dict[str, Any]], rank: str = "") -> Any:
     from optbench.study.formula_names import LAST_LEVEL
 
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        "solver": lambda row: (
-            escape(row["solver"]) + (CLAIRVOYANT if row.get("clairvoyant") else "")
+        "solver": lambda row: marked_name(
+            row["solver"],
+            row.get("clairvoyant", False),
+            row.get("unequal_hardware_instances", 0),
         ),
         rank: lambda row: _scored(row["score"], rank),
         "cells": lambda row: _done(row["ran"], row["cells"]),
@@ -279,6 +281,8 @@ def _done(done: int, total: int) -> str:
 
 
 def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
+    from optbench.report.outline import unequal_of
+
     times = [
         row.record.wall_s
         for row in rows
@@ -295,7 +299,16 @@ def _solver(summary: Summary, rows: Sequence[Row]) -> dict[str, Any]:
         "median_wall_s": statistics.median(times) if times else None,
         "time_s": summary.time_s,
         "clairvoyant": summary.clairvoyant,
+        **unequal_of(summary),
     }
+
+
+def marked_name(label: str, clairvoyant: bool, unequal: int) -> str:
+    """The name of a solver with what is to be known of its place."""
+    from optbench.evaluate.hardware_models import mark_of
+
+    mark = f" [yellow]{mark_of(unequal)}[/]" if unequal else ""
+    return escape(label) + CLAIRVOYANT * clairvoyant + mark
 
 
 def _scored(value: float | None, rank: str) -> str:

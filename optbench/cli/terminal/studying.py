@@ -57,6 +57,7 @@ class StudyProgress(LiveLine):
                     f"{progress.made.error}"
                 )
         elif progress.kind == "plan":
+            self.watch.jobs = progress.jobs or self.watch.jobs
             self.watch.begin(progress.known.values(), progress.waiting, progress.total)
         elif progress.record is not None:
             wrong = self.watch.take(progress.record)

@@ -1,4 +1,8 @@
-"""Long work that Ctrl-C interrupts: it runs in a thread while the main thread waits for signals."""
+"""Long work that Ctrl-C interrupts: it runs in a thread while the main thread waits for signals.
+
+A termination does the same, and so does a hang-up of the terminal, unless it is ignored as under
+``nohup``.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -22,6 +27,7 @@ WAKE_S = 0.1
 # Wrappers such as timeout signal a process and then its group: a signal within this time is the
 # same.
 ONE_PRESS_S = 1.0
+STDOUT, STDERR = 1, 2
 
 
 def interruptible(work: Callable[..., T], keeps: bool = True, patience: str = PATIENCE) -> T:
@@ -40,23 +46,23 @@ def interruptible(work: Callable[..., T], keeps: bool = True, patience: str = PA
         return work()
 
     asked_at = 0.0
+    terminals = [handle for handle in (STDOUT, STDERR) if os.isatty(handle)]
 
-    def interrupt(*_: object) -> None:
+    def interrupt(number: int, *_: object) -> None:
         nonlocal asked_at
+        if number == signal.SIGHUP:
+            write_nowhere(terminals)
         if not keeps:
-            sys.stderr.write("optbench: interrupted\n")
-            sys.stderr.flush()
+            say("optbench: interrupted\n")
             os._exit(exits.INTERRUPTED)
         if not stop.is_set():
             asked_at = time.monotonic()
             stop.set()
-            sys.stderr.write(patience)
-        elif time.monotonic() - asked_at > ONE_PRESS_S:
+            say(patience)
+        elif number != signal.SIGHUP and time.monotonic() - asked_at > ONE_PRESS_S:
             os._exit(exits.INTERRUPTED)
 
-    before = {
-        number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    before = {number: signal.signal(number, interrupt) for number in ending_signals()}
     try:
         with ThreadPoolExecutor(1, "optbench-solve") as executor:
             future = executor.submit(work)
@@ -66,3 +72,25 @@ def interruptible(work: Callable[..., T], keeps: bool = True, patience: str = PA
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """The signals that end the work. A hang-up that is ignored stays so: the work goes on."""
+    always = (signal.SIGINT, signal.SIGTERM)
+    ignored = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return always if ignored else (*always, signal.SIGHUP)
+
+
+def write_nowhere(terminals: Sequence[int]) -> None:
+    """After a hang-up: writing to a terminal that has gone would be an error that ends the work."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for handle in terminals:
+        os.dup2(nowhere, handle)
+    os.close(nowhere)
+
+
+def say(words: str) -> None:
+    """Write to stderr, whether or not somebody still reads it."""
+    with suppress(OSError):
+        sys.stderr.write(words)
+        sys.stderr.flush()

@@ -214,8 +214,11 @@ def _number(value: float | None) -> str:
 
 
 def _profile_json(shape: Profile) -> dict[str, Any]:
+    data = asdict(shape)
+    if shape.measurement is None:
+        del data["measurement"]
     return {
-        **asdict(shape),
+        **data,
         "aliases": _aliases(shape),
         "flags": [asdict(flag) for flag in shape.flags],
     }

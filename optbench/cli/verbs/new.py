@@ -9,18 +9,20 @@ from optbench.cli.terminal.output import GOOD, emit_json, escape, show
 from optbench.cli.terminal.parser import Parser
 
 DESCRIPTION = (
-    "Write a small working plug-in and its test into this workspace; change it into yours."
+    "Write a small working plug-in and its test into this workspace; change it into yours. "
+    "`slurm` is a batch script that starts a Ray cluster on Slurm's nodes and runs a command there."
 )
 EXAMPLES = (
     "optbench new solver my_rule",
     "optbench new problem my_cluster",
     "optbench new study my_question",
+    "optbench new slurm my_batch",
 )
-KINDS = ("solver", "problem", "study")
+KINDS = ("solver", "problem", "study", "slurm")
 
 
 def configure(parser: Parser) -> None:
-    parser.positional("kind", "solver, problem or study", choices=KINDS)
+    parser.positional("kind", "solver, problem, study or slurm", choices=KINDS)
     parser.positional("name", "lower-case letters, digits and underscores")
 
 

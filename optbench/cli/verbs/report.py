@@ -140,10 +140,10 @@ def _show(report: StudyReport) -> None:
 
 
 def _row(place: int, each: Summary) -> tuple[str, ...]:
-    from optbench.cli.terminal.study_summary import CLAIRVOYANT
+    from optbench.cli.terminal.study_summary import marked_name
     from optbench.report.formatting import interval, seconds
 
-    name = escape(each.label) + CLAIRVOYANT * each.clairvoyant
+    name = marked_name(each.label, each.clairvoyant, each.unequal)
     if each.study_gap is None:
         return (str(place), name, f"[{DIM}]not run[/]", *("-",) * 5)
     failed = f"[{BAD}]{each.failed:,}[/]" if each.failed else "0"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from optbench.cli.terminal.output import emit_json
 from optbench.cli.terminal.parser import Parser, number
 from optbench.errors import OptbenchError
+from optbench.execute.backends import ADDRESS_HELP, BACKENDS, EVERY_CPU, NAME_HELP
 
 if TYPE_CHECKING:
     from optbench.run.runner import StudyRun
@@ -23,6 +24,7 @@ DESCRIPTION = (
 EXAMPLES = (
     "optbench run quickstart -n 2",
     "optbench run quickstart --only solver=fcfs --only seed=0 --json",
+    "optbench run quickstart --backend ray --address head.cluster:6379",
 )
 PATIENCE = (
     "optbench: stopping; finished cells are kept, the same command runs the rest (press "
@@ -32,7 +34,10 @@ PATIENCE = (
 
 def configure(parser: Parser) -> None:
     parser.positional("study", "name of a study, or its file")
-    parser.option("-n --jobs N", "cells at a time (default 1)", number(int, 1), 1)
+    text = f"cells at a time (default 1; with --backend ray {EVERY_CPU})"
+    parser.option("-n --jobs N", text, number(int, 1))
+    parser.option("--backend NAME", NAME_HELP, choices=BACKENDS, default=BACKENDS[0])
+    parser.option("--address HOST:PORT", ADDRESS_HELP)
     fields = "solver=, target=, instance=, seed=, repetition="
     text = f"{fields}, the beginning of a key, or text in `solver | instance | seed`"
     parser.repeated("--only FILTER", f"part of the cells: {text}; may repeat")
@@ -91,12 +96,13 @@ def _run(args: argparse.Namespace, study: Study) -> StudyRun:
     from optbench.cli.terminal.studying import StudyProgress
     from optbench.cli.terminal.work import interruptible
     from optbench.run.cell_filter import select
+    from optbench.run.engines import engine_for
     from optbench.run.runner import run_study
     from optbench.run.study_progress import StudyWatch
 
-    settings = {"jobs": args.jobs, "force": args.force, "retry": args.retry}
+    executor = engine_for(study, args.backend, args.jobs, args.address)
+    settings = {"executor": executor, "force": args.force, "retry": args.retry}
     only = partial(select, filters=args.only)
-    watch = StudyWatch(args.jobs)
-    with StudyProgress(study.name, watch, quiet=args.quiet or args.json) as progress:
+    with StudyProgress(study.name, StudyWatch(), quiet=args.quiet or args.json) as progress:
         work = partial(run_study, study, only=only, on_progress=progress, **settings)
         return interruptible(work, patience=PATIENCE)

@@ -123,6 +123,7 @@ def _require_measured(instance: Instance) -> None:
 def _solve(args: argparse.Namespace, instance: Instance) -> Result:
     import optbench.api as api
     from optbench.cli.terminal.live_line import SolveProgress
+    from optbench.cli.terminal.metering import metered
     from optbench.cli.terminal.place import announce_store
     from optbench.cli.terminal.work import interruptible
     from optbench.compiling.compile_meter import compiled_s
@@ -154,8 +155,11 @@ def _solve(args: argparse.Namespace, instance: Instance) -> Result:
             on_progress=progress,
             bank=bank_file() if args.bank else None,
         )
+        with metered() as meter:
+            result = interruptible(work)
+        energy = meter.so_far().to_dict()
         # Making the instance may also have compiled code.
-        return replace(interruptible(work), solver=name, compile_s=round(compiled_s(), 3))
+        return replace(result, solver=name, compile_s=round(compiled_s(), 3), energy=energy)
 
 
 def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result) -> Result:

@@ -5,13 +5,27 @@ from __future__ import annotations
 import argparse
 import csv
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
+from optbench.cli.terminal.backend import add_backend
 from optbench.cli.terminal.live_line import LiveLine, Step
 from optbench.cli.terminal.output import DIM, emit_json, escape, figure, length, show, table
-from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, settings_of
+from optbench.cli.terminal.parser import (
+    Parser,
+    UsageError,
+    add_seed,
+    number,
+    setting,
+    settings_of,
+)
+from optbench.cli.terminal.training_pool import (
+    pool_figures,
+    refuse_nothing_to_distribute,
+    training_pool,
+)
 
 if TYPE_CHECKING:
     from optbench.plugins.training import Trainable, TrainingResult
@@ -44,6 +58,9 @@ def configure(parser: Parser) -> None:
     parser.option("-o --output CHECKPOINT", "the file to write", Path, required=True)
     parser.repeated("-p --param KEY=VALUE", "how to train (mode=paper, gamma=0.9)", setting)
     add_seed(parser, "default 0")
+    shared = "workers that share its rollouts (default 1; on a cluster, its cores)"
+    parser.option("-n --jobs N", shared, number(int, 1))
+    add_backend(parser)
     parser.flag("--fresh", "start again instead of continuing an earlier training")
     parser.flag("--no-track", "send nothing to MLflow")
     parser.flag("-q --quiet", "no progress")
@@ -65,6 +82,7 @@ class TrainingProgress(LiveLine):
 
 def run(args: argparse.Namespace) -> int:
     from optbench.cli.terminal.place import announce_store
+    from optbench.cli.terminal.training_ledger import TrainingLedger
     from optbench.cli.terminal.work import interruptible
     from optbench.plugins import specs
     from optbench.plugins.discovery import load_problem
@@ -82,21 +100,31 @@ def run(args: argparse.Namespace) -> int:
         )
     from optbench.compiling.kernel_table import prepare
 
+    refuse_nothing_to_distribute(name, solver, args)
     if not args.no_track:
         announce_store(True)
     compile_s = prepare(solver.needs_in_training or solver.needs)
     settings = specs.build(solver.settings, f"training of {name}", settings_of(args.param))
     with TrainingProgress(name, quiet=args.quiet or args.json) as progress:
 
-        def work(stop: threading.Event) -> TrainingResult:
+        def work(stop: threading.Event) -> tuple[TrainingResult, dict[str, Any]]:
             problems = [load_problem(spec) for spec in args.on]
-            return solver.train(
-                TrainingRun(
-                    problems, args.output, settings, args.on, args.seed, args.fresh, progress, stop
-                )
-            )
+            with training_pool(solver, args, stop) as pool:
+                began = time.monotonic()
+                given = TrainingRun(
+                    problems, args.output, settings, args.on, args.seed, args.fresh, progress,
+                    stop, pool,
+                )  # fmt: skip
+                with TrainingLedger(given) as ledger:
+                    done = ledger.kept(solver.train(given))
+                return done, pool_figures(pool, time.monotonic() - began)
 
-        done = interruptible(work, patience=PATIENCE)
+        done, workers = interruptible(work, patience=PATIENCE)
+    return _finish(args, name, done, {"compile_s": round(compile_s, 3), **workers})
+
+
+def _finish(args: argparse.Namespace, name: str, done: TrainingResult, more: dict[str, Any]) -> int:
+    """Write the curves, send them to MLflow, and show what the training came to."""
     curves = args.output.with_name(f"{args.output.name}.curves.csv")
     write_curves(curves, done)
     tracked = None
@@ -110,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
         "curves": str(curves),
         "interrupted": done.interrupted,
         "mlflow_run": tracked,
-        "compile_s": round(compile_s, 3),
+        **more,
     }
     if args.json:
         emit_json(told)
@@ -156,10 +184,17 @@ def show_training(name: str, told: dict[str, Any], resumes: bool) -> None:
         "validation_loss",
         "training_s",
         "calibration_s",
+        "workers",
+        "calls_s",
+        "waited_for_calls_s",
+        "speed_up",
     )
     rows = [(key.replace("_", " "), escape(str(told[key]))) for key in figures if key in told]
     rows += [
         (f"price at {figure(budget)} s", f"{figure(price)} W")
         for budget, price in told.get("prices_w", {}).items()
     ]
+    energy = told["energy"]
+    how = " (estimated)" if energy["estimated"] else ""
+    rows.append(("energy of the training", f"{figure(energy['energy_j'])} J{how}"))
     show("", table(("", "value"), rows, right=("value",)))

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal import exits
+from optbench.cli.terminal.backend import add_backend, uses_ray
 from optbench.cli.terminal.output import emit_json
 from optbench.cli.terminal.parser import Parser, number
 
 if TYPE_CHECKING:
+    from optbench.study.declared import Study
     from optbench.tune.search import TuneRun
+    from optbench.tune.worker_crews import TuneEngine
 
 DESCRIPTION = (
     "Search for better parameters of a solver or a problem, then compare them with the defaults "
@@ -32,7 +37,9 @@ PATIENCE = (
 def configure(parser: Parser) -> None:
     parser.positional("study", "name of a study with a [tune] section, or its file")
     parser.option("--trials N", "number of trials in all (default: the study's)", number(int, 1))
-    parser.option("-n --jobs N", "worker processes (default 1)", number(int, 1), 1)
+    shared = "workers (default 1; on a cluster, as many as its cores take)"
+    parser.option("-n --jobs N", shared, number(int, 1))
+    add_backend(parser)
     where = "where trials are kept: postgresql://..., sqlite:///FILE, or a journal (the default)"
     parser.option("--storage URL", where)
     parser.flag("--no-track", "send nothing to MLflow")
@@ -60,10 +67,28 @@ def _search(args: argparse.Namespace) -> TuneRun:
 
     study = load_study(args.study)
     announce_store(not args.no_track)
-    settings = {"trials": args.trials, "jobs": args.jobs, "storage": args.storage}
-    with SearchProgress(study.name, quiet=args.quiet or args.json) as progress:
-        search = partial(run_tune, study, track=not args.no_track, on_progress=progress, **settings)
+    settings = {"trials": args.trials, "storage": args.storage, "track": not args.no_track}
+    with (
+        _engine(args, study) as engine,
+        SearchProgress(study.name, quiet=args.quiet or args.json) as progress,
+    ):
+        search = partial(run_tune, study, engine=engine, on_progress=progress, **settings)
         return interruptible(search, patience=PATIENCE)
+
+
+@contextmanager
+def _engine(args: argparse.Namespace, study: Study) -> Iterator[TuneEngine]:
+    from optbench.tune.worker_crews import OneMachine
+
+    if not uses_ray(args):
+        yield OneMachine(args.jobs or 1)
+        return
+    from optbench.execute.ray_cluster.connection import connected
+    from optbench.tune.nodes.ray_crew import RayNodes
+    from optbench.tune.search_task import task_of
+
+    with connected(args.address) as cluster:
+        yield RayNodes.for_task(cluster, task_of(study), args.jobs)
 
 
 def exit_code(done: TuneRun) -> int:

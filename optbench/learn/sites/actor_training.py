@@ -26,10 +26,12 @@ from optbench.learn.duals import ProjectedDual, SignedDual
 from optbench.learn.replay import Replay
 from optbench.learn.sites.checkpoints import SiteCheckpoint
 from optbench.learn.sites.networks import theta_of
-from optbench.learn.sites.parallel_weeks import Rollout, SiteFleet
+from optbench.learn.sites.parallel_weeks import Rollout
 from optbench.learn.sites.pilot import RoutingNetwork
+from optbench.learn.sites.sharded_fleet import ShardedFleet
 from optbench.learn.sites.soft_actor_critic import SacSettings, SoftActorCritic
 from optbench.learn.sites.training_settings import SiteTraining
+from optbench.learn.work_pool import OneProcess, WorkPool
 from optbench.model.instance import Floats, Instance
 from optbench.sim.kernel.sites.pilot import (
     DEVICES,
@@ -42,7 +44,6 @@ from optbench.sim.kernel.sites.pilot import (
     UNITS,
     WAITED_S,
 )
-from optbench.sim.kernel.sites.view import LEAST_J
 
 # Rollouts between two points of the curves; transitions before the first gradient step; decisions
 # in a calibration rollout.
@@ -72,13 +73,16 @@ class SiteTrainer:
         settings: SiteTraining,
         seed: int = 0,
         names: Sequence[str] = (),
+        pool: WorkPool | None = None,
     ) -> None:
         self.settings = full = settings.full
+        self.pool = pool or OneProcess()
         self.names = list(names)
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.mean_units = float(np.mean([instance.tasks.units.mean() for instance in instances]))
         worlds = [instances[b % len(instances)] for b in range(full.envs)]
-        self.fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
+        self.fleet = self._fleet(worlds)
+        sizes = self.fleet.sizes
         self.sac = SoftActorCritic(
             SacSettings(
                 kind=str(full.network),
@@ -92,14 +96,12 @@ class SiteTrainer:
                 target_entropy=full.target_entropy,
                 masks=full.masks,
             ),
-            self.fleet.pools,
-            self.fleet.widest,
+            sizes.pools,
+            sizes.widest,
             seed,
         )
-        self.replay = Replay(
-            int(full.replay or 60_000), self.fleet.width, self.fleet.pools * self.fleet.widest
-        )
-        self.least_j = float(self.fleet.views[0].scale[LEAST_J])
+        self.replay = Replay(int(full.replay or 60_000), sizes.width, sizes.pools * sizes.widest)
+        self.least_j = sizes.least_j
         self.rolled, self.gradient_steps, self.spent_s = 0, 0, 0.0
         self.history: list[dict[str, float]] = []
         self.prices = self._first_prices()
@@ -113,6 +115,10 @@ class SiteTrainer:
             name: ProjectedDual(0.0, full.dual_rate, full.dual == "clipped")
             for name in ("latency", "queue")
         }
+
+    def _fleet(self, worlds: Sequence[Instance]) -> ShardedFleet:
+        clock, seen = str(self.settings.clock), str(self.settings.seen)
+        return ShardedFleet(self.pool, worlds, clock, self.mean_units, seen)
 
     def _first_prices(self) -> Floats:
         """Return prices spread evenly over the logarithmic range; in the paper's mode there is one
@@ -238,12 +244,12 @@ class SiteTrainer:
         duals = [SignedDual(start.price_w(float(budget))) for budget in budgets]
         envs = 2 * len(duals)
         worlds = [instances[b % len(instances)] for b in range(envs)]
-        fleet = SiteFleet(worlds, str(full.clock), self.mean_units, str(full.seen))
+        fleet = self._fleet(worlds)
         late: list[list[float]] = []
         for k in range(full.calibrate):
             for b in range(envs):
                 fleet.set_price(b, duals[b % len(duals)].value)
-            latency = self._latency(fleet.roll(self.pilot, CALIBRATION_STEPS, self.rng))
+            latency = fleet.latency(self.pilot, CALIBRATION_STEPS, self.rng)
             for i, dual in enumerate(duals):
                 dual.integral = 1.0 / (1.0 + 0.3 * k)
                 dual.update(float(latency[i :: len(duals)].mean()), float(budgets[i]))
@@ -256,11 +262,6 @@ class SiteTrainer:
     def _known_prices(self) -> tuple[Floats, Floats]:
         order = sorted({self.tied[b]: float(self.prices[b]) for b in self.duals}.items())
         return np.array([budget for budget, _ in order]), np.array([price for _, price in order])
-
-    def _latency(self, rolled: Rollout) -> Floats:
-        return np.asarray(
-            (rolled.measured[:, :, SERVICE_S] + rolled.measured[:, :, WAITED_S]).mean(axis=1)
-        )
 
     def save(self, path: Path) -> None:
         """Save networks, optimisers, duals, generator and curves; the replay is filled again."""
@@ -340,6 +341,7 @@ def train_sites(
     kept: Path | None = None,
     on_point: Callable[[int, int, dict[str, float]], None] | None = None,
     stop: threading.Event | None = None,
+    pool: WorkPool | None = None,
 ) -> ActorTrainingResult:
     """Train to the end or until ``stop``; the state is saved to ``kept`` regularly, and training
     continues from it.
@@ -348,7 +350,7 @@ def train_sites(
     refused.
     """
     torch.set_num_threads(1)
-    trainer = SiteTrainer(instances, settings, seed, names)
+    trainer = SiteTrainer(instances, settings, seed, names, pool)
     if kept is not None and kept.exists():
         trainer.load(kept)
     while trainer.rolled < trainer.settings.rolls and not (stop is not None and stop.is_set()):
@@ -368,7 +370,7 @@ def train_sites(
         if stopped and trainer.duals
         else trainer.calibrated(calibrate_on or instances)
     )
-    fleet = trainer.fleet
+    sizes = trainer.fleet.sizes
     provenance = {
         "seed": seed,
         "settings": {
@@ -382,7 +384,7 @@ def train_sites(
         "complete": not stopped,
     }
     made = SiteCheckpoint(
-        trainer.pilot, fleet.pools, fleet.widest, trainer.mean_units, budgets, prices, provenance
+        trainer.pilot, sizes.pools, sizes.widest, trainer.mean_units, budgets, prices, provenance
     )
     if not stopped and kept is not None:
         kept.unlink(missing_ok=True)

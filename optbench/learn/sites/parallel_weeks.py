@@ -68,7 +68,11 @@ class SiteFleet:
 
     def roll(self, pilot: RoutingNetwork, steps: int, rng: np.random.Generator) -> Rollout:
         """Take ``steps`` decisions in each environment."""
-        envs, options = len(self), self.pools * self.widest
+        return self.play(pilot, rng.random((len(self), steps)))
+
+    def play(self, pilot: RoutingNetwork, draws: Floats) -> Rollout:
+        """Take a decision in each environment for each of its random numbers in [0, 1)."""
+        envs, options, steps = len(self), self.pools * self.widest, draws.shape[1]
         out = Rollout(
             np.zeros((envs, steps + 1, self.width), dtype=np.float32),
             np.zeros((envs, steps + 1, options), dtype=np.bool_),
@@ -79,7 +83,7 @@ class SiteFleet:
             *self._addresses,
             pilot.net,
             pilot.theta,
-            rng.random((envs, steps)),
+            draws,
             self._until,
             self._asked,
             out.rows,

@@ -42,6 +42,7 @@ from optbench.learn.sites.prices import (
     features,
     plans_from_parameters,
 )
+from optbench.learn.work_pool import OneProcess, WorkPool
 from optbench.model.instance import Floats, Instance, Ints
 from optbench.sim.kernel.sites.plans import Plans
 from optbench.sim.sites.plans import SLOT_S, board_of, plans_of, play_plans
@@ -148,10 +149,10 @@ class TrainingDay:
 
 
 def fit_by_imitation(
-    days: Sequence[TrainingDay], settings: PriceTraining, seed: int
+    days: Sequence[TrainingDay], worth: Sequence[Floats], settings: PriceTraining, seed: int
 ) -> tuple[Floats, float]:
-    """Return parameters fitted to the worth of devices in hindsight, and the unexplained share of
-    the variance.
+    """Return parameters fitted to the ``worth`` of devices in hindsight on each day, and the
+    unexplained share of the variance.
     """
     import torch
 
@@ -159,9 +160,7 @@ def fit_by_imitation(
     x = torch.tensor(
         np.concatenate([day.x.reshape(-1, FEATURES) for day in days]), dtype=torch.float32
     )
-    y = torch.tensor(
-        np.concatenate([day.worth(settings.slot_s).ravel() for day in days]), dtype=torch.float32
-    )
+    y = torch.tensor(np.concatenate([each.ravel() for each in worth]), dtype=torch.float32)
     generator = torch.Generator().manual_seed(seed)
     parts = [
         torch.randn(FEATURES, HIDDEN, generator=generator) * 0.4, torch.zeros(HIDDEN),
@@ -195,6 +194,23 @@ class EvolutionResult:
     about: dict[str, Any] = field(default_factory=dict)
 
 
+def days_of(instances: Sequence[Instance]) -> list[TrainingDay]:
+    """Return the days of instances."""
+    return [TrainingDay(instance) for instance in instances]
+
+
+def loss_on(days: Sequence[TrainingDay], item: tuple[int, Floats]) -> float:
+    """Return the loss of parameters on one of the days."""
+    k, theta = item
+    return days[k].loss(theta)
+
+
+def worth_on(days: Sequence[TrainingDay], item: tuple[int, float]) -> Floats:
+    """Return what devices are worth in hindsight on one of the days, by slots of this length."""
+    k, slot_s = item
+    return days[k].worth(slot_s)
+
+
 class Evolution:
     """The state of the training of prices; ``train`` and ``check`` hold the days of each
     problem.
@@ -207,6 +223,7 @@ class Evolution:
         settings: PriceTraining,
         seed: int,
         names: Sequence[str] = (),
+        pool: WorkPool | None = None,
     ) -> None:
         self.train, self.check, self.settings, self.seed, self.names = (
             train,
@@ -214,6 +231,11 @@ class Evolution:
             settings,
             seed,
             list(names),
+        )
+        every = [day for days in (*train, *check) for day in days]
+        self.place = {id(day): k for k, day in enumerate(every)}
+        self.days = (pool or OneProcess()).workplace(
+            days_of, [day.instance for day in every], here=every
         )
         self.sigma = np.concatenate((np.full(SIZE, settings.sigma), EXTRA_SIGMA))
         self.theta = self.best = self.momentum = np.zeros(SIZE + EXTRA)
@@ -225,18 +247,26 @@ class Evolution:
         """Start from the imitation, at the best price of waiting of the grid."""
         began = time.perf_counter()
         some = [day for days in self.train for day in days[: self.settings.imitate_on]]
-        theta, self.left = fit_by_imitation(some, self.settings, self.seed)
+        worth = self.days.map(worth_on, [(self.place[id(d)], self.settings.slot_s) for d in some])
+        theta, self.left = fit_by_imitation(some, worth, self.settings, self.seed)
         grid = [np.concatenate((theta[:SIZE], [waiting, *LATER_AND_ROOM])) for waiting in WAITING]
         few = [day for days in self.train for day in days[:2]]
-        self.theta = min(grid, key=lambda each: sum(day.loss(each) for day in few))
+        losses = [sum(each) for each in self._losses(grid, few)]
+        self.theta = grid[losses.index(min(losses))]
         self.history.append({"generation": 0.0, "imitation_left": self.left, **self._checked()})
         self.spent_s += time.perf_counter() - began
 
+    def _losses(self, thetas: Sequence[Floats], days: Sequence[TrainingDay]) -> list[list[float]]:
+        """Return, for each of the parameters, the loss on each of the days."""
+        items = [(self.place[id(day)], theta) for theta in thetas for day in days]
+        found = self.days.map(loss_on, items)
+        return [found[k : k + len(days)] for k in range(0, len(found), len(days))]
+
     def _checked(self) -> dict[str, float]:
         """Return the losses on validation; the best parameters so far are kept."""
-        loss = float(
-            np.mean([np.mean([day.loss(self.theta) for day in days]) for days in self.check])
-        )
+        (found,) = self._losses([self.theta], [day for days in self.check for day in days])
+        rest = iter(found)
+        loss = float(np.mean([np.mean([next(rest) for _ in days]) for days in self.check]))
         if loss < self.least:
             self.least, self.best = loss, self.theta.copy()
         return {"validation_loss": loss}
@@ -247,15 +277,8 @@ class Evolution:
         rng = np.random.default_rng((self.seed, self.generation))
         chosen = [days[int(rng.integers(len(days)))] for days in self.train]
         z = rng.normal(size=(settings.pairs, len(self.theta)))
-        played = np.array(
-            [
-                [
-                    sum(day.loss(self.theta + s * self.sigma * each) for day in chosen)
-                    for s in (1, -1)
-                ]
-                for each in z
-            ]
-        )
+        moved = [self.theta + s * self.sigma * each for each in z for s in (1, -1)]
+        played = np.array([sum(each) for each in self._losses(moved, chosen)]).reshape(-1, 2)
         d = played[:, 0] - played[:, 1]
         scale = d.std() + np.abs(d).mean() + 1e-9
         self.momentum = MOMENTUM * self.momentum + (1.0 - MOMENTUM) * (

@@ -12,7 +12,7 @@ from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
 # The schedule itself is a file of its own, and the instance another.
-SEPARATE = ("schedule", "instance_data", "measured")
+SEPARATE = ("schedule", "instance_data", "measured", "energy")
 VALUES = tuple(entry.name for entry in fields(Result) if entry.name not in SEPARATE)
 
 
@@ -21,6 +21,8 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for key in VALUES:
         out[key] = _plain(getattr(result, key))
+    if result.energy is not None:
+        out["energy"] = jsonable(result.energy)
     if result.measured is not None:
         out["measured"] = jsonable(result.measured.to_dict())
     return out

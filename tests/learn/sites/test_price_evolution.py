@@ -57,7 +57,9 @@ def test_imitation_finds_what_devices_were_worth() -> None:
     """
     one = day(1000)
     worth = one.worth(3600.0)
-    theta, left = fit_by_imitation([one], PriceTraining(imitation_steps=800), seed=0)
+    theta, left = fit_by_imitation(
+        [one], [one.worth(3600.0)], PriceTraining(imitation_steps=800), seed=0
+    )
     assert left < 0.2
     assert np.mean((fees(theta, one.x, one.unit) / one.unit - worth) ** 2) == pytest.approx(
         left * worth.var(), rel=0.2

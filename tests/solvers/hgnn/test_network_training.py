@@ -119,7 +119,8 @@ def test_small_instances_are_imitated_from_cpsat() -> None:
     drawn = int(np.random.default_rng(3).integers(2**31))
     exact = solve(instances[1], "cpsat", time_limit_s=None, work_limit=0.2, seed=drawn, bound=False)
     expected = targets_of(training.pupils[1].prepared, exact.schedule)
-    found = training.target(1)
+    training.find_targets([1])
+    found = training.targets[1]
     assert found is not None
     assert expected is not None
     assert found.stretch == expected.stretch

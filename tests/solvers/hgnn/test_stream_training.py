@@ -13,7 +13,6 @@ from solvers.hgnn.hierarchical_design import HierarchicalDesign
 from solvers.hgnn.network_design import Weights
 from solvers.hgnn.network_settings import NetworkSettings
 from solvers.hgnn.online_play import OnlinePlay
-from solvers.hgnn.situation import surroundings_of
 from solvers.hgnn.stream_readouts import first_readouts, readouts_from
 from solvers.hgnn.stream_training import MOST_LOSS, StreamTraining, relative
 
@@ -33,10 +32,10 @@ def test_training_never_ends_worse_than_it_begins(
 ) -> None:
     network = HierarchicalDesign(settings).forward_pass(weights)
     training = StreamTraining(network, [stream], [stream], 0)
-    begin = training.value(first_readouts(), *training.checks[0])
+    (begin,) = training.values([(training.checks[0], first_readouts())])
     training.train(1e9, 1, 1, lambda: False)
     assert training.steps == 1 and training.least <= 0.0
-    best = training.value(training.best, *training.checks[0])
+    (best,) = training.values([(training.checks[0], training.best)])
     assert relative(best, begin) == pytest.approx(training.least)
     again = StreamTraining(network, [stream], [stream], 0)
     again.train(1e9, 1, 1, lambda: False)
@@ -57,6 +56,6 @@ def test_the_end_of_the_stream_does_not_count(
     found = verify(stream, schedule).metrics
     rest_w = float((stream.pools.rest_w * stream.pools.count).sum())
     expected = found["energy_j"] - rest_w * found["makespan_s"] + 500 * found["tardiness_s"]
-    value = training.value(first_readouts(), stream, surroundings_of(stream))
+    (value,) = training.values([(training.checks[0], first_readouts())])
     assert value == pytest.approx(expected, rel=1e-9)
     assert np.isfinite(value)

@@ -1,0 +1,1 @@
+"""Pools of workers for trainings: processes of this machine, or actors on the nodes of Ray."""

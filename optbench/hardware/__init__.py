@@ -1,0 +1,1 @@
+"""Measured machines: GPUs through NVML, the energy of processors, calibration, clock control."""

@@ -1,0 +1,1 @@
+"""Locked clocks that are always restored: plans, the journal, the watchdog, the restoration."""

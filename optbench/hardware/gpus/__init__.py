@@ -1,0 +1,1 @@
+"""GPUs through NVML: devices, readings, recordings and their energy."""

@@ -1,0 +1,1 @@
+"""Workers of a search on the nodes of a cluster."""

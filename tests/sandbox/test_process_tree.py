@@ -92,8 +92,10 @@ def test_a_group_that_a_descendant_leads_is_below() -> None:
     program += "orphan = \"subprocess.Popen(['sleep', '60'])\"\n"
     program += 'middle = f"import os, subprocess; os.fork() or ({orphan}, os._exit(0))"\n'
     program += "words = ['python3', '-c', middle + '; import time; time.sleep(60)']\n"
-    program += "leader = subprocess.Popen(words, start_new_session=True)\ntime.sleep(1)\n"
-    program += "found = tree.descendants_by_table(os.getpid())\n"
-    program += "named = [open(f'/proc/{pid}/comm').read().strip() for pid in found]\n"
+    program += "leader = subprocess.Popen(words, start_new_session=True)\nnamed = []\n"
+    program += "for _ in range(200):\n"
+    program += "    found = tree.descendants_by_table(os.getpid())\n"
+    program += "    named = [open(f'/proc/{pid}/comm').read().strip() for pid in found]\n"
+    program += "    if 'sleep' in named:\n        break\n    time.sleep(0.1)\n"
     program += "os.killpg(leader.pid, 9)\nprint('sleep' in named, leader.wait())"
     assert run(program) == "True -9\n"

@@ -139,5 +139,9 @@ def test_a_termination_puts_the_range_back(cpus: MadeUpCpus, tmp_path: Path) -> 
             time.sleep(0.001)
         os.kill(process.pid, signal.SIGTERM)
         process.communicate(timeout=60)
+    # A made-up file is empty for a moment while it is written, which a file of the kernel is not.
+    deadline = time.monotonic() + 10.0
+    while cpus.ranges() != RANGE and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert process.returncode == 130 and cpus.ranges() == RANGE
     assert not list(cpus.state.glob("*.ranges"))

@@ -13,7 +13,8 @@ import pytest
 from optbench.api import load_target
 from optbench.errors import ModelError, UnknownNameError
 from optbench.gnn.placement.placement_board import board_of, board_price, costs_of, move_price
-from optbench.gnn.placement.placement_methods import place, placement_key
+from optbench.gnn.placement.placement_methods import place
+from optbench.gnn.placement.placement_planner import placement_key
 from optbench.gnn.placement.placement_table import (
     PlacementTable,
     memory_excess_bytes,

@@ -9,7 +9,8 @@ speeds. With T the step of a perfectly balanced board without talk,
 so that rewards add up to −(step − reduce + λ × talk) / T of the whole placement.
 
 ``FEATURES`` describe a state and an action: utilisations, bandwidths and costs of communication,
-as shares of T, increases times ``SMALL``. A network scores them, with embeddings a_p of the part and b_d of the device:
+as shares of T, increases times ``SMALL``. A network scores them, with embeddings a_p of the part
+and b_d of the device:
 
     score_pd = skip · f + w · relu(relu(a_p + b_d + F f) M + m)
 

@@ -40,8 +40,8 @@ class PlannerSettings:
     time for starts; ``rounds`` and ``trials_per_part`` hold without a limit of time.
     """
 
-    hot: float = 0.02
-    cold: float = 5e-4
+    hot: float = 0.005
+    cold: float = 2e-4
     swaps: float = 0.3
     blend: float = 0.02
     start_share: float = 0.1

@@ -33,13 +33,16 @@ def place_learned(
     method: str, table: PlacementTable, rng: np.random.Generator, time_left: TimeLeft
 ) -> Ints:
     """Return the placement of an agent by the name of its method."""
+    return place_by_network(network_of(method, rng), table, rng, time_left)
+
+
+def network_of(method: str, rng: np.random.Generator) -> PlacementNetwork:
+    """Return a trained network, or one of the two controls, which are drawn."""
     if method in SHIPPED:
-        network = cached_agent(SHIPPED[method])
-    elif method == "random_weights":
-        network = random_weights(int(rng.integers(1 << 31)))
-    else:
-        network = permuted_weights(cached_agent(SHIPPED["agent"]), int(rng.integers(1 << 31)))
-    return place_by_network(network, table, rng, time_left)
+        return cached_agent(SHIPPED[method])
+    if method == "random_weights":
+        return random_weights(int(rng.integers(1 << 31)))
+    return permuted_weights(cached_agent(SHIPPED["agent"]), int(rng.integers(1 << 31)))
 
 
 def place_by_checkpoint(

@@ -28,13 +28,13 @@ class PlacementTraining:
     updates: int = 4
     steps: int = 16
     kept: int = 6_000
-    learning_rate: float = 1e-3
-    beta: float = 0.03
+    learning_rate: float = 2e-3
+    beta: float = 0.06
     optimism: float = 0.5
-    most_weight: float = 10.0
+    most_weight: float = 5.0
     entropy: float = 0.002
     talk_weight: float = 0.0
-    check_every: int = 20
+    check_every: int = 30
 
     def __post_init__(self) -> None:
         for name in ("instances", "validation", "tables", "episodes", "updates", "steps", "kept"):

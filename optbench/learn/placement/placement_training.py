@@ -309,7 +309,8 @@ def train_placement(
                 on_point(number, settings.rounds, done.history[-1])
         if last:
             break
-        trainer.slow_down(1.0 - 0.9 * spent / (60 * settings.cpu_minutes))
+        done_share = max(spent / (60 * settings.cpu_minutes), number / settings.rounds)
+        trainer.slow_down(1.0 - 0.9 * done_share)
         figures = trainer.round()
     done.spent_s, done.interrupted = time.process_time() - began, stopped()
     return done

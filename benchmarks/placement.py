@@ -58,6 +58,23 @@ def alone(case: PlacementCase, method: str, seed: int) -> PlacementRow:
     return replace(run_method(case, method, 0.0, seed, placed), method=f"{method} alone")
 
 
+def drawn(case: PlacementCase, method: str, budget_s: float, seed: int) -> PlacementRow:
+    """The best of many starts in the given time, without annealing."""
+    from optbench.gnn.placement.placement_board import costs_of
+    from optbench.gnn.placement.placement_methods import rule_starts
+    from optbench.gnn.placement.placement_planner import Planner, PlannerSettings
+    from optbench.learn.placement.learned_placement import network_of, network_starts
+
+    def placed(rng: Any, time_left: Any) -> Any:
+        costs = costs_of(case.table)
+        planner = Planner(case.table, costs, PlannerSettings(start_share=1.0), rng, time_left)
+        if method == "rule":
+            return planner.run(rule_starts(costs, rng))
+        return planner.run(network_starts(network_of(method, rng), case.table, costs, rng))
+
+    return replace(run_method(case, method, budget_s, seed, placed), method=f"{method} draws")
+
+
 def warm_up(case: PlacementCase) -> None:
     """Load compiled code and networks before any clock starts."""
     for method in (*RULES, *HEURISTICS, *AGENTS):
@@ -91,6 +108,7 @@ def small_rows(seeds: int, milp_s: float) -> Iterable[PlacementRow]:
             yield from (alone(case, method, seed) for method in AGENTS)
             for method in (*HEURISTICS, *AGENTS):
                 yield run_method(case, method, SMALL_BUDGET_S, seed)
+            yield from (drawn(case, each, SMALL_BUDGET_S, seed) for each in ("rule", *AGENTS))
 
 
 def large_rows(seeds: int, budgets: list[float]) -> Iterable[PlacementRow]:
@@ -103,6 +121,7 @@ def large_rows(seeds: int, budgets: list[float]) -> Iterable[PlacementRow]:
             for budget in budgets:
                 for method in (*HEURISTICS, *AGENTS):
                     yield run_method(case, method, budget, seed)
+                yield from (drawn(case, each, budget, seed) for each in ("rule", *AGENTS))
 
 
 def interval(values: np.ndarray) -> str:

@@ -85,7 +85,7 @@ class VarianceTest:
 
 
 @dataclass(frozen=True)
-class Coefficient:
+class RegressionCoefficient:
     """A coefficient of a regression; ``standardised`` is per standard deviation of x and of y."""
 
     name: str
@@ -101,7 +101,7 @@ class LinearRegression:
     """Least squares with a constant, which is the first coefficient."""
 
     count: int
-    coefficients: tuple[Coefficient, ...]
+    coefficients: tuple[RegressionCoefficient, ...]
     r_squared: float
     adjusted_r_squared: float
     statistic: float
@@ -241,7 +241,7 @@ def linear_regression(columns: Mapping[str, Values], y: Values) -> LinearRegress
     for j, name in enumerate(names):
         found.append((name, float(value[j]), float(error[j]), float(slopes[j]) / spread))
     coefficients = tuple(
-        Coefficient(name, v, e, v / e, float(2 * t.sf(abs(v / e), freedom)), beta)
+        RegressionCoefficient(name, v, e, v / e, float(2 * t.sf(abs(v / e), freedom)), beta)
         for name, v, e, beta in found
     )
     r_squared = 1.0 - rest / total

@@ -1,8 +1,8 @@
 """Operators on rows of nodes as differentiable functions of torch: sums over arcs, and epilogues.
 
 ``arc_sums`` makes a value per arc and column, as PyTorch Geometric does by default. The others
-write nothing per arc: one sparse product forward, one with the transpose backward. Compiled loops run on
-processors; on a GPU the same is computed by torch, an operation at a time.
+write nothing per arc: one sparse product forward, one with the transpose backward. Compiled loops
+run on processors; on a GPU the same is computed by torch, an operation at a time.
 """
 
 from __future__ import annotations

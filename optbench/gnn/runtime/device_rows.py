@@ -1,7 +1,8 @@
 """Utilisation and memory of one device over time, a row per sample, as lines of JSON.
 
 ``utilisation`` is the share of the time that the device computed, ``busy_s`` over ``seconds``; the
-rest it waited for others (``waited_s``) or for its core. Memory is that of the process, or what the GPU has allocated.
+rest it waited for others (``waited_s``) or for its core. Memory is that of the process, or what
+the GPU has allocated.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ device slower than the fastest one is throttled to its relative speed,
     speed_d = gflops_d × (mean recorded speed of d) / (the largest of these),
 
 and devices whose speeds do not fit the cores are refused. A reading is the mean over ``BLOCK``
-steps after ``WARM`` ones. The plan's fusions are executed. Network and widths are read from the operators; features are drawn by a
-seed, of the same width, because seconds do not depend on their values.
+steps after ``WARM`` ones; the plan's fusions are executed. Network and widths are read from the
+operators; features are drawn by a seed, of the same width, because seconds do not depend on their
+values.
 """
 
 from __future__ import annotations

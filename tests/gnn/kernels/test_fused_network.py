@@ -144,7 +144,7 @@ def test_sparse_features_agree_with_dense_ones(kind: Any, fused: set[str]) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_dropout_is_the_same_in_every_plan(kind: Any) -> None:
     network, rows = network_of(kind, 40, torch.float64), network_arcs(GRAPH, kind, np.float64)
-    drop = StepDropout(CounterDropout(0.5, 1), 4, np.arange(8))
+    drop = StepDropout(CounterDropout(0.5, 1), 4, np.arange(8), attention=True)
     found = [
         outcome(
             network,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from optbench.errors import ModelError
-from optbench.gnn.kernels.kernel_names import fusions_of, plain_csr, require_fusions
 from optbench.gnn.kernels.fusion_plan import legal_plans
+from optbench.gnn.kernels.kernel_names import fusions_of, plain_csr, require_fusions
 from tests.gnn.kernels.kernel_cases import training_of
 
 KINDS: Any = ("gcn", "sage", "gat")

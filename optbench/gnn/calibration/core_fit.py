@@ -25,7 +25,7 @@ from optbench.shapes.gnn_training.operator_costs import costs_of_plan
 from optbench.shapes.gnn_training.step_costs import GIGA, part_seconds, step_costs
 from optbench.shapes.gnn_training.training_data import DeviceLinks, Floats, TrainingDevice
 
-PRIOR = 0.02
+PRIOR = 5e-4
 # The launch from which the fit starts, and by which factor figures may differ from the first ones.
 FIRST_LAUNCH_S, MOST_FACTOR = 1e-5, 1e3
 MOST_GB_PER_S = 1000.0

@@ -9,6 +9,7 @@ better one is reported. Each step can be left out or done another way.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -21,8 +22,11 @@ from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from .. import mis_spectral
 from .energy_search import least_energy
 from .fusion_choice import after_fusion, best_plan, fusion_plans
-from .partition_sources import Source, partition_source
+from .partition_sources import PlacedPartition, Source, placed_partitions
 from .placing import Placement, placed
+
+# Placements that also keep the devices that parts are made for, where these are better.
+SEARCHES = ("agent", "local_search", "milp")
 
 
 @dataclass
@@ -30,7 +34,10 @@ class HyperScale(Solver):
     """Partition, fusion plan, placement and clocks of a training step.
 
     Each can be switched: ``partition``, ``fusion=off``, the method of ``placement``, and
-    ``overlap=off`` for devices that exchange rows before they compute.
+    ``overlap=off`` for devices that exchange rows before they compute. ``placement=identity`` keeps
+    the devices that mis_spectral made the parts for, and otherwise part p on device p modulo their
+    number; ``agent``, ``local_search`` and ``milp`` keep them where their own placement is no
+    better, and all others place without looking at them.
     """
 
     partition: Source = "mis_spectral"
@@ -61,8 +68,9 @@ class HyperScale(Solver):
         if run.warm_start is not None:
             run.report(run.warm_start)
         maker = _PlanMaker(instance.data, self, run)
-        for part in maker.partitions():
-            run.report(maker.plan_of(part))
+        for part, device in maker.partitions():
+            for plan in maker.plans_of(part, device):
+                run.report(plan)
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         elif run.time_left() <= 0:
@@ -81,20 +89,33 @@ class _PlanMaker:
         self.fusions = fusion_plans(data) if settings.fusion else [none]
         self.rng = run.rng
 
-    def partitions(self) -> Any:
-        """The partitions that the source finds for the fused operators."""
+    def partitions(self) -> Iterator[PlacedPartition]:
+        """The partitions that the source finds for the operators as they are run."""
         weighed = after_fusion(self.data, self.fusions[0])
+        if not self.settings.overlap:
+            weighed = replace(weighed, links=replace(weighed.links, overlap=0.0))
         is_placed = self.settings.placement != "identity"
-        return partition_source(self.settings.partition, weighed, self.run, is_placed)()
+        return placed_partitions(self.settings.partition, weighed, self.run, is_placed)
 
-    def plan_of(self, part: Ints) -> TrainingPlan:
-        """The whole plan of a partition."""
+    def plans_of(self, part: Ints, device: Ints | None) -> Iterator[TrainingPlan]:
+        """The whole plans of a partition: as it is made, and placed."""
         data, settings = self.data, self.settings
         plan = TrainingPlan(part, overlap=settings.overlap)
+        if device is not None:
+            plan = replace(plan, device=device)
         plan = replace(plan, fusions=best_plan(data, plan, self.fusions))
-        plan = replace(plan, device=placed(settings.placement, data, plan, self.rng, self.run))
-        if data.minimize != "energy":
+        if settings.placement == "identity" or (
+            settings.placement in SEARCHES and device is not None
+        ):
+            yield self._with_clocks(plan)
+        if settings.placement != "identity":
+            found = placed(settings.placement, data, plan, self.rng, self.run)
+            yield self._with_clocks(replace(plan, device=found))
+
+    def _with_clocks(self, plan: TrainingPlan) -> TrainingPlan:
+        """The plan with the clocks, and parts on the devices, that need least energy."""
+        if self.data.minimize != "energy":
             return plan
-        may_move = settings.placement != "identity"
-        found = least_energy(data, plan, may_move, self.run.time_left)
+        may_move = self.settings.placement != "identity"
+        found = least_energy(self.data, plan, may_move, self.run.time_left)
         return replace(plan, device=found.device, clock=found.clock)

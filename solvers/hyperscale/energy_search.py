@@ -79,7 +79,8 @@ class EnergySearch:
         data, parts = self.data, np.arange(self.data.num_parts)
 
         def by_device(values: Floats) -> Floats:
-            return np.bincount(device, values, data.num_devices)
+            total: Floats = np.bincount(device, values, data.num_devices).astype(np.float64)
+            return total
 
         on = np.zeros((data.num_devices, data.num_parts))
         on[device, parts] = 1.0

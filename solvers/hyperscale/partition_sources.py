@@ -1,15 +1,14 @@
 """Partitions one after the other: by mis_spectral's search, by METIS, or at random.
 
-mis_spectral balances parts by the speed of the devices that the identity gives them to. Where
-parts are placed otherwise and a device has several, equal parts are searched as well.
+mis_spectral makes parts for devices: by their speeds, and on fewer devices where that may be
+shorter. Where parts are placed and each device has several, equal parts are searched before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import count
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -22,35 +21,43 @@ from ..mis_spectral.part_loads import PartLoads, node_loads, part_loads
 from ..random_parts import dealt_parts
 
 Source = Literal["mis_spectral", "metis", "random"]
+# A part of every node, and the devices that the parts are made for, if any.
+PlacedPartition: TypeAlias = tuple[Ints, Ints | None]
+# Equal parts have one of so many shares of the budget.
+EQUAL_WAYS = 4
 # How much equal parts may exceed their fair share of the load.
 EQUAL_TOLERANCE = 0.03
 # Runs of METIS where neither work nor time is limited.
 MOST_RUNS = 100
 
 
-def partition_source(
+def placed_partitions(
     kind: Source, data: GnnTraining, run: Run, is_placed: bool
-) -> Callable[[], Iterator[Ints]]:
-    """Return what yields partitions until the run's budget is spent."""
-    return {
-        "mis_spectral": lambda: _searched(data, run, is_placed),
-        "metis": lambda: _by_metis(data, run),
-        "random": lambda: iter([dealt_parts(data.graph.num_nodes, data.num_parts, run.rng)]),
-    }[kind]
+) -> Iterator[PlacedPartition]:
+    """Yield partitions, with the devices that they are made for, until the budget is spent."""
+    if kind == "mis_spectral":
+        yield from _searched(data, run, is_placed)
+    elif kind == "metis":
+        yield from ((part, None) for part in _by_metis(data, run))
+    else:
+        yield dealt_parts(data.graph.num_nodes, data.num_parts, run.rng), None
 
 
-def _searched(data: GnnTraining, run: Run, is_placed: bool) -> Iterator[Ints]:
+def _searched(data: GnnTraining, run: Run, is_placed: bool) -> Iterator[PlacedPartition]:
     settings = mis_spectral.MisSpectral()
-    for loads in _ways_of_balancing(data, is_placed):
-        yield from mis_spectral.PartitionSearch(data, loads, run, settings).partitions()
-
-
-def _ways_of_balancing(data: GnnTraining, is_placed: bool) -> list[PartLoads]:
-    """mis_spectral's own, and equal parts where they can be placed; all have equal shares."""
-    ways = list(part_loads(data))
-    if data.minimize != "cut" and is_placed and data.num_parts >= 2 * data.num_devices:
-        ways.append(_equal_parts(data))
-    return [replace(each, share=1.0 / len(ways)) for each in ways]
+    if data.minimize == "cut":
+        (loads,) = part_loads(data)
+        budget = mis_spectral.CycleBudget.share_of(run, 0, 1)
+        search = mis_spectral.PartitionSearch(data, loads, run, settings, budget)
+        yield from ((part, None) for part in search.partitions())
+        return
+    cycles = 0
+    if is_placed and data.num_parts >= 2 * data.num_devices:
+        budget = mis_spectral.CycleBudget.share_of(run, 0, EQUAL_WAYS)
+        search = mis_spectral.PartitionSearch(data, _equal_parts(data), run, settings, budget)
+        yield from ((part, None) for part in search.partitions())
+        cycles = search.cycles
+    yield from mis_spectral.DeviceSearch(data, run, settings, cycles).plans()
 
 
 def _equal_parts(data: GnnTraining) -> PartLoads:

@@ -11,7 +11,8 @@ of a part and a_p its arcs, in a window w with speeds s_wd:
     step_w = max_d ( work_d + (1 − overlap) talk_d ) + reduce
     reduce = 2 (D − 1) / D × parameter_bytes / (least bandwidth) + 2 (D − 1) × (longest latency)
 
-over the D devices that hold parts (a ring); overlap is 0 for a plan without. ``step_s`` is the mean of step_w over the windows, and
+over the D devices that hold parts (a ring); a plan without overlap has overlap = 0. ``step_s`` is
+the mean of step_w over the windows, and
 
     energy_j = mean_w Σ_d [ Σ p on d P_d(c_p) t_p / s_wd + idle_d (step_w − work_d) ]
                + joule_per_gb × exchanged GB

@@ -16,7 +16,6 @@ from optbench.model.files.json_columns import check_encodable
 from optbench.typed_values import describe
 from optbench.units import EXACT
 
-
 # Metadata of a field that files leave out where it has its default: one that came to a dataclass
 # later, so that what was written before keeps its form and its hash.
 LEFT_OUT_BY_DEFAULT = MappingProxyType({"left_out_by_default": True})
@@ -52,7 +51,7 @@ def _left_out(field: Field[Any], owner: Any) -> bool:
     if "left_out_by_default" not in field.metadata:
         return False
     factory = field.default_factory
-    default = field.default if factory is MISSING else factory()
+    default: Any = field.default if factory is MISSING else factory()
     return bool(np.array_equal(getattr(owner, field.name), default))
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -20,7 +21,8 @@ class RandomParts(Solver):
 
     def solve(self, instance: Any, run: Run) -> Any:
         data = instance.data
-        run.report(TrainingPlan(dealt_parts(data.graph.num_nodes, data.num_parts, run.rng)))
+        part = dealt_parts(data.graph.num_nodes, data.num_parts, run.rng)
+        run.report(TrainingPlan(kept_labels(data, part)))
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         return run.best

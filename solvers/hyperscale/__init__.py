@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -100,7 +101,7 @@ class _PlanMaker:
     def plans_of(self, part: Ints, device: Ints | None) -> Iterator[TrainingPlan]:
         """The whole plans of a partition: as it is made, and placed."""
         data, settings = self.data, self.settings
-        plan = TrainingPlan(part, overlap=settings.overlap)
+        plan = TrainingPlan(kept_labels(data, part), overlap=settings.overlap)
         if device is not None:
             plan = replace(plan, device=device)
         plan = replace(plan, fusions=best_plan(data, plan, self.fusions))

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -85,7 +86,7 @@ class MisSpectral(Solver):
             (loads,) = part_loads(data)
             budget = CycleBudget.share_of(run, 0, 1)
             for part in PartitionSearch(data, loads, run, self, budget).partitions():
-                run.report(TrainingPlan(part))
+                run.report(TrainingPlan(kept_labels(data, part)))
         else:
             DeviceSearch(data, run, self).run_all()
         if run.stop_requested.is_set():

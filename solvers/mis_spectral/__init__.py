@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -85,7 +86,7 @@ class MisSpectral(Solver):
             (loads,) = part_loads(data)
             budget = CycleBudget.share_of(run, 0, 1)
             for part in PartitionSearch(data, loads, run, self, budget).partitions():
-                run.report(TrainingPlan(part))
+                run.report(TrainingPlan(kept_labels(data, part)))
         else:
             DeviceSearch(data, run, self).run_all()
         if run.stop_requested.is_set():
@@ -121,30 +122,37 @@ class CycleBudget:
 
 @dataclass
 class DeviceSearch:
-    """The search for a short step, or little energy: on all devices, then on fewer ones."""
+    """The search for a short step, or little energy: on all devices, then on fewer ones.
+
+    ``cycles`` of the run's budget are spent."""
 
     data: GnnTraining
     run: Run
     settings: MisSpectral
+    cycles: int = 0
 
     def run_all(self) -> None:
-        """Report the plan on one device first, which needs no search."""
+        """Report every plan."""
+        for part, device in self.plans():
+            self._report(part, device)
+
+    def plans(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield parts and devices: those on one device first, which need no search."""
         *several, alone = device_choices(self.data)
         part = np.arange(self.data.graph.num_nodes, dtype=np.int64) // self.data.max_part
         if holds_all(self.data, alone):
-            self._report(part, alone)
+            yield part, alone
         ways = [(device, loads) for device in several for loads in part_loads(self.data, device)]
-        cycles = 0
         while ways := [each for each in ways if not self._is_hopeless(each[0])]:
             (device, loads), *ways = ways
             if self.run.best is not None and self.run.time_left() <= 0:
                 return
             balance = DeviceBalance(self.data, device)
-            budget = CycleBudget.share_of(self.run, cycles, 1 + len(ways))
+            budget = CycleBudget.share_of(self.run, self.cycles, 1 + len(ways))
             search = PartitionSearch(self.data, loads, self.run, self.settings, budget)
             for part in search.partitions():
-                self._report(balance.settled(part, self.run.seed), device)
-            cycles += search.cycles
+                yield balance.settled(part, self.run.seed), device
+            self.cycles += search.cycles
 
     def _report(self, part: Ints, device: Ints) -> None:
         default = np.arange(self.data.num_parts) % self.data.num_devices

@@ -23,7 +23,7 @@ from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.measured_pictures import measured_pictures
 from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
-from optbench.shapes.gnn_training.training_data import GnnTraining
+from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_pictures import pictures_of
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
@@ -46,6 +46,7 @@ METRICS = {
     "talk_s": Metric("s", "exchange of rows by the device that exchanges most, in a step"),
     "exchanged_mb": Metric("MB", "rows that devices send each other in a step"),
     "memory_gb": Metric("GB", "memory of the device that needs most"),
+    "moved_nodes": Metric("", "nodes in another part than before the graph changed"),
 }
 CONSTRAINTS = {
     "form": "every node has a part, every part a device and a clock, and fusions exist",
@@ -182,7 +183,15 @@ def metrics_of(data: GnnTraining, plan: TrainingPlan, costs: StepCosts) -> dict[
         "talk_s": float(costs.talk_s.max()),
         "exchanged_mb": costs.exchanged_bytes / 1e6,
         "memory_gb": float(costs.memory_bytes.max()) / 1e9,
+        "moved_nodes": float(moved_nodes(data, plan.part)),
     }
+
+
+def moved_nodes(data: GnnTraining, part: Ints) -> int:
+    """Nodes that had a part before the graph changed and have another one."""
+    if not len(data.previous):
+        return 0
+    return int(((data.previous >= 0) & (data.previous != part)).sum())
 
 
 def _work_imbalance(data: GnnTraining, plan: TrainingPlan, cut: CutGraph) -> float:

@@ -151,7 +151,7 @@ def step_curves(
                 at += 1
             out.append(values[at] if edges[0] <= edge and at < len(values) else 0.0)
         drawn[name] = out
-    return step_lines(every, drawn, x_name, y_name)
+    return step_lines(every, drawn, x_name, y_name, dashed=True)
 
 
 def _ticks(x: Axis, top: float, base: float) -> list[str]:

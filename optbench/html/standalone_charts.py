@@ -24,6 +24,7 @@ STYLE = (
 )
 # Where the legend begins below the chart, and the height of one of its rows.
 LEGEND_Y, LEGEND_ROW = TOP + HEIGHT + FOOT, 20.0
+DASHES = "7 7"
 # Width of a character of a legend, and of its coloured square with the gaps.
 CHARACTER, SQUARE = 7.5, 28.0
 
@@ -46,15 +47,22 @@ def stacked_steps(
 
 
 def step_lines(
-    edges: Sequence[float], parts: Mapping[str, Sequence[float]], x_name: str, y_name: str
+    edges: Sequence[float],
+    parts: Mapping[str, Sequence[float]],
+    x_name: str,
+    y_name: str,
+    dashed: bool = False,
 ) -> str:
-    """Staircases over each other."""
+    """Staircases over each other; ``dashed``: later ones let those below show through."""
     every = [0.0, *(value for values in parts.values() for value in values)]
     x, y = _axes(edges, every, x_name, y_name)
     xs = [x.at(edge) for edge in edges]
     out = [
         svg.path(
-            svg.steps(xs, [y.at(value) for value in values]), class_="l", stroke=colour(POOLS, k)
+            svg.steps(xs, [y.at(value) for value in values]),
+            class_="l",
+            stroke=colour(POOLS, k),
+            stroke_dasharray=DASHES if dashed and k else None,
         )
         for k, values in enumerate(parts.values())
     ]

@@ -81,11 +81,11 @@ def utilisation(found: Mapping[int, Sequence[Sample]], names: Sequence[str]) -> 
 
 
 def communication(found: Mapping[int, Sequence[Sample]], names: Sequence[str]) -> str:
-    """What each device sent per step, over the steps."""
+    """What each device sent per step, over the steps; the first sample tells where they begin."""
     curves = {}
     for d, rows in found.items():
-        edges, values = [0.0], list[float]()
-        for row in rows:
+        edges, values = [float(rows[0]["step"])], list[float]()
+        for row in rows[1:]:
             if row["step"] > edges[-1]:
                 values.append(row["sent_mb"] / (row["step"] - edges[-1]))
                 edges.append(float(row["step"]))

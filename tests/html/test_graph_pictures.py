@@ -90,7 +90,7 @@ def test_bubbles_neither_touch_nor_leave_the_picture(count: int) -> None:
 
 def test_a_layout_is_the_same_each_time_and_joins_what_edges_join() -> None:
     at = [force_layout(spectral_start(5, TAIL, HEAD), TAIL, HEAD) for _ in range(2)]
-    assert np.array_equal(*at)
+    assert np.array_equal(at[0], at[1])
     path = [float(np.linalg.norm(at[0][k] - at[0][k + 1])) for k in range(3)]
     apart = np.linalg.norm(at[0][4] - at[0][:4], axis=1)
     assert max(path) < float(apart.max()) and np.isfinite(at[0]).all()

@@ -20,6 +20,7 @@ from optbench.plugins.protocol import Run, Solver
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
+from .chosen_fusions import as_executed, fusion_numbers, wrong_fusions
 from .components import components_of, packed
 from .device_balance import DeviceBalance
 from .level_graph import LevelGraph
@@ -42,11 +43,13 @@ class MisSpectral(Solver):
 
     A round of local search ends after ``patience`` moves without an improvement. Before the first
     partition is reported ``first_cycles`` run, where there is time: by default 3, and one more for
-    each doubling of the nodes beyond ``MANY_NODES``.
+    each doubling of the nodes beyond ``MANY_NODES``. Plans execute ``fusions``, names with +
+    between, and parts are balanced for them.
     """
 
     patience: int = 60
     first_cycles: int | None = None
+    fusions: str = ""
 
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
     needs: ClassVar[frozenset[str]] = frozenset({"partitioning"})
@@ -71,7 +74,7 @@ class MisSpectral(Solver):
                 f"{data.graph.num_nodes:,} nodes in {data.num_parts} parts need a table of "
                 f"{entries:,} entries, more than {MOST_PULLS:,}; use fewer parts, or metis"
             )
-        return None
+        return wrong_fusions(data, self.fusions)
 
     def warm_up(self, instance: Any) -> None:
         import scipy.linalg
@@ -81,13 +84,14 @@ class MisSpectral(Solver):
         data: GnnTraining = instance.data
         if run.warm_start is not None:
             run.report(run.warm_start)
+        fusions = fusion_numbers(data, self.fusions)
         if data.minimize == "cut":
             (loads,) = part_loads(data)
             budget = CycleBudget.share_of(run, 0, 1)
             for part in PartitionSearch(data, loads, run, self, budget).partitions():
-                run.report(TrainingPlan(part))
+                run.report(TrainingPlan(part, fusions=fusions))
         else:
-            DeviceSearch(data, run, self).run_all()
+            DeviceSearch(as_executed(data, fusions), run, self, fusions).run_all()
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         elif run.time_left() <= 0:
@@ -121,11 +125,15 @@ class CycleBudget:
 
 @dataclass
 class DeviceSearch:
-    """The search for a short step, or little energy: on all devices, then on fewer ones."""
+    """The search for a short step, or little energy: on all devices, then on fewer ones.
+
+    Operators of ``data`` are the kernels that plans with ``fusions`` execute.
+    """
 
     data: GnnTraining
     run: Run
     settings: MisSpectral
+    fusions: Ints
 
     def run_all(self) -> None:
         """Report the plan on one device first, which needs no search."""
@@ -148,8 +156,8 @@ class DeviceSearch:
 
     def _report(self, part: Ints, device: Ints) -> None:
         default = np.arange(self.data.num_parts) % self.data.num_devices
-        is_default = np.array_equal(device, default)
-        self.run.report(TrainingPlan(part) if is_default else TrainingPlan(part, device))
+        given = np.zeros(0, dtype=np.int64) if np.array_equal(device, default) else device
+        self.run.report(TrainingPlan(part, given, fusions=self.fusions))
 
     def _is_hopeless(self, device: Ints) -> bool:
         """Whether a step without any exchange is no shorter than the best one."""

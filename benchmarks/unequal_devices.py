@@ -54,6 +54,8 @@ ASKED = ("1:1:1", "3:2:2", "2:1:1", "4:2:1")
 class StepRow:
     """A plan of one method: estimates and readings in seconds, and how fast processes were.
 
+    ``nodes`` are those of devices, ``busy_s`` their computing in a step (processor time over
+    speed, the mean of the readings), ``fitted_busiest_s`` the estimate of its maximum.
     ``held`` is processor time over time on the wall, of what each process computed in training.
     """
 
@@ -65,8 +67,10 @@ class StepRow:
     fitted_s: float
     shipped_s: float
     fitted_talk_s: float
+    fitted_busiest_s: float
     bound_s: float | None
     nodes: list[int]
+    busy_s: list[float]
     cut: float
     sent_mb: float
     speeds: list[float]
@@ -163,7 +167,7 @@ def run_cell(cell: tuple[str, str, str], turns: int, seconds: float) -> list[Ste
     rows = []
     for method, plan, bound, found in zip(METHODS, plans, bounds, measured, strict=True):
         verdict, other = ob.verify(fitted, plan), ob.verify(shipped, plan)
-        about = found.provenance
+        about, device = found.provenance, plan.device_of(fitted.data)
         rows.append(
             StepRow(
                 *cell,
@@ -172,13 +176,18 @@ def run_cell(cell: tuple[str, str, str], turns: int, seconds: float) -> list[Ste
                 verdict.metrics["step_s"],
                 other.metrics["step_s"],
                 verdict.metrics["talk_s"],
+                verdict.metrics["busiest_s"],
                 bound,
-                np.bincount(plan.part, minlength=SPEEDS[devices]).tolist(),
+                np.bincount(device[plan.part], minlength=SPEEDS[devices]).tolist(),
+                np.mean(about["busy_s"], axis=0).tolist(),
                 verdict.metrics["cut_edges"],
                 about["sent_mb_per_step"],
                 about["speeds"],
                 about["solo_speeds"],
-                [held_speed(each, s) for each, s in zip(about["device_rows"], about["speeds"])],
+                [
+                    held_speed(each, s)
+                    for each, s in zip(about["device_rows"], about["speeds"], strict=True)
+                ],
                 about["cores"],
             )
         )
@@ -226,8 +235,8 @@ def page(rows: Sequence[StepRow]) -> list[str]:
         "Seconds of a training step of real processes under plans of `mis_spectral` "
         "(`minimize=step`), of METIS with equal parts, and of METIS whose parts are to have the "
         "share of nodes that their device has in all speed (`tpwgts`, `metis:by_speed=true`). "
-        "Plans execute the same kernels (GCN and SAGE: one sparse product for the sums over arcs, GAT: "
-        "attention without arrays per arc); readings are means over 20 steps and alternate. "
+        "Plans execute the same kernels (GCN and SAGE: one sparse product for the sums over arcs, "
+        "GAT: attention without arrays per arc); readings are means over 20 steps and alternate. "
         "2 : 1 are two cores, the second at duty 1/2; 4 : 2 : 1 is 4 alone on one core, 2 and 1 at "
         "duty 1/2 and 1/4 on the other. Estimates are `metrics.step_s`, with the core that is "
         f"fitted to this machine on the {FITTED_ON} graph and with the one that optbench ships.",
@@ -240,9 +249,8 @@ def page(rows: Sequence[StepRow]) -> list[str]:
         f"core and by {mean_size(errors['shipped_s']):.0%} with the shipped one.",
         "",
         "| graph | network | devices | METIS ms | by speed ms | ours ms | ours / METIS | ours / by "
-        "speed | fitted estimate ms: METIS | by speed | ours | shipped: METIS | ours "
-        "| nodes, ours |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|",
+        "speed | fitted estimate ms: METIS | by speed | ours | shipped: METIS | ours |",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for cell in cells:
         ours, equal, fast = (by[cell, m] for m in (OURS, EQUAL, BY_SPEED))
@@ -251,9 +259,29 @@ def page(rows: Sequence[StepRow]) -> list[str]:
         cells_of += [f"{ours.measured_s / fast.measured_s:.2f}"]
         cells_of += [f"{1e3 * each.fitted_s:.1f}" for each in (equal, fast, ours)]
         cells_of += [f"{1e3 * each.shipped_s:.1f}" for each in (equal, ours)]
-        cells_of += [" / ".join(map(str, ours.nodes))]
         lines.append(f"| {' | '.join(cells_of)} |")
-    return [*lines, "", *speed_lines(rows), "", *core_lines()]
+    return [*lines, "", *work_lines(rows), "", *speed_lines(rows), "", *core_lines()]
+
+
+def work_lines(rows: Sequence[StepRow]) -> list[str]:
+    """What devices compute, estimated and measured, and what they exchange."""
+    lines = [
+        "## Computing and exchanging",
+        "",
+        "Computing is that of the busiest device in a step, measured as processor time over speed; "
+        "the least step that any plan of this method's kernels or of others can have is `bound`.",
+        "",
+        "| graph | network | devices | method | nodes by device | computing, estimate ms | "
+        "measured ms | exchange, estimate ms | sent MB | cut | bound ms |",
+        "|---|---|---|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in rows:
+        words = [*row.cell, row.method, " / ".join(map(str, row.nodes))]
+        figures = [1e3 * row.fitted_busiest_s, 1e3 * max(row.busy_s), 1e3 * row.fitted_talk_s]
+        words += [f"{each:.2f}" for each in [*figures, row.sent_mb]] + [f"{row.cut:.0f}"]
+        words += ["" if row.bound_s is None else f"{1e3 * row.bound_s:.2f}"]
+        lines.append(f"| {' | '.join(words)} |")
+    return lines
 
 
 def mean_size(values: Sequence[float]) -> float:

@@ -3,7 +3,7 @@
 Samples are induced subgraphs of the instance's graph, of the first nodes in the order of a search
 in breadth, so that nodes and arcs vary while the network stays the same. On one core the whole
 subgraph is one part; on two equal cores its halves are cut once along that order, which exchanges
-few rows, and once at random, which exchanges many.
+few rows, and once at random, which exchanges many. The seconds of one core are its processor time.
 """
 
 from __future__ import annotations
@@ -63,10 +63,13 @@ def measured_samples(
             part = np.random.default_rng(0).permutation(part)
         given = on_cores(data, induced(data.graph, order[:nodes]), cores)
         cases.append((given, TrainingPlan(part, fusions=fusions)))
-    read = measured_in_turns(cases, repeats)
-    # Other work on the machine only lengthens a step.
-    seconds = [min(each.readings["step_s"]) for each in read]
-    return [StepSample(*case, s) for case, s in zip(cases, seconds, strict=True)]
+    found = list[StepSample]()
+    for case, read in zip(cases, measured_in_turns(cases, repeats), strict=True):
+        # Other work on the machine only lengthens a step.
+        alone = min(row[0] for row in read.provenance["busy_s"])
+        both = min(read.readings["step_s"])
+        found.append(StepSample(*case, alone if case[0].num_devices == 1 else both))
+    return found
 
 
 def on_cores(data: GnnTraining, graph: DataGraph, cores: int) -> GnnTraining:

@@ -23,7 +23,11 @@ from optbench.shapes.protocol.measurements import Measurements
 def measured_in_turns(
     plans: Sequence[tuple[GnnTraining, TrainingPlan]], turns: int
 ) -> list[Measurements]:
-    """Return ``turns`` readings of each plan, which alternate with those of the others."""
+    """Return ``turns`` readings of each plan, which alternate with those of the others.
+
+    ``busy_s`` of the provenance has a row for each reading: seconds of computing in a step, of each
+    device, which are processor time over speed.
+    """
     cases = [step_case(data, plan, 1) for data, plan in plans]
     alike: dict[tuple[tuple[float, ...], tuple[int, ...]], list[int]] = {}
     for k, case in enumerate(cases):
@@ -46,5 +50,10 @@ def _in_turns(cases: Sequence[StepCase], turns: int) -> list[Measurements]:
         for k, case in enumerate(cases):
             read = [readings_of(case, read_result(row[k])) for row in folders]
             seconds = tuple(each.readings["step_s"][0] for each in read)
-            out.append(replace(read[-1], readings={"step_s": seconds}))
+            busy = [
+                [s * share for share in each.provenance["utilisation"]]
+                for s, each in zip(seconds, read, strict=True)
+            ]
+            about = {**read[-1].provenance, "busy_s": busy}
+            out.append(replace(read[-1], readings={"step_s": seconds}, provenance=about))
         return out

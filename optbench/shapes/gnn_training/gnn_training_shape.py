@@ -54,6 +54,16 @@ CONSTRAINTS = {
     "fusion_cycle": "fused operators do not wait for each other in a circle",
     "step_limit": "a step takes no longer than step_limit_s",
 }
+FACTS = {
+    "num_nodes": "nodes of the graph",
+    "num_edges": "edges of the graph",
+    "num_parts": "parts",
+    "num_operators": "operators of the model",
+    "num_devices": "devices",
+    "gflops": "rates of all devices at the top clock together, in Gflop/s",
+    "slowest_share": "rate of the slowest device over that of the fastest",
+    "link_gb_per_s": "mean bandwidth of the links between devices, in GB/s",
+}
 LEVELS = {"cut": ("cut_edges",), "step": ("step_s",), "energy": ("energy_j",)}
 
 
@@ -65,11 +75,27 @@ class GnnTrainingShape(DataShape):
     data, solution = GnnTraining, TrainingPlan
     metrics: ClassVar[Mapping[str, Metric]] = METRICS
     constraints: ClassVar[Mapping[str, str]] = CONSTRAINTS
+    fact_words: ClassVar[Mapping[str, str]] = FACTS
     minimize = "cut_edges"
     capabilities = frozenset({"formulate"})
 
     def aims(self, data: GnnTraining) -> tuple[str, ...]:
         return LEVELS[data.minimize]
+
+    def facts(self, data: GnnTraining) -> dict[str, float]:
+        rates = [each.gflops for each in data.devices]
+        count = data.num_devices
+        apart = ~np.eye(count, dtype=bool) if count > 1 else np.ones((1, 1), dtype=bool)
+        return {
+            "num_nodes": float(data.graph.num_nodes),
+            "num_edges": float(data.graph.num_edges),
+            "num_parts": float(data.num_parts),
+            "num_operators": float(len(data.operators)),
+            "num_devices": float(count),
+            "gflops": sum(rates),
+            "slowest_share": min(rates) / max(rates),
+            "link_gb_per_s": float(data.links.gb_per_s[apart].mean()),
+        }
 
     def describe(self, instance: ShapedInstance) -> str:
         data: GnnTraining = instance.data

@@ -88,7 +88,8 @@ class SolverEntry:
 class Claim:
     """A published figure and the expression for the study's figure. ``better`` is the direction
     that is better, ``tolerance`` is relative to the figure (absolute where that is 0), ``bound``
-    is an expression for what the certified bounds allow.
+    is an expression for what the certified bounds allow. A claim that the study does not check has
+    no expression: ``left_to`` says where it belongs.
     """
 
     text: str
@@ -98,6 +99,7 @@ class Claim:
     better: Literal["lower", "higher", "equal"] = "lower"
     tolerance: float = 0.1
     bound: str | None = None
+    left_to: str = ""
 
 
 @dataclass(frozen=True)
@@ -190,6 +192,9 @@ class Study:
         out = {**asdict(replace(self, sources={}, takes={}))}
         out["path"] = self.path and self.path.absolute()
         del out["sources"], out["takes"]
+        for claim in out["claims"]:
+            if not claim["left_to"]:
+                del claim["left_to"]
         for entry in out["solvers"]:
             entry["budget"] = without_readings(entry["budget"])
         plain: dict[str, Any] = jsonable(out)

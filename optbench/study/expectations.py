@@ -71,6 +71,8 @@ def check_expectations(study: Study) -> None:
         with naming(f"gates.{_key(name)}"):
             gate_formula(study, name)
     for k, claim in enumerate(study.claims):
+        if claim.left_to:
+            continue
         with naming(f"claims[{k}].ours"):
             number(claim.ours, scope(study))
         with naming(f"claims[{k}].bound"):
@@ -158,7 +160,10 @@ def read_trust(value: Any, solvers: Sequence[SolverEntry]) -> tuple[str, ...]:
 
 def _claim(table: Mapping[str, Any], field: str) -> Claim:
     check_keys(table, CLAIM_KEYS, within=f"{field}.")
-    for key in ("text", "source", "paper", "ours"):
+    left_to = text(table["left_to"], f"{field}.left_to") if "left_to" in table else ""
+    if left_to and ("ours" in table or "bound" in table):
+        raise FileFormatError(f"{field} has left_to and a formula; a claim has one of the two")
+    for key in ("text", "source", "paper", *(() if left_to else ("ours",))):
         if key not in table:
             parts = "a claim has text, source, paper (the figure) and ours (a formula)"
             raise FileFormatError(f"{field}.{key} is missing; {parts}")
@@ -177,10 +182,13 @@ def _claim(table: Mapping[str, Any], field: str) -> Claim:
         text=text(table["text"], f"{field}.text"),
         source=text(table["source"], f"{field}.source"),
         paper=paper,
-        ours=text(table["ours"], f"{field}.ours", f'{formula} "rel(energy_j, heft, fcfs)"'),
+        ours=""
+        if left_to
+        else text(table["ours"], f"{field}.ours", f'{formula} "rel(energy_j, heft, fcfs)"'),
         better=better,
         tolerance=tolerance,
         bound=bound,
+        left_to=left_to,
     )
 
 

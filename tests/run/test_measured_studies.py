@@ -104,6 +104,11 @@ text = "nine is not measured"
 source = "these tests"
 paper = 3
 ours = "mean(measured.clock_s, 'choice:number=9')"
+[[claims]]
+text = "ten is heavy"
+source = "these tests"
+paper = 10
+left_to = "a balance"
 """
 
 
@@ -128,9 +133,11 @@ def test_a_study_measures_and_claims_name_the_means(workspace: Workspace) -> Non
     # One claim has no data.
     assert (code, summary["failed"]) == (6, 0)
     assert summary["gates"][0]["verdict"] == "holds"
-    first, second = summary["claims"]
+    first, second, third = summary["claims"]
     assert first["ours"] == pytest.approx(3.0) and first["verdict"] == "holds"
     assert second["ours"] is None and "the clock ends before" in str(second)
+    assert (third["verdict"], third["ours"]) == ("not checked", None)
+    assert third["why"] == ["left to a balance"]
     (record,) = workspace.records("choice:number=1")
     assert record.measured["metrics"]["clock_s"]["readings"] == [1.0, 1.5, 2.0]
     assert record.measured["provenance"]["tool"] == "arithmetic"
@@ -146,6 +153,16 @@ def test_solvers_are_not_ranked_by_what_is_measured(
     (workspace.root / "studies" / "ranked.toml").write_text(text)
     code, said, _ = workspace.run("run", "ranked", "--no-track")
     assert code == 2 and "measured.clock_s" in str(said)
+
+
+def test_a_claim_is_checked_or_left_to_somebody(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    both = 'ours = "mean(objective, metis)"\nleft_to = "others"\n'
+    head = 'problems = ["gnn_training"]\nsolvers = ["metis"]\n[[claims]]\ntext = "a"\n'
+    for rest, words in ((both, "one of the two"), ("", r"ours is missing")):
+        path.write_text(f'{head}source = "b"\npaper = 1\n{rest}')
+        with pytest.raises(FileFormatError, match=words):
+            load_study(path)
 
 
 def test_keys_of_cells_without_readings_are_those_of_before() -> None:

@@ -49,7 +49,11 @@ class ArcRows:
         """The rows as torch's sparse matrix."""
         import torch
 
-        ptr, source, weight = map(torch.from_numpy, (self.ptr, self.source, self.weight))
+        # Torch's product copies indices of 8 bytes to such of 4 bytes in every call.
+        narrow = max(len(self.source), self.num_sources) < 2**31
+        kind = np.int32 if narrow else np.int64
+        given = (self.ptr.astype(kind), self.source.astype(kind), self.weight)
+        ptr, source, weight = map(torch.from_numpy, given)
         size = (self.num_targets, self.num_sources)
         with warnings.catch_warnings():
             # Torch announces that CSR tensors are in beta state.

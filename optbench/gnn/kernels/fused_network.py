@@ -16,6 +16,7 @@ import torch
 from optbench.errors import ModelError
 from optbench.gnn.kernels.arc_rows import ArcRows, NetworkKind, matrix_rows
 from optbench.gnn.kernels.counter_dropout import CounterDropout, Ints
+from optbench.gnn.kernels.dense_products import FixedRows
 from optbench.gnn.kernels.layer_kernels import (
     Exchange,
     LayerKernels,
@@ -92,15 +93,15 @@ def network_inputs(
     scipy; with ``aggregated_before`` they are aggregated now.
     """
     sparse = not isinstance(features, torch.Tensor)
-    kept: NodeRows = matrix_rows(features, rows.weight.dtype) if sparse else features
+    kept: NodeRows = matrix_rows(features, rows.weight.dtype) if sparse else FixedRows(features)
     if BEFORE not in fused:
         return NetworkInputs(rows, kept, None, exchange)
     if kind == "gat":
         raise ModelError(f"{BEFORE}: attention changes in every step; leave it out for gat")
     if not isinstance(kept, ArcRows):
-        summed = sparse_product(rows, exchange(kept))
-        before = torch.cat([summed, kept], 1) if kind == "sage" else summed
-        return NetworkInputs(rows, kept, before, exchange)
+        summed = sparse_product(rows, exchange(features))
+        before = torch.cat([summed, features], 1) if kind == "sage" else summed
+        return NetworkInputs(rows, kept, FixedRows(before), exchange)
     from scipy.sparse import csr_array, hstack
 
     if exchange is not alone:

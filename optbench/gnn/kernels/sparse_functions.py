@@ -145,6 +145,11 @@ def untyped(function: Any) -> Any:
     return function
 
 
+def on_processor(values: torch.Tensor) -> bool:
+    """Whether compiled loops can read these values."""
+    return values.device.type == "cpu"
+
+
 def sparse_product(rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
     """Weighted sums of rows; differentiable by the rows."""
     out: torch.Tensor = untyped(SparseProduct).apply(rows, values)

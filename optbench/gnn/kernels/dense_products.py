@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from torch.nn.functional import linear
 
-from optbench.gnn.kernels.compiled_rows import finish
 from optbench.gnn.kernels.sparse_functions import (
     Epilogue,
     before_epilogue,
+    finish_in_place,
     on_processor,
     untyped,
 )
@@ -110,7 +110,9 @@ class FinishedDense(torch.autograd.Function):
     ) -> torch.Tensor:
         relu = epilogue.activation == "relu"
         out = multiplied(values.detach(), weight.detach(), bias.detach(), relu)
-        _finish_rest(out, replace(epilogue, activation="identity") if relu else epilogue)
+        rest = replace(epilogue, activation="identity") if relu else epilogue
+        if rest.activation != "identity" or rest.kept is not None:
+            finish_in_place(out, torch.zeros_like(bias), rest)
         ctx.fixed, ctx.epilogue = fixed, epilogue
         ctx.save_for_backward(values, weight, out)
         return out
@@ -122,13 +124,6 @@ class FinishedDense(torch.autograd.Function):
         values, weight, out = ctx.saved_tensors
         before, to_bias = before_epilogue(gradients[0], out, ctx.epilogue)
         return *_both(ctx, before, values, weight), to_bias, None, None
-
-
-def _finish_rest(out: torch.Tensor, epilogue: Epilogue) -> None:
-    """Apply activation and dropout in place."""
-    if epilogue.activation != "identity" or epilogue.kept is not None:
-        arrays = out.numpy()
-        finish(arrays, out.new_zeros(out.shape[1]).numpy(), *epilogue.arguments(arrays))
 
 
 def _both(

@@ -105,7 +105,7 @@ def test_a_plan_with_the_best_fusions_takes_the_seconds_of_the_programme() -> No
 
 def test_timed_plans_differ_by_one_fusion_from_the_best() -> None:
     data = training_of("gat")
-    first, *others = timed_plans(data, data.devices[0])
+    first, *others = timed_plans(data, KernelRates(data.devices[0]))
     assert list(first) == best_fusions(data, KernelRates(data.devices[0])).chosen.tolist()
     assert len(others) == len(data.fusions)
     legal = set(legal_plans(data.operators, data.fusions))

@@ -11,12 +11,13 @@ A work limit is a number of cycles.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -89,9 +90,9 @@ class MisSpectral(Solver):
             (loads,) = part_loads(data)
             budget = CycleBudget.share_of(run, 0, 1)
             for part in PartitionSearch(data, loads, run, self, budget).partitions():
-                run.report(TrainingPlan(part, fusions=fusions))
+                run.report(TrainingPlan(kept_labels(data, part), fusions=fusions))
         else:
-            DeviceSearch(as_executed(data, fusions), run, self, fusions).run_all()
+            DeviceSearch(as_executed(data, fusions), run, self, fusions=fusions).run_all()
             if run.best is None and not holds_all(data, np.arange(data.num_devices)):
                 run.report_message(
                     "the memories of all devices together do not hold what training keeps of the "
@@ -128,36 +129,46 @@ class CycleBudget:
         return cycles / max(1.0, self.cycles)
 
 
+def no_fusions() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass
 class DeviceSearch:
     """The search for a short step, or little energy: on all devices, then on fewer ones.
 
-    Operators of ``data`` are the kernels that plans with ``fusions`` execute.
+    ``cycles`` of the run's budget are spent; operators of ``data`` are the kernels that plans with
+    ``fusions`` execute.
     """
 
     data: GnnTraining
     run: Run
     settings: MisSpectral
-    fusions: Ints
+    cycles: int = 0
+    fusions: Ints = field(default_factory=no_fusions)
 
     def run_all(self) -> None:
-        """Report the plan on one device first, which needs no search."""
+        """Report every plan."""
+        for part, device in self.plans():
+            self._report(part, device)
+
+    def plans(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield parts and devices: those on one device first, which need no search."""
         *several, alone = device_choices(self.data)
         part = np.arange(self.data.graph.num_nodes, dtype=np.int64) // self.data.max_part
         if holds_all(self.data, alone):
-            self._report(part, alone)
+            yield part, alone
         ways = [(device, loads) for device in several for loads in part_loads(self.data, device)]
-        cycles = 0
         while ways := [each for each in ways if not self._is_hopeless(each[0])]:
             (device, loads), *ways = ways
             if self.run.best is not None and self.run.time_left() <= 0:
                 return
             balance = DeviceBalance(self.data, device)
-            budget = CycleBudget.share_of(self.run, cycles, 1 + len(ways))
+            budget = CycleBudget.share_of(self.run, self.cycles, 1 + len(ways))
             search = PartitionSearch(self.data, loads, self.run, self.settings, budget)
             for part in search.partitions():
-                self._report(balance.settled(part, self.run.seed), device)
-            cycles += search.cycles
+                yield balance.settled(part, self.run.seed), device
+            self.cycles += search.cycles
 
     def _report(self, part: Ints, device: Ints) -> None:
         default = np.arange(self.data.num_parts) % self.data.num_devices

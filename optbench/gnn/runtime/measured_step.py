@@ -80,7 +80,7 @@ def step_case(data: GnnTraining, plan: TrainingPlan, readings: int) -> StepCase:
         speeds=speeds,
         cores=cores,
         checkpoint_every=0,
-        overlap=True,
+        overlap=plan.overlap,
         most_restarts=1,
         sample_s=SAMPLE_S,
         fusions=tuple(sorted(executed)),

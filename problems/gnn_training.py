@@ -117,6 +117,8 @@ class GnnTrainingProblem(Problem):
         self._require(0 <= self.changed < 1, "changed", "at least 0 and below 1")
         share = self.imbalance
         self._require(share is None or 0 <= share < np.inf, "imbalance", "none, or at least 0")
+        self._require(0 < self.link_gb_per_s < np.inf, "link_gb_per_s", "positive")
+        self._require(0 <= self.latency_s < np.inf, "latency_s", "at least 0")
         both = share is None or self.max_part is None
         self._require(both, "imbalance", "none where max_part is given")
 

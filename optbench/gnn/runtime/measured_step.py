@@ -46,7 +46,7 @@ class ReadNetwork:
 
 def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachine) -> Measurements:
     """Train for some steps under the plan, and return readings of a step's seconds."""
-    device, speeds, cores = _devices_in_use(data, plan)
+    device, speeds, cores = devices_in_use(data, plan)
     found = read_network(data)
     chosen = {data.fusions[k].name for k in plan.fusions.tolist()}
     before = BEFORE in chosen and found.network != "gat"
@@ -86,12 +86,12 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
             "cores": list(cores),
             "fusions_not_executed": unused,
             "sent_mb_per_step": result.sent_mb_per_step,
-            "utilisation": [_utilisation(rows) for rows in result.device_rows],
+            "utilisation": [utilisation(rows) for rows in result.device_rows],
         },
     )
 
 
-def _devices_in_use(
+def devices_in_use(
     data: GnnTraining, plan: TrainingPlan
 ) -> tuple[Any, tuple[float, ...], tuple[int, ...]]:
     """The process of every part, the relative speed of every process, and its core."""
@@ -165,7 +165,7 @@ def check_speeds(speeds: tuple[float, ...], measured: list[float]) -> None:
             )
 
 
-def _utilisation(rows: list[dict[str, Any]]) -> float:
+def utilisation(rows: list[dict[str, Any]]) -> float:
     """Computing over time on the wall, of one device."""
     seconds = sum(row["seconds"] for row in rows)
     return sum(row["busy_s"] for row in rows) / seconds if seconds else 0.0

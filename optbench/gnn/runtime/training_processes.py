@@ -76,7 +76,7 @@ def run_process(folders: Sequence[Path]) -> NoReturn:
     _pin(folders[0], ranks)
     import torch
 
-    from optbench.gnn.runtime.training_worker import TrainingWorker
+    from optbench.gnn.own_model.own_model_worker import worker_of
 
     torch.set_num_threads(1)
     folder = folders[0]
@@ -84,7 +84,7 @@ def run_process(folders: Sequence[Path]) -> NoReturn:
         job, _ = read_job(folder)
         ranks.join(job.timeout_s)
         for folder in folders:
-            TrainingWorker(folder, ranks).run()
+            worker_of(folder, ranks).run()
         ranks.leave()
     except OptbenchError as error:
         (folders[0] / MISTAKE).write_text(json.dumps({"error": f"{folder}: {error}"}))

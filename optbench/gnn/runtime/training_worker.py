@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from optbench.errors import ModelError
@@ -37,6 +37,7 @@ from optbench.gnn.runtime.training_job import (
     TRAINED,
     UNUSED,
     VALIDATED,
+    LabelledNodes,
     fingerprint,
     read_job,
 )
@@ -65,9 +66,6 @@ class TrainingWorker:
         local = local_graph(nodes.graph, np.asarray(nodes.device), ranks.rank)
         self.exchange = HaloExchange(local, SectionClock(job.speeds[ranks.rank], gpu), job.overlap)
         self.exchange.to(self.device)
-        self.rows = LocalRows(
-            self.exchange, job.network, nodes.graph.num_nodes, self.dtype, self.device
-        )
         own = local.own
         self.features = torch.from_numpy(nodes.features[own]).to(self.device, self.dtype)
         self.labels = torch.from_numpy(nodes.labels[own].astype(np.int64)).to(self.device)
@@ -78,20 +76,35 @@ class TrainingWorker:
         }
         counts = np.bincount(nodes.split, minlength=TESTED + 1)
         self.counts = {name: int(counts[value]) for name, value in SPLITS.items() if value > UNUSED}
-        widths = (self.features.shape[1], *job.network.hidden, job.num_classes)
-        self.network = DistributedNetwork(job.network, widths, job.seed, self.dtype)
-        self.network.to(self.device)
+        self.rows, self.network = self._made(nodes)
+        trained = [each for each in self.network.parameters() if each.requires_grad]
         self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=job.learning_rate, weight_decay=job.weight_decay
+            trained, lr=job.learning_rate, weight_decay=job.weight_decay
         )
         self._pending: list[Tensor] = []
+
+    def _made(self, nodes: LabelledNodes) -> tuple[Any, nn.Module]:
+        """What sums rows, and the network that takes (features, rows, step, before)."""
+        job = self.job
+        rows = LocalRows(self.exchange, job.network, nodes.graph.num_nodes, self.dtype, self.device)
+        widths = (self.features.shape[1], *job.network.hidden, job.num_classes)
+        network = DistributedNetwork(job.network, widths, job.seed, self.dtype)
+        return rows, network.to(self.device)
+
+    def _fingerprint(self) -> str:
+        """By which a checkpoint knows its job."""
+        return fingerprint(self.folder)
+
+    def _weights(self) -> dict[str, Any]:
+        """The trained parameters by name."""
+        return self.network.state_dict()
 
     def run(self) -> GraphTrainingResult:
         """Train from the last checkpoint, if there is one, to the end."""
         job, ranks = self.job, self.ranks
         speeds = self._solo_speeds()
         mine = read_checkpoint(self.folder) if ranks.rank == 0 else None
-        name = fingerprint(self.folder)
+        name = self._fingerprint()
         state = restored(ranks.from_first(mine), name, self.network, self.optimizer)
         first, step_s = state.step, list[float]()
         with torch.no_grad():
@@ -125,7 +138,7 @@ class TrainingWorker:
             "none" if ranks.size == 1 else "gloo" if self.device.type == "cpu" else "nccl",
         )
         if ranks.rank == 0:
-            torch.save(self.network.state_dict(), self.folder / WEIGHTS)
+            torch.save(self._weights(), self.folder / WEIGHTS)
             write_whole(self.folder / RESULT, json.dumps(asdict(found)))
         return found
 
@@ -146,7 +159,7 @@ class TrainingWorker:
 
     def _add_gradients(self) -> None:
         """Add the gradients of all processes, in one message."""
-        parameters = list(self.network.parameters())
+        parameters = [each for each in self.network.parameters() if each.requires_grad]
         given = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([each.reshape(-1) for each in given])
         with self.exchange.clock.waiting():

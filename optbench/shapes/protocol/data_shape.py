@@ -285,6 +285,12 @@ class DataShape(Shape):
             f"shape {self.name!r}: define measure(self, data, decision, machine)"
         )
 
+    def measure_instance(
+        self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
+    ) -> Measurements:
+        """Return the same; a shape whose instances have an origin may override it."""
+        return self.measure(instance.data, decision, machine)
+
     def measured(
         self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
     ) -> Measurements:
@@ -292,7 +298,7 @@ class DataShape(Shape):
         if not names:
             return super().measured(instance, decision, machine)
         with self.authored("measure"):
-            found = self.measure(instance.data, decision, machine)
+            found = self.measure_instance(instance, decision, machine)
         if not isinstance(found, Measurements):
             words = f"measure returned {type(found).__name__}; it must return Measurements"
             raise self.mistake(words, "measure")
@@ -304,7 +310,8 @@ class DataShape(Shape):
             if not values or not all(map(math.isfinite, values)):
                 words = f"measure returned {values!r:.60} for {name!r}; it must be finite numbers"
                 raise self.mistake(words, "measure")
-        return Measurements(readings, {**asdict(machine), **found.provenance})
+        provenance = {**machine.to_dict(), **found.provenance}
+        return replace(found, readings=readings, provenance=provenance)
 
     def write(self, instance: ShapedInstance) -> dict[str, Any]:
         return instance_document(self.name, instance.name, to_plain(instance.data))

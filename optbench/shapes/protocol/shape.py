@@ -154,6 +154,10 @@ class Shape(ABC):
         """Return pictures of a decision for reports, as SVG by title."""
         return {}
 
+    def decision_files(self, instance: Any, decision: Any) -> Mapping[str, str]:
+        """Return the text of files that come with a decision, by name, such as tables."""
+        return {}
+
     def measured(self, instance: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
         """Take readings of a decision's measured metrics on this machine."""
         raise UnsupportedError(f"{with_article(self.name)} has no measured metrics")

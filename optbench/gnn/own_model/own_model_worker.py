@@ -1,0 +1,107 @@
+"""One process that trains a user's module on the neighbourhood of its device's nodes.
+
+Two ways were compared to run a module that knows nothing of processes:
+
+    neighbourhood   a process holds the nodes of its device and all nodes that their rows depend on.
+                    The module runs unchanged; nothing but gradients is exchanged. Nodes near a
+                    boundary are computed by several processes.
+    exchange        a process holds its nodes and their neighbours, and the inputs of each layer
+                    that sums over neighbours are exchanged by hooks on PyTorch Geometric's
+                    MessagePassing. No node is computed twice, but a hook has to know what such a
+                    layer does with its inputs, and sums in the module's own code are not seen.
+
+The first takes every module whose rows depend on a neighbourhood, which is found by running it, and
+is exact. Before the training, rows of the neighbourhood are compared with those of the whole graph.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from optbench.errors import ModelError
+from optbench.gnn.operators.model_files import load_model
+from optbench.gnn.own_model.node_neighbourhood import neighbourhood
+from optbench.gnn.own_model.own_model_job import MODEL, own_model_fingerprint, read_own_model
+from optbench.gnn.own_model.own_network import OwnNetwork, agree, first_rows, needed_depth
+from optbench.gnn.runtime.process_ranks import ProcessRanks
+from optbench.gnn.runtime.training_job import LabelledNodes
+from optbench.gnn.runtime.training_worker import TrainingWorker
+
+
+class OwnModelWorker(TrainingWorker):
+    """A process with the neighbourhood of its nodes, and the module that every process has."""
+
+    def _made(self, nodes: LabelledNodes) -> tuple[Any, nn.Module]:
+        own, ranks, seed = self.exchange.local.own, self.ranks, self.job.seed
+        settings = read_own_model(self.folder)
+        self._same_job()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            module: nn.Module = load_model(
+                settings.model, settings.features, settings.hidden, settings.classes
+            )
+        module.to(self.dtype)
+        module.load_state_dict(ranks.from_first(module.state_dict()))
+        several, n = ranks.size > 1, nodes.graph.num_nodes
+        depth = needed_depth(module, settings.features, seed, settings.model) if several else 1
+        around = neighbourhood(nodes.graph, own, depth)
+        features = self._features_of(nodes, around.nodes)
+        if several:
+            whole = self._whole_rows(module, nodes, settings.model)
+            found = first_rows(module, around, features.cpu(), n, seed, settings.model)
+            self._check(found, whole[own], depth, settings.model)
+        module.to(self.device)
+        network = OwnNetwork(module, around, features, n, seed, several, settings.model)
+        return None, network
+
+    def _fingerprint(self) -> str:
+        return own_model_fingerprint(self.folder)
+
+    def _weights(self) -> dict[str, Any]:
+        network: Any = self.network
+        weights: dict[str, Any] = network.module.state_dict()
+        return weights
+
+    def _same_job(self) -> None:
+        """Refuse processes, on several machines, that were given different jobs."""
+        found = self.ranks.gathered(self._fingerprint())
+        if len(set(found)) > 1:
+            other = next(rank for rank, each in enumerate(found) if each != found[0])
+            raise ModelError(
+                f"process {other} was given another job than process 0: the folder, or the file of "
+                "the model, differs. Copy the folder of one machine to the others"
+            )
+
+    def _features_of(self, nodes: LabelledNodes, which: np.ndarray[Any, Any]) -> Tensor:
+        return torch.from_numpy(np.asarray(nodes.features[which])).to(self.device, self.dtype)
+
+    def _whole_rows(self, module: nn.Module, nodes: LabelledNodes, name: str) -> Tensor:
+        """The rows of all nodes in the first step, computed by process 0."""
+        found: Any = None
+        if self.ranks.rank == 0:
+            n = nodes.graph.num_nodes
+            around = neighbourhood(nodes.graph, np.arange(n), 1)
+            x = torch.from_numpy(np.asarray(nodes.features)).to(self.dtype)
+            found = first_rows(module, around, x, n, self.job.seed, name).numpy()
+        return torch.from_numpy(self.ranks.from_first(found))
+
+    def _check(self, found: Tensor, whole: Tensor, depth: int, name: str) -> None:
+        """Refuse a module whose rows on the neighbourhood are not those on the whole graph."""
+        if any(self.ranks.gathered(not agree(found, whole))):
+            raise ModelError(
+                f"{name}: on the nodes of a device and their neighbourhood of depth {depth} the "
+                "module gives other scores than on the whole graph, so that several devices cannot "
+                "train it. Scores of a node must depend on its neighbourhood alone: leave out what "
+                "counts or mixes all nodes, or train on one device"
+            )
+
+
+def worker_of(folder: Path, ranks: ProcessRanks) -> TrainingWorker:
+    """The process of a folder's job: of a user's module, or of a built-in network."""
+    kind = OwnModelWorker if (folder / MODEL).is_file() else TrainingWorker
+    return kind(folder, ranks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ ROUNDING = {torch.float64: 1e-10, torch.float32: 1e-4}
 MOST_DEPTH = 16
 # Parameters are drawn anew so often: at one point an influence may happen to be zero.
 TRIES = 3
+# Deviation of what is added to them, so that offsets that begin at zero are not zero.
+SPREAD = 0.3
 MIXING = (nn.modules.batchnorm._NormBase,)
 
 
@@ -68,27 +71,43 @@ def needed_depth(module: nn.Module, num_features: int, seed: int, name: str) -> 
     batch normalisation, needs the whole strip, whatever its length.
     """
     graph, own = _strip()
+    everything = np.arange(graph.num_nodes)
     generator = torch.Generator().manual_seed(seed)
-    depth = 0
+    dtype, depth = _probed_type(module, num_features, name), 0
     for _ in range(TRIES):
-        tried = deepcopy(module).double()
+        tried = deepcopy(module).to(dtype)
         with torch.no_grad():
             for each in tried.parameters():
                 drawn = torch.randn(each.shape, generator=generator, dtype=each.dtype)
-                each.copy_(each + 0.3 * drawn)
-        x = torch.randn((graph.num_nodes, num_features), generator=generator, dtype=torch.float64)
-        n = graph.num_nodes
-
-        def rows(nodes: Ints, depth: int, model: nn.Module = tried, x: Tensor = x) -> Tensor:
-            around = neighbourhood(graph, nodes, depth)
-            return first_rows(model, around, x[torch.from_numpy(around.nodes)], n, seed, name)
-
-        whole = rows(np.arange(n), 1)[own]
-        while not agree(rows(own, depth), whole):
+                each.copy_(each + SPREAD * drawn)
+        x = torch.randn((graph.num_nodes, num_features), generator=generator, dtype=dtype)
+        whole = _strip_rows(tried, everything, 1, x, name)[own]
+        while not agree(_strip_rows(tried, own, depth, x, name), whole):
             depth += 1
             if depth > MOST_DEPTH:
                 raise ModelError(f"{name}: {_mixing_words(module)}")
     return depth
+
+
+def _strip_rows(module: nn.Module, nodes: Ints, depth: int, x: Tensor, name: str) -> Tensor:
+    """Rows of nodes of the strip, by their neighbourhood."""
+    graph, _ = _strip()
+    around = neighbourhood(graph, nodes, depth)
+    rows = x[torch.from_numpy(around.nodes)]
+    return first_rows(module, around, rows, graph.num_nodes, 0, name)
+
+
+def _probed_type(module: nn.Module, num_features: int, name: str) -> torch.dtype:
+    """float64, or float32 where the module's code insists on it."""
+    graph, own = _strip()
+    x = torch.zeros((graph.num_nodes, num_features), dtype=torch.float64)
+    try:
+        _strip_rows(deepcopy(module).double(), own, 1, x, name)
+    except ModelError as error:
+        if error.__cause__ is None:
+            raise
+        return torch.float32
+    return torch.float64
 
 
 def first_rows(
@@ -128,6 +147,7 @@ def _mixing_words(module: nn.Module) -> str:
     )
 
 
+@cache
 def _strip() -> tuple[DataGraph, Ints]:
     """Two rows of nodes with a diagonal in every third square, and six nodes in the middle."""
     columns = 2 * MOST_DEPTH + 8

@@ -1,15 +1,15 @@
 """Training of a user's module, or of a built-in network on a user's graph, under a plan.
 
-Each device that the plan uses is a process, as in ``runtime.measured_step``: on a GPU of its own, or
-on a core of this machine, throttled to the device's relative speed. All epochs are trained; the
+Each device that the plan uses is a process, as in ``runtime.measured_step``: on a GPU of its own,
+or on a core of this machine, throttled to the device's relative speed. All epochs are trained; the
 readings are means over equal blocks of steps after the first ones. The folder then holds
 
     weights.pt      the trained parameters, which ``load_state_dict`` of the user's class takes
     training.json   losses, accuracies, and what is needed to use the weights: sizes, classes
 
-and ``training/`` while the processes run, from whose last checkpoint a training that was interrupted
-goes on. Without labels nothing can be learnt: seconds are measured with labels that are drawn by the
-seed, and no weights are kept.
+and ``training/`` while the processes run, from whose last checkpoint a training that was
+interrupted goes on. Without labels nothing can be learnt: seconds are measured with labels that are
+drawn by the seed, and no weights are kept.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 # Steps that are left out of readings, where there are enough of them.
 WARM = 5
+NO_FOLDER = "the weights were not kept; name a folder for them: ob.measure(..., folder='trained')"
 TRAINING, JOB_NAME, SUMMARY = "training", "job_hash.txt", "training.json"
 
 
@@ -103,7 +104,8 @@ def measured_training(
             "sent_mb_per_step": result.sent_mb_per_step,
             "utilisation": [utilisation(rows) for rows in result.device_rows],
             "device_rows": result.device_rows,
-            "remarks": values.remarks,
+            "remarks": values.remarks
+            + ([] if machine.folder or values.drawn_labels else [NO_FOLDER]),
         },
         _outcome(result, values),
         files,

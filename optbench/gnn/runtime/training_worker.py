@@ -12,6 +12,7 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -97,7 +98,8 @@ class TrainingWorker:
 
     def _weights(self) -> dict[str, Any]:
         """The trained parameters by name."""
-        return self.network.state_dict()
+        weights: dict[str, Any] = self.network.state_dict()
+        return weights
 
     def run(self) -> GraphTrainingResult:
         """Train from the last checkpoint, if there is one, to the end."""

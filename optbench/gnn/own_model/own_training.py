@@ -93,6 +93,7 @@ def measured_training(
         files = _kept(folder, machine, origin, values, result, job)
         shutil.rmtree(folder / TRAINING)
     chosen = {data.fusions[k].name for k in plan.fusions.tolist()}
+    unkept = [] if machine.folder or values.drawn_labels else [NO_FOLDER]
     return Measurements(
         {"step_s": _readings(result.step_s, machine.repeats)},
         {
@@ -104,8 +105,7 @@ def measured_training(
             "sent_mb_per_step": result.sent_mb_per_step,
             "utilisation": [utilisation(rows) for rows in result.device_rows],
             "device_rows": result.device_rows,
-            "remarks": values.remarks
-            + ([] if machine.folder or values.drawn_labels else [NO_FOLDER]),
+            "remarks": [*values.remarks, *unkept],
         },
         _outcome(result, values),
         files,

@@ -12,7 +12,7 @@ from optbench.files import write_whole
 from optbench.gnn.runtime.training_job import ARRAYS, SETTINGS
 from optbench.shapes.protocol.plain_data import from_plain
 
-MODEL = "own_model.json"
+MODEL, COMPUTED = "own_model.json", "computed.json"
 
 
 @dataclass(frozen=True)

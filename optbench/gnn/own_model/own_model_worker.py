@@ -16,6 +16,7 @@ is exact. Before the training, rows of the neighbourhood are compared with those
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,15 @@ import torch
 from torch import Tensor, nn
 
 from optbench.errors import ModelError
+from optbench.files import write_whole
 from optbench.gnn.operators.model_files import load_model
-from optbench.gnn.own_model.node_neighbourhood import neighbourhood
-from optbench.gnn.own_model.own_model_job import MODEL, own_model_fingerprint, read_own_model
+from optbench.gnn.own_model.node_neighbourhood import NodeNeighbourhood, neighbourhood
+from optbench.gnn.own_model.own_model_job import (
+    COMPUTED,
+    MODEL,
+    own_model_fingerprint,
+    read_own_model,
+)
 from optbench.gnn.own_model.own_network import OwnNetwork, agree, first_rows, needed_depth
 from optbench.gnn.runtime.process_ranks import ProcessRanks
 from optbench.gnn.runtime.training_job import LabelledNodes
@@ -55,6 +62,7 @@ class OwnModelWorker(TrainingWorker):
             whole = self._whole_rows(module, nodes, settings.model)
             found = first_rows(module, around, features.cpu(), n, seed, settings.model)
             self._check(found, whole[own], depth, settings.model)
+        self._note(depth, around)
         module.to(self.device)
         network = OwnNetwork(module, around, features, n, seed, several, settings.model)
         return None, network
@@ -76,6 +84,14 @@ class OwnModelWorker(TrainingWorker):
                 f"process {other} was given another job than process 0: the folder, or the file of "
                 "the model, differs. Copy the folder of one machine to the others"
             )
+
+    def _note(self, depth: int, around: NodeNeighbourhood) -> None:
+        """Write how many nodes and arcs each process computes."""
+        sizes = self.ranks.gathered((len(around.nodes), around.num_arcs))
+        if self.ranks.rank == 0:
+            nodes, arcs = (list(each) for each in zip(*sizes, strict=True))
+            words = {"neighbourhood_depth": depth, "nodes_computed": nodes, "arcs_computed": arcs}
+            write_whole(self.folder / COMPUTED, json.dumps(words))
 
     def _features_of(self, nodes: LabelledNodes, which: np.ndarray[Any, Any]) -> Tensor:
         return torch.from_numpy(np.asarray(nodes.features[which])).to(self.device, self.dtype)

@@ -30,6 +30,7 @@ import numpy as np
 from optbench.files import write_whole
 from optbench.gnn.own_model.node_values import ValuesOfNodes, values_of_nodes
 from optbench.gnn.own_model.own_model_job import (
+    COMPUTED,
     OwnModelSettings,
     own_model_fingerprint,
     write_own_model,
@@ -91,6 +92,7 @@ def measured_training(
         result = _trained(folder / TRAINING, job, nodes, origin)
         check_speeds(speeds, result.solo_speeds)
         files = _kept(folder, machine, origin, values, result, job)
+        computed = _computed(folder / TRAINING)
         shutil.rmtree(folder / TRAINING)
     chosen = {data.fusions[k].name for k in plan.fusions.tolist()}
     unkept = [] if machine.folder or values.drawn_labels else [NO_FOLDER]
@@ -105,6 +107,7 @@ def measured_training(
             "sent_mb_per_step": result.sent_mb_per_step,
             "utilisation": [utilisation(rows) for rows in result.device_rows],
             "device_rows": result.device_rows,
+            **computed,
             "remarks": [*values.remarks, *unkept],
         },
         _outcome(result, values),
@@ -164,6 +167,13 @@ def _written(folder: Path, job: TrainingJob, nodes: LabelledNodes, origin: Train
     sizes = (origin.features, origin.hidden, origin.classes)
     write_own_model(folder, OwnModelSettings(f"{Path(file).resolve()}:{name}", *sizes))
     return own_model_fingerprint(folder)
+
+
+def _computed(folder: Path) -> dict[str, Any]:
+    """How many nodes each process computed for a user's module, with those of its neighbourhood."""
+    path = folder / COMPUTED
+    words: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    return words
 
 
 def _readings(seconds: list[float], repeats: int) -> tuple[float, ...]:

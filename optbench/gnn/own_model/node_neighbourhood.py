@@ -7,7 +7,7 @@ arc where it divides by the degrees of nodes. The neighbourhood of depth h has
     arcs    with an end at a distance of at most h - 1, in both directions,
 
 so that nodes at distance h - 1 have all their arcs. Own nodes stand first, in the order in which
-they are given; arcs ascend by (source, target).
+they are given, then the halo, their neighbours, then the others; arcs ascend by (source, target).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class NodeNeighbourhood:
     """
 
     num_own: int
+    num_halo: int
     nodes: Ints
     source: Ints
     target: Ints
@@ -43,8 +44,12 @@ class NodeNeighbourhood:
         return len(self.source)
 
 
-def neighbourhood(graph: DataGraph, own: Ints, depth: int) -> NodeNeighbourhood:
-    """Return the neighbourhood of depth ``depth`` of own nodes."""
+def neighbourhood(
+    graph: DataGraph, own: Ints, depth: int, halo: Ints | None = None
+) -> NodeNeighbourhood:
+    """Return the neighbourhood of depth ``depth`` of own nodes; the halo ascends, or has the order
+    that is given.
+    """
     ptr, neighbour = adjacency_of(graph)
     distance = np.full(graph.num_nodes, -1, dtype=np.int64)
     distance[own] = 0
@@ -52,6 +57,8 @@ def neighbourhood(graph: DataGraph, own: Ints, depth: int) -> NodeNeighbourhood:
     for step in range(1, depth + 1):
         around = np.unique(_neighbours(ptr, neighbour, ring))
         ring = around[distance[around] < 0]
+        if step == 1 and halo is not None:
+            ring = halo
         distance[ring] = step
         rings.append(ring)
     nodes = np.concatenate(rings)
@@ -61,7 +68,8 @@ def neighbourhood(graph: DataGraph, own: Ints, depth: int) -> NodeNeighbourhood:
     kept = inside[graph.tail] | inside[graph.head]
     one, other = row[graph.tail[kept]], row[graph.head[kept]]
     source, target = np.concatenate([one, other]), np.concatenate([other, one])
-    return _padded(len(own), nodes, source, target)
+    num_halo = len(rings[1]) if depth else 0
+    return _padded(len(own), num_halo, nodes, source, target)
 
 
 def _neighbours(ptr: Ints, neighbour: Ints, nodes: Ints) -> Ints:
@@ -71,7 +79,9 @@ def _neighbours(ptr: Ints, neighbour: Ints, nodes: Ints) -> Ints:
     return neighbour[first + np.arange(length.sum())]
 
 
-def _padded(num_own: int, nodes: Ints, source: Ints, target: Ints) -> NodeNeighbourhood:
+def _padded(
+    num_own: int, num_halo: int, nodes: Ints, source: Ints, target: Ints
+) -> NodeNeighbourhood:
     """Sort arcs, and pad: with two nodes that are neighbours where there is no arc."""
     padding = 0
     if not len(source):
@@ -80,4 +90,4 @@ def _padded(num_own: int, nodes: Ints, source: Ints, target: Ints) -> NodeNeighb
         target = source[::-1].copy()
     padding += int(len(nodes) + padding == len(source))
     order = np.lexsort((target, source))
-    return NodeNeighbourhood(num_own, nodes, source[order], target[order], padding)
+    return NodeNeighbourhood(num_own, num_halo, nodes, source[order], target[order], padding)

@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from optbench.errors import ModelError
 from optbench.files import write_whole
 from optbench.gnn.operators.model_files import load_model
+from optbench.gnn.own_model.needed_rows import agree, needed_rows
 from optbench.gnn.own_model.node_neighbourhood import NodeNeighbourhood, neighbourhood
 from optbench.gnn.own_model.own_model_job import (
     COMPUTED,
@@ -34,7 +35,8 @@ from optbench.gnn.own_model.own_model_job import (
     own_model_fingerprint,
     read_own_model,
 )
-from optbench.gnn.own_model.own_network import OwnNetwork, agree, first_rows, needed_depth
+from optbench.gnn.own_model.own_network import OwnNetwork, first_rows
+from optbench.gnn.own_model.row_refresh import RowPlan, exchanged
 from optbench.gnn.runtime.process_ranks import ProcessRanks
 from optbench.gnn.runtime.training_job import LabelledNodes
 from optbench.gnn.runtime.training_worker import TrainingWorker
@@ -55,17 +57,21 @@ class OwnModelWorker(TrainingWorker):
         module.to(self.dtype)
         module.load_state_dict(ranks.from_first(module.state_dict()))
         several, n = ranks.size > 1, nodes.graph.num_nodes
-        depth = needed_depth(module, settings.features, seed, settings.model) if several else 1
-        around = neighbourhood(nodes.graph, own, depth)
-        features = self._features_of(nodes, around.nodes)
+        plan, refresh = RowPlan(1), None
         if several:
-            whole = self._whole_rows(module, nodes, settings.model)
-            found = first_rows(module, around, features.cpu(), n, seed, settings.model)
-            self._check(found, whole[own], depth, settings.model)
-        self._note(depth, around)
+            plan = needed_rows(module, settings.features, seed, settings.model)
+        around = neighbourhood(nodes.graph, own, plan.depth, self.exchange.local.halo)
+        features = self._features_of(nodes, around.nodes)
         module.to(self.device)
-        network = OwnNetwork(module, around, features, n, seed, several, settings.model)
-        return None, network
+        if several:
+            refresh = exchanged(self.exchange, around, plan)
+            whole = self._whole_rows(module, nodes, settings.model)
+            found = first_rows(module, around, features, n, seed, settings.model, refresh)
+            self._check(found.cpu(), whole[own], plan.depth, settings.model)
+        self._note(plan, around)
+        return None, OwnNetwork(
+            module, around, features, n, seed, settings.model, refresh, only_dropout=several
+        )
 
     def _fingerprint(self) -> str:
         return own_model_fingerprint(self.folder)
@@ -85,12 +91,13 @@ class OwnModelWorker(TrainingWorker):
                 "the model, differs. Copy the folder of one machine to the others"
             )
 
-    def _note(self, depth: int, around: NodeNeighbourhood) -> None:
+    def _note(self, plan: RowPlan, around: NodeNeighbourhood) -> None:
         """Write how many nodes and arcs each process computes."""
         sizes = self.ranks.gathered((len(around.nodes), around.num_arcs))
         if self.ranks.rank == 0:
             nodes, arcs = (list(each) for each in zip(*sizes, strict=True))
-            words = {"neighbourhood_depth": depth, "nodes_computed": nodes, "arcs_computed": arcs}
+            words = {"neighbourhood_depth": plan.depth, "refreshed_tensors": len(plan.refreshed)}
+            words |= {"nodes_computed": nodes, "arcs_computed": arcs}
             write_whole(self.folder / COMPUTED, json.dumps(words))
 
     def _features_of(self, nodes: LabelledNodes, which: np.ndarray[Any, Any]) -> Tensor:
@@ -102,8 +109,8 @@ class OwnModelWorker(TrainingWorker):
         if self.ranks.rank == 0:
             n = nodes.graph.num_nodes
             around = neighbourhood(nodes.graph, np.arange(n), 1)
-            x = torch.from_numpy(np.asarray(nodes.features)).to(self.dtype)
-            found = first_rows(module, around, x, n, self.job.seed, name).numpy()
+            x = self._features_of(nodes, around.nodes)
+            found = first_rows(module, around, x, n, self.job.seed, name).cpu().numpy()
         return torch.from_numpy(self.ranks.from_first(found))
 
     def _check(self, found: Tensor, whole: Tensor, depth: int, name: str) -> None:

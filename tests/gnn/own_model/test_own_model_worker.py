@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
+from optbench.gnn.own_model.own_model_job import COMPUTED
 from optbench.gnn.own_model.own_model_worker import OwnModelWorker
 from optbench.gnn.runtime.process_ranks import ProcessRanks
 from optbench.gnn.runtime.training_processes import TrainingError, start_processes
 from optbench.gnn.runtime.training_result import read_result, trained_weights
 from optbench.gnn.runtime.training_worker import GRADIENTS
-from tests.gnn.own_model.users_models import write_code, write_training
+from optbench.shapes.gnn_training.cut_graph import CutGraph
+from tests.gnn.own_model.users_models import labelled_ring, ring, write_code, write_training
 
-MODELS = ("Gcn", "Sage", "Gat", "Gin")
+MODELS = ("Gcn", "Sage", "Gat", "Gin", "Plain")
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 Runs = dict[tuple[str, str, int], Path]
 
@@ -69,10 +72,24 @@ def test_weights_have_the_names_of_the_module(runs: Runs) -> None:
         assert torch.allclose(together[key], wanted, rtol=1e-8, atol=1e-10), key
 
 
+def test_a_process_computes_own_nodes_and_few_others(runs: Runs) -> None:
+    """On a ring cut into runs, SAGE needs the nodes up to one arc away from own ones: next to each
+    of two ends, a neighbour on the ring and up to three by chords. Rows of the second layer alone
+    are sent, 4 bytes for each of 6 values, forward and backward.
+    """
+    folder = runs["Sage", "float32", 3]
+    found = json.loads((folder / COMPUTED).read_text())
+    assert (found["neighbourhood_depth"], found["refreshed_tensors"]) == (1, 1)
+    assert all(40 < nodes <= 40 + 2 * 4 for nodes in found["nodes_computed"])
+    rows = int(CutGraph(ring(120), labelled_ring(3).device, 3).rows.sum())
+    assert sum(found["nodes_computed"]) - 120 == rows
+    assert read_result(folder).sent_mb_per_step * 1e6 == pytest.approx(rows * 6 * 4 * 2)
+
+
 def test_scores_are_compared_with_those_of_the_whole_graph(tmp_path: Path) -> None:
     """The strip on which depths are found has fewer than 100 nodes, the ring has 120."""
     write_training(tmp_path / "two", write_code(tmp_path), "Counted", 2, "float32")
-    words = "neighbourhood of depth 3 the module gives other scores than on the whole"
+    words = "neighbourhood of depth 2 the module gives other scores than on the whole"
     with pytest.raises(TrainingError, match=words):
         start_processes([tmp_path / "two"])
 

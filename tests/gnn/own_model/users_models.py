@@ -84,6 +84,21 @@ class Single(Gcn):
         return super().forward(x * torch.ones(x.shape[1]).float(), edge_index)
 
 
+class Sum(nn.Module):
+    def __init__(self, a, b):
+        super().__init__()
+        self.weight = nn.Linear(a, b)
+
+    def forward(self, x, edge_index):
+        summed = torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+        return self.weight(x + summed)
+
+
+class Plain(TwoLayers):
+    def __init__(self, features, hidden, classes):
+        super().__init__(Sum(features, hidden), Sum(hidden, classes))
+
+
 class Wide(Gcn):
     def __init__(self, features, hidden, classes):
         super().__init__(features, hidden, classes + 2)

@@ -1,12 +1,13 @@
 """Operators on rows of nodes as differentiable functions of torch: sums over arcs, and epilogues.
 
 ``arc_sums`` makes a value per arc and column, as PyTorch Geometric does by default. The others
-write nothing per arc: one sparse product forward, one with the transpose backward.
+write nothing per arc: one sparse product forward, one with the transpose backward. Compiled loops
+run on processors; on a GPU the same is computed by torch, an operation at a time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,7 +40,11 @@ class Epilogue:
             out = torch.nn.functional.elu(out)
         if self.kept is None:
             return out
-        return out * (torch.from_numpy(self.kept).to(out.dtype) * self.scale)
+        return out * (torch.from_numpy(self.kept).to(out) * self.scale)
+
+    def part(self, first: int, last: int) -> Epilogue:
+        """The epilogue of some of the rows."""
+        return self if self.kept is None else replace(self, kept=self.kept[first:last])
 
     def arguments(self, like: NDArray[Any]) -> tuple[int, NDArray[np.uint8], Any]:
         """Activation, kept values and scale, as compiled loops take them."""
@@ -145,6 +150,11 @@ def untyped(function: Any) -> Any:
     return function
 
 
+def on_processor(values: torch.Tensor) -> bool:
+    """Whether compiled loops can read these values."""
+    return values.device.type == "cpu"
+
+
 def sparse_product(rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
     """Weighted sums of rows; differentiable by the rows."""
     out: torch.Tensor = untyped(SparseProduct).apply(rows, values)
@@ -155,6 +165,8 @@ def finished_rows(values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue) 
     """Rows with their epilogue, written over the given ones, which no operator may have kept;
     differentiable by rows and bias.
     """
+    if not on_processor(values):
+        return epilogue.unfused(values, bias)
     out: torch.Tensor = untyped(FinishedRows).apply(values, bias, epilogue)
     return out
 
@@ -167,5 +179,8 @@ def finished_product(
     epilogue: Epilogue,
 ) -> torch.Tensor:
     """Weighted sums of rows, plus ``added``, with their epilogue; differentiable by all three."""
+    if not on_processor(values):
+        total = sparse_product(rows, values)
+        return epilogue.unfused(total if added is None else total + added, bias)
     out: torch.Tensor = untyped(FinishedProduct).apply(rows, values, added, bias, epilogue)
     return out

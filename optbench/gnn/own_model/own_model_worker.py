@@ -45,7 +45,7 @@ from optbench.gnn.runtime.training_worker import TrainingWorker
 class OwnModelWorker(TrainingWorker):
     """A process with the neighbourhood of its nodes, and the module that every process has."""
 
-    def _made(self, nodes: LabelledNodes) -> tuple[Any, nn.Module]:
+    def _made(self, nodes: LabelledNodes) -> nn.Module:
         own, ranks, seed = self.exchange.local.own, self.ranks, self.job.seed
         settings = read_own_model(self.folder)
         self._same_job()
@@ -69,9 +69,13 @@ class OwnModelWorker(TrainingWorker):
             found = first_rows(module, around, features, n, seed, settings.model, refresh)
             self._check(found.cpu(), whole[own], plan.depth, settings.model)
         self._note(plan, around)
-        return None, OwnNetwork(
+        return OwnNetwork(
             module, around, features, n, seed, settings.model, refresh, only_dropout=several
         )
+
+    def _scores(self, step: int | None) -> Tensor:
+        scores: Tensor = self.network(step)
+        return scores
 
     def _fingerprint(self) -> str:
         return own_model_fingerprint(self.folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 import torch
@@ -39,9 +38,8 @@ class OwnNetwork(nn.Module):
         self._features = torch.cat([features, padding])
         self._arcs = torch.from_numpy(ends).to(features.device)
 
-    def forward(self, *unused: Any) -> Tensor:
-        """The scores of own nodes; the step is the third of ``features, rows, step, before``."""
-        step: int | None = unused[2] if len(unused) > 2 else None
+    def forward(self, step: int | None = None) -> Tensor:
+        """The scores of own nodes; without ``step`` nothing is dropped."""
         self.module.train(step is not None)
         rows = self._around.num_rows
         mode = NodeDropout(self._seed, self._rows, step, self._only_dropout, self.name)
@@ -68,5 +66,5 @@ def first_rows(
     """The rows of own nodes in the first step of a training, by a copy of the module."""
     network = OwnNetwork(deepcopy(module), around, features, num_nodes, seed, name, refresh)
     with torch.no_grad():
-        found: Tensor = network(None, None, 0)
+        found: Tensor = network(0)
     return found

@@ -28,6 +28,8 @@ from typing import Any
 import numpy as np
 
 from optbench.files import write_whole
+from optbench.gnn.kernels.fusion_plan import fusion_names
+from optbench.gnn.kernels.kernel_names import fusions_of
 from optbench.gnn.own_model.node_values import ValuesOfNodes, values_of_nodes
 from optbench.gnn.own_model.own_model_job import (
     COMPUTED,
@@ -36,9 +38,10 @@ from optbench.gnn.own_model.own_model_job import (
     write_own_model,
 )
 from optbench.gnn.runtime.measured_step import (
-    BEFORE,
+    SAMPLE_S,
     check_speeds,
     devices_in_use,
+    measured_rows,
     read_network,
     utilisation,
 )
@@ -72,9 +75,11 @@ def measured_training(
 ) -> Measurements:
     """Train under the plan; return readings of a step, the accuracy, and the paths of weights."""
     data, origin = instance.data, instance.origin
-    device, speeds, cores = devices_in_use(data, plan)
+    used, device, speeds, cores = devices_in_use(data, plan)
     values = values_of_nodes(origin, data.graph.num_nodes)
-    settings, classes, executed = _network_of(instance, plan, values)
+    chosen = fusion_names(data.fusions, plan.fusions)
+    settings, classes, executed = _network_of(instance, values)
+    executed &= chosen
     job = TrainingJob(
         settings,
         classes,
@@ -84,6 +89,9 @@ def measured_training(
         weight_decay=origin.weight_decay,
         speeds=speeds,
         cores=cores,
+        overlap=plan.overlap,
+        sample_s=SAMPLE_S,
+        fusions=tuple(sorted(executed)),
     )
     nodes = LabelledNodes(
         data.graph, values.features, values.labels, values.split, device[plan.part]
@@ -94,7 +102,7 @@ def measured_training(
         files = _kept(folder, machine, origin, values, result, job)
         computed = _computed(folder / TRAINING)
         shutil.rmtree(folder / TRAINING)
-    chosen = {data.fusions[k].name for k in plan.fusions.tolist()}
+    rows = [measured_rows(each, d) for d, each in zip(used, result.device_rows, strict=True)]
     unkept = [] if machine.folder or values.drawn_labels else [NO_FOLDER]
     return Measurements(
         {"step_s": _readings(result.step_s, machine.repeats)},
@@ -103,10 +111,11 @@ def measured_training(
             "speeds": list(speeds),
             "solo_speeds": result.solo_speeds,
             "cores": list(cores),
+            "fusions": sorted(executed),
             "fusions_not_executed": sorted(chosen - executed),
             "sent_mb_per_step": result.sent_mb_per_step,
-            "utilisation": [utilisation(rows) for rows in result.device_rows],
-            "device_rows": result.device_rows,
+            "utilisation": [utilisation(each) for each in rows],
+            "device_rows": rows,
             **computed,
             "remarks": [*values.remarks, *unkept],
         },
@@ -116,17 +125,15 @@ def measured_training(
 
 
 def _network_of(
-    instance: ShapedInstance, plan: TrainingPlan, values: ValuesOfNodes
+    instance: ShapedInstance, values: ValuesOfNodes
 ) -> tuple[GraphNetworkSettings, int, set[str]]:
-    """Settings of the network, the number of classes, and the fusions that are executed."""
+    """Settings of the network, the number of classes, and the fusions that can be executed."""
     if instance.origin.model is not None:
         return GraphNetworkSettings(), max(values.num_classes, 1), set()
     found = read_network(instance.data)
-    chosen = {instance.data.fusions[k].name for k in plan.fusions.tolist()}
-    before = BEFORE in chosen and found.network != "gat"
     hidden = found.widths[1:-1]
-    settings = GraphNetworkSettings(found.network, hidden, heads=1, aggregated_before=before)
-    return settings, found.widths[-1], {BEFORE} if before else set()
+    known = set(fusions_of(found.network, len(hidden) + 1))
+    return GraphNetworkSettings(found.network, hidden, heads=1), found.widths[-1], known
 
 
 @contextmanager

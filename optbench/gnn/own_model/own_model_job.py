@@ -49,7 +49,10 @@ def own_model_fingerprint(folder: Path) -> str:
         raise FileFormatError(f"model {settings.file}: no such file")
     made = hashlib.sha256()
     arrays = [folder / f"{name}.npy" for name in ARRAYS]
-    for path in (folder / SETTINGS, folder / MODEL, settings.file, *arrays):
+    # Machines may keep the same file in different places.
+    words = {**asdict(settings), "model": settings.model.rpartition(":")[2]}
+    made.update(json.dumps(words).encode())
+    for path in (folder / SETTINGS, settings.file, *arrays):
         with path.open("rb") as file:
             made.update(hashlib.file_digest(file, "sha256").digest())
     return made.hexdigest()

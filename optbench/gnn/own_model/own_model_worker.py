@@ -91,8 +91,9 @@ class OwnModelWorker(TrainingWorker):
         if len(set(found)) > 1:
             other = next(rank for rank, each in enumerate(found) if each != found[0])
             raise ModelError(
-                f"process {other} was given another job than process 0: the folder, or the file of "
-                "the model, differs. Copy the folder of one machine to the others"
+                f"process {other} was given another job than process 0: the graph, the plan, the "
+                "settings or the file of the model differ. Give each machine the same files, the "
+                "same --seed, and a --work-limit (plans found within a time limit differ)"
             )
 
     def _note(self, plan: RowPlan, around: NodeNeighbourhood) -> None:
@@ -114,7 +115,14 @@ class OwnModelWorker(TrainingWorker):
             n = nodes.graph.num_nodes
             around = neighbourhood(nodes.graph, np.arange(n), 1)
             x = self._features_of(nodes, around.nodes)
-            found = first_rows(module, around, x, n, self.job.seed, name).cpu().numpy()
+            rows = first_rows(module, around, x, n, self.job.seed, name).cpu()
+            wrong = int((~torch.isfinite(rows).all(dim=1)).sum())
+            if wrong:
+                raise ModelError(
+                    f"{name}: in the first step the scores of {wrong} nodes are not numbers. Scale "
+                    "the features (scaling=standard), or look for divisions by zero in its code"
+                )
+            found = rows.numpy()
         return torch.from_numpy(self.ranks.from_first(found))
 
     def _check(self, found: Tensor, whole: Tensor, depth: int, name: str) -> None:

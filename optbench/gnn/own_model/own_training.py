@@ -15,6 +15,7 @@ drawn by the seed, and no weights are kept.
 from __future__ import annotations
 
 import json
+import platform
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -52,7 +53,7 @@ from optbench.gnn.runtime.training_job import (
     fingerprint,
     write_job,
 )
-from optbench.gnn.runtime.training_processes import start_processes
+from optbench.gnn.runtime.training_processes import TrainingError, machines, train_everywhere
 from optbench.gnn.runtime.training_result import (
     RESULT,
     WEIGHTS,
@@ -75,7 +76,7 @@ def measured_training(
 ) -> Measurements:
     """Train under the plan; return readings of a step, the accuracy, and the paths of weights."""
     data, origin = instance.data, instance.origin
-    used, device, speeds, cores = devices_in_use(data, plan)
+    used, device, speeds, cores = devices_in_use(data, plan, pinned=machines() == 1)
     values = values_of_nodes(origin, data.graph.num_nodes)
     chosen = fusion_names(data.fusions, plan.fusions)
     settings, classes, executed = _network_of(instance, values)
@@ -97,11 +98,12 @@ def measured_training(
         data.graph, values.features, values.labels, values.split, device[plan.part]
     )
     with _folder_of(machine) as folder:
-        result = _trained(folder / TRAINING, job, nodes, origin)
+        work = folder / (TRAINING if machines() == 1 else f"{TRAINING}-{platform.node()}")
+        result = _trained(work, job, nodes, origin)
         check_speeds(speeds, result.solo_speeds)
-        files = _kept(folder, machine, origin, values, result, job)
-        computed = _computed(folder / TRAINING)
-        shutil.rmtree(folder / TRAINING)
+        files = _kept(folder, work, machine, origin, values, result, job)
+        computed = _computed(work)
+        shutil.rmtree(work)
     rows = [measured_rows(each, d) for d, each in zip(used, result.device_rows, strict=True)]
     unkept = [] if machine.folder or values.drawn_labels else [NO_FOLDER]
     return Measurements(
@@ -157,7 +159,10 @@ def _trained(
         shutil.rmtree(folder)
         name = _written(folder, job, nodes, origin)
     write_whole(folder / JOB_NAME, name)
-    start_processes([folder])
+    try:
+        train_everywhere(folder)
+    except TrainingError as error:
+        raise TrainingError(str(error).removeprefix(f"{folder}: ")) from None
     result = read_result(folder)
     if not result.step_s:  # It was interrupted after its last step.
         shutil.rmtree(folder)
@@ -204,6 +209,7 @@ def _outcome(result: GraphTrainingResult, values: ValuesOfNodes) -> dict[str, An
 
 def _kept(
     folder: Path,
+    work: Path,
     machine: MeasuringMachine,
     origin: TrainingOrigin,
     values: ValuesOfNodes,
@@ -214,7 +220,7 @@ def _kept(
     if machine.folder is None or values.drawn_labels:
         return {}
     weights, summary = folder / WEIGHTS, folder / SUMMARY
-    (folder / TRAINING / WEIGHTS).replace(weights)
+    (work / WEIGHTS).replace(weights)
     words = {
         "model": origin.model,
         "sizes": {name: getattr(origin, name) for name in ("features", "hidden", "classes")},

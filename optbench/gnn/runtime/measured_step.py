@@ -100,10 +100,10 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
 
 
 def devices_in_use(
-    data: GnnTraining, plan: TrainingPlan
+    data: GnnTraining, plan: TrainingPlan, pinned: bool = True
 ) -> tuple[list[int], Any, tuple[float, ...], tuple[int, ...]]:
     """The device of every process, the process of every part, the relative speed of every process,
-    and its core.
+    and its core if it is ``pinned`` to one of this machine.
     """
     device, clock = plan.device_of(data), plan.clock_of(data)
     for p, (d, c) in enumerate(zip(device.tolist(), clock.tolist(), strict=True)):
@@ -122,7 +122,8 @@ def devices_in_use(
         return used.tolist(), number[device], (1.0,) * len(used), ()
     speeds = relative_speeds(data)[used]
     given = tuple(float(each) for each in speeds)
-    return used.tolist(), number[device], given, cores_of_devices(given, usable_cores())
+    cores = cores_of_devices(given, usable_cores()) if pinned else ()
+    return used.tolist(), number[device], given, cores
 
 
 def relative_speeds(data: GnnTraining) -> Floats:

@@ -158,7 +158,7 @@ class TrainingWorker:
             ranks.gathered([asdict(row) for row in rows.rows]),
             "none" if ranks.size == 1 else "gloo" if self.device.type == "cpu" else "nccl",
         )
-        if ranks.rank == 0:
+        if ranks.local_rank == 0:
             torch.save(self._weights(), self.folder / WEIGHTS)
             write_whole(self.folder / RESULT, json.dumps(asdict(found)))
         return found

@@ -18,13 +18,14 @@ MODEL, COMPUTED = "own_model.json", "computed.json"
 @dataclass(frozen=True)
 class OwnModelSettings:
     """``model`` is FILE.py:NAME, whose file is found from the folder in which a process runs; it is
-    made with these sizes.
+    made with these sizes. ``fusions`` are the plan's, of which those with kernels are executed.
     """
 
     model: str
     features: int
     hidden: int
     classes: int
+    fusions: tuple[str, ...] = ()
 
     @property
     def file(self) -> Path:

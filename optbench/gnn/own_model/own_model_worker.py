@@ -26,12 +26,15 @@ from torch import Tensor, nn
 
 from optbench.errors import ModelError
 from optbench.files import write_whole
+from optbench.gnn.operators.fused_module import ModuleFusions, fused_module
 from optbench.gnn.operators.model_files import load_model
+from optbench.gnn.operators.operator_graph import operator_graph
 from optbench.gnn.own_model.needed_rows import agree, needed_rows
 from optbench.gnn.own_model.node_neighbourhood import NodeNeighbourhood, neighbourhood
 from optbench.gnn.own_model.own_model_job import (
     COMPUTED,
     MODEL,
+    OwnModelSettings,
     own_model_fingerprint,
     read_own_model,
 )
@@ -57,6 +60,7 @@ class OwnModelWorker(TrainingWorker):
         module.to(self.dtype)
         module.load_state_dict(ranks.from_first(module.state_dict()))
         several, n = ranks.size > 1, nodes.graph.num_nodes
+        module, fusions = _fused(module, settings)
         plan, refresh = RowPlan(1), None
         if several:
             plan = needed_rows(module, settings.features, seed, settings.model)
@@ -68,7 +72,7 @@ class OwnModelWorker(TrainingWorker):
             whole = self._whole_rows(module, nodes, settings.model)
             found = first_rows(module, around, features, n, seed, settings.model, refresh)
             self._check(found.cpu(), whole[own], plan.depth, settings.model)
-        self._note(plan, around)
+        self._note(plan, around, fusions)
         return OwnNetwork(
             module, around, features, n, seed, settings.model, refresh, only_dropout=several
         )
@@ -96,12 +100,14 @@ class OwnModelWorker(TrainingWorker):
                 "same --seed, and a --work-limit (plans found within a time limit differ)"
             )
 
-    def _note(self, plan: RowPlan, around: NodeNeighbourhood) -> None:
-        """Write how many nodes and arcs each process computes."""
+    def _note(self, plan: RowPlan, around: NodeNeighbourhood, fusions: ModuleFusions) -> None:
+        """Write how many nodes and arcs each process computes, and by which kernels."""
         sizes = self.ranks.gathered((len(around.nodes), around.num_arcs))
         if self.ranks.rank == 0:
             nodes, arcs = (list(each) for each in zip(*sizes, strict=True))
             words = {"neighbourhood_depth": plan.depth, "refreshed_tensors": len(plan.refreshed)}
+            words |= {"fusions": fusions.executed, "fusions_not_executed": sorted(fusions.left)}
+            words |= {"fusion_remarks": {**fusions.partly, **fusions.left}}
             words |= {"nodes_computed": nodes, "arcs_computed": arcs}
             write_whole(self.folder / COMPUTED, json.dumps(words))
 
@@ -134,6 +140,19 @@ class OwnModelWorker(TrainingWorker):
                 "train it. Scores of a node must depend on its neighbourhood alone: leave out what "
                 "counts or mixes all nodes, or train on one device"
             )
+
+
+def _fused(module: nn.Module, settings: OwnModelSettings) -> tuple[nn.Module, ModuleFusions]:
+    """The module with the kernels of the plan's fusions, and what became of these."""
+    if not settings.fusions:
+        return module, ModuleFusions()
+    try:
+        graph = operator_graph(module, settings.features, settings.model)
+        fused: Any = fused_module(module, graph, settings.fusions, settings.model)
+    except ModelError as error:  # The module itself has been exported before.
+        return module, ModuleFusions(left=dict.fromkeys(settings.fusions, str(error)))
+    found: ModuleFusions = fused.fusions
+    return fused, found
 
 
 def worker_of(folder: Path, ranks: ProcessRanks) -> TrainingWorker:

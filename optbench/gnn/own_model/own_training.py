@@ -81,6 +81,7 @@ def measured_training(
     chosen = fusion_names(data.fusions, plan.fusions)
     settings, classes, executed = _network_of(instance, values)
     executed &= chosen
+    own = sorted(chosen) if origin.model is not None else []
     job = TrainingJob(
         settings,
         classes,
@@ -99,7 +100,7 @@ def measured_training(
     )
     with _folder_of(machine) as folder:
         work = folder / (TRAINING if machines() == 1 else f"{TRAINING}-{platform.node()}")
-        result = _trained(work, job, nodes, origin)
+        result = _trained(work, job, nodes, origin, own)
         check_speeds(speeds, result.solo_speeds)
         files = _kept(folder, work, machine, origin, values, result, job)
         computed = _computed(work)
@@ -150,14 +151,18 @@ def _folder_of(machine: MeasuringMachine) -> Iterator[Path]:
 
 
 def _trained(
-    folder: Path, job: TrainingJob, nodes: LabelledNodes, origin: TrainingOrigin
+    folder: Path,
+    job: TrainingJob,
+    nodes: LabelledNodes,
+    origin: TrainingOrigin,
+    fusions: list[str],
 ) -> GraphTrainingResult:
     """Train anew, or go on where the same training was interrupted."""
-    name = _written(folder, job, nodes, origin)
+    name = _written(folder, job, nodes, origin, fusions)
     before = folder / JOB_NAME
     if before.is_file() and (before.read_text() != name or (folder / RESULT).is_file()):
         shutil.rmtree(folder)
-        name = _written(folder, job, nodes, origin)
+        name = _written(folder, job, nodes, origin, fusions)
     write_whole(folder / JOB_NAME, name)
     try:
         train_everywhere(folder)
@@ -166,23 +171,30 @@ def _trained(
     result = read_result(folder)
     if not result.step_s:  # It was interrupted after its last step.
         shutil.rmtree(folder)
-        return _trained(folder, job, nodes, origin)
+        return _trained(folder, job, nodes, origin, fusions)
     return result
 
 
-def _written(folder: Path, job: TrainingJob, nodes: LabelledNodes, origin: TrainingOrigin) -> str:
+def _written(
+    folder: Path,
+    job: TrainingJob,
+    nodes: LabelledNodes,
+    origin: TrainingOrigin,
+    fusions: list[str],
+) -> str:
     """Write the job, and return the hash by which a checkpoint knows it."""
     write_job(folder, job, nodes)
     if origin.model is None:
         return fingerprint(folder)
     file, _, name = origin.model.rpartition(":")
     sizes = (origin.features, origin.hidden, origin.classes)
-    write_own_model(folder, OwnModelSettings(f"{Path(file).resolve()}:{name}", *sizes))
+    spec = f"{Path(file).resolve()}:{name}"
+    write_own_model(folder, OwnModelSettings(spec, *sizes, tuple(fusions)))
     return own_model_fingerprint(folder)
 
 
 def _computed(folder: Path) -> dict[str, Any]:
-    """How many nodes each process computed for a user's module, with those of its neighbourhood."""
+    """How many nodes each process computed for a user's module, and what became of the fusions."""
     path = folder / COMPUTED
     words: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     return words

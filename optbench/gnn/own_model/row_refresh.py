@@ -1,7 +1,8 @@
 """Rows of neighbours on other processes, taken from where they are computed.
 
 While ``refreshing`` is active, tensors with a row per node that layers of PyTorch Geometric give to
-``propagate`` and ``edge_updater`` are numbered in the order of the calls. Those of a plan are
+``propagate`` and ``edge_updater``, and those that layers with fused kernels are given, are numbered
+in the order of the calls. Those of a plan are
 refreshed: the rows of the halo, which other processes own, are replaced by what their owners have.
 Rows behind the halo stay as they are; they only make degrees right. What each tensor is replaced by
 is a function of its number: nothing while the whole graph is recorded, recorded rows while a plan
@@ -18,10 +19,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from optbench.gnn.operators.convolution_kernels import FusedConvolution
 from optbench.gnn.own_model.node_neighbourhood import NodeNeighbourhood
 from optbench.gnn.runtime.halo_exchange import HaloExchange
 
 METHODS = ("propagate", "edge_updater")
+# Of layers with fused kernels, which sum within one call.
+FUSED_METHODS = ("forward",)
 Refresh = Callable[[int, Tensor], Tensor]
 
 
@@ -76,17 +80,20 @@ def refreshing(module: nn.Module, num_rows: int, refresh: Refresh | None) -> Ite
         return
     from torch_geometric.nn import MessagePassing
 
-    layers = [each for each in module.modules() if isinstance(each, MessagePassing)]
     numbered = _Numbered(num_rows, refresh)
-    for layer in layers:
-        for name in METHODS:
-            object.__setattr__(layer, name, numbered.wrapped(getattr(layer, name)))
+    methods = [
+        (layer, name)
+        for layer in module.modules()
+        if isinstance(layer, MessagePassing)
+        for name in (FUSED_METHODS if isinstance(layer, FusedConvolution) else METHODS)
+    ]
+    for layer, name in methods:
+        object.__setattr__(layer, name, numbered.wrapped(getattr(layer, name)))
     try:
         yield
     finally:
-        for layer in layers:
-            for name in METHODS:
-                object.__delattr__(layer, name)
+        for layer, name in methods:
+            object.__delattr__(layer, name)
 
 
 class _Numbered:
@@ -96,10 +103,10 @@ class _Numbered:
         self._num_rows, self._refresh, self._count = num_rows, refresh, 0
 
     def wrapped(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(edge_index: Any, *others: Any, **named: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
             seen = dict[int, Tensor]()
             fresh = {name: self._fresh(value, seen) for name, value in named.items()}
-            return method(edge_index, *others, **fresh)
+            return method(*(self._fresh(value, seen) for value in given), **fresh)
 
         return call
 

@@ -53,7 +53,11 @@ class ArcRows:
         """The rows as torch's sparse matrix."""
         import torch
 
+        # Torch's product copies indices of 8 bytes to such of 4 bytes in every call.
+        narrow = max(len(self.source), self.num_sources) < 2**31 and self.device == "cpu"
         ptr, source, weight = self._tensors(self.ptr)
+        if narrow:
+            ptr, source = ptr.int(), source.int()
         size = (self.num_targets, self.num_sources)
         with warnings.catch_warnings():
             # Torch announces that CSR tensors are in beta state.

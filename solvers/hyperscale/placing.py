@@ -20,7 +20,9 @@ from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 Placement = Literal[
     "agent",
+    "policy_gradient",
     "milp",
+    "annealing",
     "local_search",
     "greedy",
     "identity",

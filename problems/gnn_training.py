@@ -181,19 +181,16 @@ class GnnTrainingProblem(Problem):
         return found
 
     def _made(self, source: LabelledGraph, seed: int) -> ShapedInstance:
-<<<<<<< HEAD
         name, shape = self._name(source.graph, seed), GnnTrainingShape()
         if self.changed == 0:
-            return shape.instance(name, self._data(source))
+            return shape.instance(name, self._data(source, seed))
         self._require_parts(source.graph)
         rng = np.random.default_rng((seed, CHANGE_STREAM))
         after = changed_graph(source.graph, self.changed, rng)
         previous = after.carried(default_partition(source.graph, self.parts))
-        data = replace(self._data(replace(source, graph=after.graph)), previous=previous)
+        changed = self._data(replace(source, graph=after.graph), seed)
+        data = replace(changed, previous=previous)
         return shape.instance(f"{name}-changed-{self.changed:g}-{seed}", data)
-=======
-        return GnnTrainingShape().instance(self._name(source.graph, seed), self._data(source, seed))
->>>>>>> allocate
 
     def _name(self, graph: DataGraph, seed: int) -> str:
         if self.data is not None:
@@ -212,14 +209,8 @@ class GnnTrainingProblem(Problem):
 
     def _data(self, source: LabelledGraph, seed: int) -> GnnTraining:
         graph = source.graph
-<<<<<<< HEAD
         self._require_parts(graph)
-        network, devices = self._network(source), self._devices()
-=======
-        within = self.parts <= graph.num_nodes
-        self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
         network, devices = self._network(source), self._devices(seed)
->>>>>>> allocate
         data = GnnTraining(
             graph,
             tuple(network.operators),

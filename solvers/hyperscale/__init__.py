@@ -24,12 +24,10 @@ from .. import mis_spectral
 from .energy_search import least_energy
 from .fusion_choice import after_fusion, best_plan, fusion_plans
 from .partition_sources import PlacedPartition, Source, placed_partitions
-from .placing import Placement, placed
+from .placing import Placement, placed, warm_up
 
 # Placements that also keep the devices that parts are made for, where these are better.
 SEARCHES = ("agent", "annealing", "local_search", "milp", "policy_gradient")
-# Those that run a network.
-LEARNED = ("agent", "policy_gradient", "random_weights", "permuted_weights")
 
 
 @dataclass
@@ -66,8 +64,7 @@ class HyperScale(Solver):
 
         if self.partition == "metis":
             import pymetis  # noqa: F401
-        if self.placement in LEARNED:
-            import optbench.learn.placement.learned_placement  # noqa: F401
+        warm_up(self.placement, instance.data)
 
     def solve(self, instance: Any, run: Run) -> Any:
         if run.warm_start is not None:

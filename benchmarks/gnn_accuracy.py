@@ -73,7 +73,9 @@ def rows_so_far() -> list[AccuracyRow]:
     if not RAW.exists():
         return []
     lines = RAW.read_text(encoding="utf-8").splitlines()
-    return list({row.key: row for row in (AccuracyRow(**json.loads(each)) for each in lines)}.values())
+    return list(
+        {row.key: row for row in (AccuracyRow(**json.loads(each)) for each in lines)}.values()
+    )
 
 
 def data_of(name: str) -> tuple[LabelledData, str]:

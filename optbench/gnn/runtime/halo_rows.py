@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,6 +61,10 @@ class HaloRows:
 
     exchange: HaloExchange
     arcs: LocalArcs
+
+    @property
+    def dtype(self) -> Any:
+        return self.arcs.weight.dtype
 
     @cached_property
     def split(self) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -78,7 +79,7 @@ class TrainingWorker:
             kind, self.exchange, nodes.graph.num_nodes, self.dtype, str(self.device)
         )
         own = local.own
-        self.features = torch.from_numpy(nodes.features[own]).to(self.device, self.dtype)
+        features = torch.from_numpy(nodes.features[own]).to(self.device, self.dtype)
         self.labels = torch.from_numpy(nodes.labels[own].astype(np.int64)).to(self.device)
         split = nodes.split[own]
         self.split = {
@@ -88,13 +89,15 @@ class TrainingWorker:
         counts = np.bincount(nodes.split, minlength=TESTED + 1)
         self.counts = {name: int(counts[value]) for name, value in SPLITS.items() if value > UNUSED}
         self.fused = frozenset(job.fusions)
-        widths = network_widths(job, self.features.shape[1])
+        widths = network_widths(job, features.shape[1])
         self.network = FusedNetwork(widths, job.seed, self.dtype).to(self.device)
         self.optimizer = torch.optim.Adam(
             self.network.parameters(), lr=job.learning_rate, weight_decay=job.weight_decay
         )
         with torch.no_grad():
-            self.inputs = network_inputs(kind, self.fused, self.rows, self.features)
+            sparse = job.sparse_features and not gpu
+            given = sparse_rows(features) if sparse else features
+            self.inputs = network_inputs(kind, self.fused, self.rows, given)
         self._pending: list[Tensor] = []
 
     def run(self) -> GraphTrainingResult:
@@ -209,6 +212,13 @@ class TrainingWorker:
                 found = solo_speed(speed)
             self.ranks.wait_for_all()
         return self.ranks.gathered(found)
+
+
+def sparse_rows(features: Tensor) -> Any:
+    """Features as a sparse matrix."""
+    from scipy.sparse import csr_array
+
+    return csr_array(features.cpu().numpy())
 
 
 def network_widths(job: TrainingJob, features: int) -> NetworkWidths:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 from ._metis_runs import MetisRuns
@@ -30,7 +31,7 @@ class Metis(Solver):
         if not runs.fits(part):
             _, part = runs.part(ufactor=runs.ufactor)
         if runs.fits(part):
-            run.report(TrainingPlan(part))
+            run.report(TrainingPlan(kept_labels(instance.data, part)))
         else:
             run.report_message(
                 f"METIS makes a part of more than {instance.data.max_part} nodes; use metis_best, "

@@ -86,7 +86,11 @@ class VarianceTest:
 
 @dataclass(frozen=True)
 class RegressionCoefficient:
-    """A coefficient of a regression; ``standardised`` is per standard deviation of x and of y."""
+    """A coefficient of a regression; ``standardised`` is per standard deviation of x and of y.
+
+    ``inflation`` is 1 / (1 − R²) of the column regressed on the others: the factor by which they
+    widen its variance. Far above 1 they carry the same information, and single coefficients little.
+    """
 
     name: str
     value: float
@@ -94,6 +98,7 @@ class RegressionCoefficient:
     statistic: float
     p_value: float
     standardised: float
+    inflation: float
 
 
 @dataclass(frozen=True)
@@ -205,7 +210,7 @@ def blocked_anova(table: Sequence[Values]) -> VarianceTest:
 def linear_regression(columns: Mapping[str, Values], y: Values) -> LinearRegression:
     """Regress y on the columns and a constant by ordinary least squares."""
     from scipy.linalg import qr, solve_triangular
-    from scipy.stats import f, t
+    from scipy.stats import f
 
     target = _finite(y, "y")
     names = list(columns)
@@ -214,13 +219,7 @@ def linear_regression(columns: Mapping[str, Values], y: Values) -> LinearRegress
     # Centred and scaled, so that numbers of edges and of devices stand beside each other.
     centre, scale = x.mean(axis=0), x.std(axis=0)
     q, r, order = qr((x - centre) / scale, mode="economic", pivoting=True)
-    diagonal = np.abs(np.diag(r))
-    weak = np.flatnonzero(diagonal <= n * ROUNDING * diagonal[0] * 1e3)
-    if len(weak):
-        raise UntestableError(
-            f"column {names[order[weak[0]]]!r} is a linear combination of the others: "
-            f"{', '.join(map(repr, names))}; leave one of them out"
-        )
+    _check_rank(np.abs(np.diag(r)), [names[j] for j in order], n)
     shifted = target - target.mean()
     slopes, inverse = np.empty(k), np.empty((k, k))
     slopes[order] = solve_triangular(r, q.T @ shifted)
@@ -231,24 +230,43 @@ def linear_regression(columns: Mapping[str, Values], y: Values) -> LinearRegress
     rest, freedom = float(left @ left), n - k - 1
     _check_spread(rest, target, "the columns explain y exactly; a test has no residuals to use")
     variance = rest / freedom
-    value, error = slopes / scale, np.sqrt(variance * np.square(inverse).sum(axis=1)) / scale
+    # (XᵀX)⁻¹ = R⁻¹ R⁻ᵀ: its diagonal are the squared rows of R⁻¹.
+    spreads = np.square(inverse).sum(axis=1)
+    value, error = slopes / scale, np.sqrt(variance * spreads) / scale
     # β₀ = ȳ − Σ βⱼ x̄ⱼ; the mean of y is independent of the slopes.
     slope_part = (centre / scale) @ inverse
     first = float(target.mean() - value @ centre)
     first_error = float(np.sqrt(variance * (1 / n + slope_part @ slope_part)))
-    found = [("constant", first, first_error, 0.0)]
-    spread = float(np.sqrt(total / n))
+    found = [_coefficient("constant", first, first_error, freedom, 0.0, 1.0)]
     for j, name in enumerate(names):
-        found.append((name, float(value[j]), float(error[j]), float(slopes[j]) / spread))
-    coefficients = tuple(
-        RegressionCoefficient(name, v, e, v / e, float(2 * t.sf(abs(v / e), freedom)), beta)
-        for name, v, e, beta in found
-    )
+        beta, inflation = float(slopes[j] / np.sqrt(total / n)), float(n * spreads[j])
+        each = float(value[j]), float(error[j])
+        found.append(_coefficient(name, *each, freedom, beta, inflation))
     r_squared = 1.0 - rest / total
     statistic = (r_squared / k) / ((1 - r_squared) / freedom)
     adjusted = 1.0 - (1.0 - r_squared) * (n - 1) / freedom
     p_value = float(f.sf(statistic, k, freedom))
-    return LinearRegression(n, coefficients, r_squared, adjusted, statistic, p_value)
+    return LinearRegression(n, tuple(found), r_squared, adjusted, statistic, p_value)
+
+
+def _coefficient(
+    name: str, value: float, error: float, freedom: int, standardised: float, inflation: float
+) -> RegressionCoefficient:
+    from scipy.stats import t
+
+    statistic = value / error
+    p_value = float(2 * t.sf(abs(statistic), freedom))
+    return RegressionCoefficient(name, value, error, statistic, p_value, standardised, inflation)
+
+
+def _check_rank(diagonal: Floats, names: Sequence[str], count: int) -> None:
+    """Refuse columns of which one follows from the others; ``diagonal`` of R, with pivoting."""
+    weak = np.flatnonzero(diagonal <= 1e3 * count * ROUNDING * diagonal[0])
+    if len(weak):
+        raise UntestableError(
+            f"column {names[weak[0]]!r} is a linear combination of the others: "
+            f"{', '.join(map(repr, sorted(names)))}; leave one of them out"
+        )
 
 
 def _design(columns: Mapping[str, Values], y: Floats) -> Floats:

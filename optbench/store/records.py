@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import subprocess
@@ -10,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from optbench import __version__
 from optbench.errors import FileFormatError
+from optbench.hardware.cpu_model import cpu_model
 from optbench.model.files.strict_json import jsonable
 from optbench.model.measures import Value
 from optbench.study.cells import Cell
@@ -148,16 +147,6 @@ def machine() -> dict[str, Any]:
         "optbench": __version__,
         **{name: version for name in LIBRARIES if (version := installed_version(name)) is not None},
     }
-
-
-def cpu_model() -> str:
-    """Return the model of the processor."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() in ("model name", "Model"):
-                return value.strip()
-    return platform.processor() or platform.machine()
 
 
 def gpu_models() -> list[str]:

@@ -95,6 +95,27 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Statistics:
+    """The hypothesis tests of a report. ``metric`` is a formula of one number per cell, ``scale``
+    "log" tests its logarithm. Solvers are tested against the one labelled ``reference`` (empty: the
+    first of the ranking), for equivalence within ``margin``, and by problem where ``by_problem``;
+    ``regress_on`` names facts of instances, parameters of problems and properties of machines.
+    """
+
+    metric: str
+    reference: str = ""
+    regress_on: tuple[str, ...] = ()
+    scale: Literal["linear", "log"] = "linear"
+    margin: float | None = None
+    by_problem: bool = False
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Statistics:
+        found = known_fields(cls, data)
+        return replace(found, regress_on=tuple(found.regress_on))
+
+
+@dataclass(frozen=True)
 class Study:
     """A study file. ``problems`` are targets and ``solvers`` configurations, both with grids
     expanded.
@@ -116,6 +137,7 @@ class Study:
     rank: str = ""
     gates: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
+    statistics: Statistics | None = None
     tune: Mapping[str, Any] | None = None
     path: Path | None = None
     # Digests of targets whose plug-ins this process must not import.
@@ -168,6 +190,7 @@ class Study:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
         study = known_fields(cls, data)
+        tests = data.get("statistics")
         return replace(
             study,
             problems=tuple(data["problems"]),
@@ -176,6 +199,7 @@ class Study:
             metrics=tuple(data["metrics"]),
             trust=tuple(data.get("trust", ())),
             claims=tuple(known_fields(Claim, claim) for claim in data["claims"]),
+            statistics=None if tests is None else Statistics.from_dict(tests),
             path=None if data["path"] is None else Path(data["path"]),
         )
 

@@ -176,6 +176,16 @@ def test_a_regression_on_columns_of_unlike_sizes_agrees_with_the_normal_equation
     assert [each.p_value for each in found.coefficients] == pytest.approx(p)
 
 
+def test_columns_that_carry_the_same_inflate_each_other() -> None:
+    # With two columns 1 − R² is 1 − r². n = 0, 1, 2, 3 and m = 0, 1, 2, 4: Snn = 5, Smm = 8.75,
+    # Snm = 6.5, r² = 42.25 / 43.75, and 1 / (1 − r²) = 43.75 / 1.5.
+    columns = {"n": [0.0, 1.0, 2.0, 3.0], "m": [0.0, 1.0, 2.0, 4.0]}
+    found = linear_regression(columns, [1.0, 2.0, 4.0, 3.0])
+    constant, n, m = found.coefficients
+    assert constant.inflation == 1.0
+    assert n.inflation == pytest.approx(43.75 / 1.5) and m.inflation == pytest.approx(43.75 / 1.5)
+
+
 @pytest.mark.parametrize(
     ("columns", "y", "words"),
     [
@@ -188,7 +198,7 @@ def test_a_regression_on_columns_of_unlike_sizes_agrees_with_the_normal_equation
         (
             {"n": [1.0, 2.0, 3.0, 5.0], "m": [3.0, 5.0, 7.0, 11.0]},
             [1.0, 2.0, 4.0, 3.0],
-            "is a linear combination of the others: 'n', 'm'",
+            "is a linear combination of the others: 'm', 'n'",
         ),
     ],
 )

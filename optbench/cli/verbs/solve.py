@@ -39,6 +39,8 @@ EXAMPLES = (
 DEFAULT_TIME_S = 60.0
 # The linear programmes that explain an instance of thousands of tasks take about this long.
 EXPLAIN_S = 30.0
+# Of each measured metric where ``--measure`` has no number.
+MEASURED_READINGS = 5
 # Of a smaller gap nobody asks whose fault it is.
 LEAST_BLAMED = 0.01
 
@@ -64,8 +66,9 @@ def configure(parser: Parser) -> None:
     more += f"or schedule is to blame (up to {2 * EXPLAIN_S:g} s)"
     parser.flag("--explain", more)
     parser.flag("--bank", "use and keep bounds in the workspace's .optbench/ (not for comparisons)")
-    readings = "take N readings of the decision's measured metrics, where its shape has some"
-    parser.option("--measure N", readings, number(int, 1))
+    readings = "take N readings of the decision's measured metrics, where its shape has some "
+    readings += f"(default {MEASURED_READINGS})"
+    parser.option("--measure N", readings, number(int, 1), nargs="?", const=MEASURED_READINGS)
     parser.flag("-q --quiet", "no progress")
 
 

@@ -62,7 +62,7 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
         speeds=speeds,
         cores=cores,
         checkpoint_every=0,
-        overlap=True,
+        overlap=plan.overlap,
         most_restarts=1,
         sample_s=SAMPLE_S,
         fusions=tuple(sorted(executed)),

@@ -100,7 +100,8 @@ def unfinish(
         else:
             for j in range(row.shape[0]):
                 row[j] = g[j] * scale
-        if kept.shape[0] > 0:
+        # A dropped value of ReLU is 0, as one that was below 0.
+        if kept.shape[0] > 0 and activation != RELU:
             for j in range(row.shape[0]):
                 row[j] = row[j] if kept[i, j] else zero
         for j in range(row.shape[0]):

@@ -17,6 +17,7 @@ import torch
 from optbench.errors import ModelError
 from optbench.gnn.kernels.arc_rows import ArcRows, NetworkKind, matrix_rows
 from optbench.gnn.kernels.counter_dropout import Bytes, CounterDropout, Ints
+from optbench.gnn.kernels.dense_products import FixedRows
 from optbench.gnn.kernels.kernel_names import BEFORE
 from optbench.gnn.kernels.layer_kernels import (
     LayerKernels,
@@ -130,11 +131,11 @@ def network_inputs(
     if not isinstance(features, torch.Tensor):
         return _sparse_inputs(kind, fused, sums, features)
     if BEFORE not in fused:
-        return NetworkInputs(sums, features, None)
+        return NetworkInputs(sums, FixedRows(features), None)
     _require_fixed_sums(kind)
     summed = sums.summed(features, sparse_product)
     before = torch.cat([summed, features], 1) if kind == "sage" else summed
-    return NetworkInputs(sums, features, before)
+    return NetworkInputs(sums, FixedRows(features), FixedRows(before))
 
 
 def _sparse_inputs(

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
-from torch.nn.functional import linear
 
 from optbench.errors import ModelError
 from optbench.gnn.kernels.arc_rows import ArcRows
 from optbench.gnn.kernels.attention import KernelAttention
 from optbench.gnn.kernels.counter_dropout import Bytes, Ints
+from optbench.gnn.kernels.dense_products import FixedRows, dense_product, finished_dense
 from optbench.gnn.kernels.neighbour_sums import KeptArcs, NeighbourSums
 from optbench.gnn.kernels.sparse_functions import (
     Epilogue,
@@ -37,8 +37,8 @@ from optbench.gnn.kernels.sparse_functions import (
     sparse_product,
 )
 
-# Rows of nodes: a tensor, or features that are stored as a sparse matrix.
-NodeRows: TypeAlias = torch.Tensor | ArcRows
+# Rows of nodes: a tensor, features that no step changes, or those stored as a sparse matrix.
+NodeRows: TypeAlias = torch.Tensor | FixedRows | ArcRows
 
 
 def every_arc(numbers: Ints) -> Bytes | None:
@@ -70,6 +70,14 @@ class LayerKernels:
         """Weighted sums over arcs of rows of own and borrowed nodes."""
         return self.rows.summed(values, sparse_product if self.has("spmm") else arc_sums)
 
+    def finished_product(
+        self, values: NodeRows, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        """Rows times the transposed weight, with the epilogue."""
+        if self.has("one_pass") and not isinstance(values, ArcRows):
+            return finished_dense(values, weight, bias, self.epilogue)
+        return self.finished(product(values, weight), bias)
+
     def finished(self, values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         """The epilogue of rows."""
         if self.has("one_pass") or self.has("attention_epilogue"):
@@ -81,7 +89,7 @@ def product(values: NodeRows, weight: torch.Tensor) -> torch.Tensor:
     """Rows times the transposed weight."""
     if isinstance(values, ArcRows):
         return sparse_product(values, weight.t())
-    return linear(values, weight)
+    return dense_product(values, weight)
 
 
 def gcn_layer(
@@ -89,10 +97,10 @@ def gcn_layer(
 ) -> torch.Tensor:
     """A X W + b, with the epilogue."""
     if how.before is not None:
-        return how.finished(product(how.before, weight), bias)
+        return how.finished_product(how.before, weight, bias)
     if how.has("aggregated_first"):
         summed = how.rows.summed(dense_rows(values, "aggregated_first"), sparse_product)
-        return how.finished(product(summed, weight), bias)
+        return how.finished_product(summed, weight, bias)
     rows = product(values, weight)
     if how.has("spmm_epilogue"):
         return how.rows.finished(rows, None, bias, how.epilogue)
@@ -106,7 +114,7 @@ def sage_layer(
     width = len(bias)
     near, own = weight[:width], weight[width:]
     if how.before is not None:
-        return how.finished(product(how.before, torch.cat([near, own], 1)), bias)
+        return how.finished_product(how.before, torch.cat([near, own], 1), bias)
     whole = how.has("aggregated_last_epilogue")
     if whole or how.has("aggregated_last"):
         by_near, by_own = torch.split(product(values, weight), width, 1)
@@ -116,10 +124,9 @@ def sage_layer(
     rows = dense_rows(values, "the order (A X) W")
     summed = how.sums(rows)
     if how.has("one_product"):
-        both = product(torch.cat([summed, rows], 1), torch.cat([near, own], 1))
-    else:
-        both = product(summed, near) + product(rows, own)
-    return how.finished(both, bias)
+        joined = torch.cat([summed, rows], 1)
+        return how.finished_product(joined, torch.cat([near, own], 1), bias)
+    return how.finished(product(summed, near) + product(values, own), bias)
 
 
 def gat_layer(
@@ -145,4 +152,4 @@ def dense_rows(values: NodeRows, fusion: str) -> torch.Tensor:
             f"layer 1: {fusion} sums rows of sparse features in every step; choose "
             "aggregated_before or aggregated_last1, or store the features densely"
         )
-    return values
+    return values.values if isinstance(values, FixedRows) else values

@@ -1,23 +1,25 @@
 """Trainings of which a process is killed with SIGKILL at different moments, against the same
-without: losses and weights; writes docs/results/gnn_recovery.md.
+without: losses and weights; writes docs/results/gnn_recovery.md and
+docs/results/raw/gnn_recovery.jsonl.
 
-    python benchmarks/gnn_recovery.py [--epochs 60] [--every 10]
+    python benchmarks/gnn_recovery.py [--networks gcn,sage,gat] [--page-only]
 
 Two processes train on Cora by the fusion plan of the network, with the partition of
 ``mis_spectral``. One is killed once it has written a sample of the given step; the launcher ends
-the other and starts both again from the last checkpoint.
+the other and starts both again from the last checkpoint. Rows that are there are not run again.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,7 @@ from benchmarks._gnn_trainings import (  # noqa: E402
     spectral_parts,
 )
 
-PAGE = RESULTS / "gnn_recovery.md"
+PAGE, RAW = RESULTS / "gnn_recovery.md", RESULTS / "raw" / "gnn_recovery.jsonl"
 PLANS = {
     "gcn": ("aggregated_before", "one_pass1", "spmm_epilogue2"),
     "sage": ("aggregated_last_epilogue1", "aggregated_last_epilogue2"),
@@ -41,7 +43,7 @@ PLANS = {
 }
 # The step after which, as a share of all, and the process that is killed.
 MOMENTS = ((0.05, 1), (0.4, 0), (0.75, 1), (0.95, 0))
-GIVE_UP_S = 300.0
+EPOCHS, EVERY, GIVE_UP_S = 60, 10, 600.0
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Recovery:
     """One killed training against one that was not."""
 
     network: str
+    wanted_step: int
     killed_at: int
     rank: int
     first_step: int
@@ -114,6 +117,7 @@ def recovery(root: Path, whole: tuple[Path, float], case: Any, moment: tuple[int
     pairs = list(zip(wanted.losses, found.losses, strict=True))
     return Recovery(
         job.network.network,
+        step,
         killed[0],
         rank,
         found.first_step,
@@ -126,38 +130,41 @@ def recovery(root: Path, whole: tuple[Path, float], case: Any, moment: tuple[int
     )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=60)
-    parser.add_argument("--every", type=int, default=10)
-    args = parser.parse_args()
-    data = public_data("cora")
-    part = spectral_parts(instance_of("graph=cora,parts=2,imbalance=0.03"), 3.0)
+def rows_so_far() -> list[Recovery]:
+    if not RAW.exists():
+        return []
+    lines = RAW.read_text(encoding="utf-8").splitlines()
+    return [Recovery(**json.loads(line)) for line in lines]
+
+
+def run_network(network: str, data: Any, part: Any) -> None:
+    """Kill at the moments that are missing."""
+    known = {(row.wanted_step, row.rank) for row in rows_so_far() if row.network == network}
+    moments = [(max(1, round(share * EPOCHS)), rank) for share, rank in MOMENTS]
+    missing = [each for each in moments if each not in known]
+    if not missing:
+        return
+    others: dict[str, Any] = {"checkpoint_every": EVERY, "sample_s": 0.0}
+    job = job_of(network, data.classes, 2, epochs=EPOCHS, fusions=PLANS[network], **others)
     nodes = nodes_of(data, part)
-    found: list[Recovery] = []
     with tempfile.TemporaryDirectory(prefix="optbench-recovery-") as name:
         root = Path(name)
-        for network, fusions in PLANS.items():
-            job = job_of(
-                network,
-                data.classes,
-                2,
-                epochs=args.epochs,
-                checkpoint_every=args.every,
-                fusions=fusions,
-                sample_s=0.0,
-            )
-            folder = root / f"{network}-whole"
-            _, seconds = trained(folder, job, nodes)
-            for share, rank in MOMENTS:
-                step = max(1, round(share * args.epochs))
-                found.append(recovery(root, (folder, seconds), (job, nodes), (step, rank)))
-                print(found[-1].line(), flush=True)
+        folder = root / "whole"
+        _, seconds = trained(folder, job, nodes)
+        for moment in missing:
+            row = recovery(root, (folder, seconds), (job, nodes), moment)
+            with RAW.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(asdict(row)) + "\n")
+            print(row.line(), flush=True)
+
+
+def page(found: list[Recovery]) -> list[str]:
     same = sum(each.losses_equal and each.weights_equal for each in found)
     lines = page_head("A worker that dies", "python benchmarks/gnn_recovery.py")
-    lines += [
-        f"Two processes train on Cora for {args.epochs} epochs, with a checkpoint after every "
-        f"{args.every}; one of them is killed (SIGKILL) once it has computed a given number of "
+    return [
+        *lines,
+        f"Two processes train on Cora for {EPOCHS} epochs, with a checkpoint after every "
+        f"{EVERY}; one of them is killed (SIGKILL) once it has computed a given number of "
         "epochs, and both start again from the last checkpoint, the dropout going on as it would "
         "have. Losses of all epochs and all weights are compared, bit for bit, with those of a "
         "training that nobody disturbed.",
@@ -167,12 +174,26 @@ def main() -> None:
         "| network | epochs done when killed | process | goes on after epoch | restarts "
         "| losses equal | largest difference | weights equal | final loss | seconds lost |",
         "|---|---:|---:|---:|---:|---|---:|---|---:|---:|",
-        *(each.line() for each in found),
+        *(each.line() for each in sorted(found, key=lambda row: (row.network, row.killed_at))),
         "",
         "Fusion plans: "
         + "; ".join(f"{network} {', '.join(names)}" for network, names in PLANS.items())
         + ". Seconds lost are mostly the start of new processes, on a machine with other work.",
     ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--networks", default=",".join(PLANS))
+    parser.add_argument("--page-only", action="store_true")
+    args = parser.parse_args()
+    if not args.page_only:
+        RAW.parent.mkdir(parents=True, exist_ok=True)
+        data = public_data("cora")
+        part = spectral_parts(instance_of("graph=cora,parts=2,imbalance=0.03"), 3.0)
+        for network in args.networks.split(","):
+            run_network(network, data, part)
+    lines = page(rows_so_far())
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 

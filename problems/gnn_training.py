@@ -7,9 +7,10 @@ about ``nodes`` nodes and mean degree ``degree``, drawn by the seed.
     gnn_training:model=my_model.py:Net,data=my_graph.csv,devices=my.json
 
 takes a user's own model, graph and devices. ``data`` is an edge list, a list of neighbours, a CSV
-table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, or a table of
-a database (``sqlite:///graph.db#edges``); what is dropped is reported. The operators of ``model``,
-and what can be fused, follow from its code.
+table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, a table of a
+database (``sqlite:///graph.db#edges``), or many small graphs in a folder of the Open Graph
+Benchmark (``ogb:ogbg-molhiv``, or the folder); what is dropped is reported. The operators of
+``model``, and what can be fused, follow from its code.
 
 What a part may hold, in nodes, is ``max_part``, else floor((1 + imbalance) n / parts), else for
 ``minimize=cut`` the largest part of METIS's default on that graph, and otherwise all nodes: a step

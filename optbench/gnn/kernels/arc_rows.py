@@ -54,7 +54,7 @@ class ArcRows:
         import torch
 
         # Torch's product copies indices of 8 bytes to such of 4 bytes in every call.
-        narrow = max(len(self.source), self.num_sources) < 2**31
+        narrow = max(len(self.source), self.num_sources) < 2**31 and self.device == "cpu"
         kind = np.int32 if narrow else np.int64
         ptr, source, weight = self._tensors(self.ptr.astype(kind), self.source.astype(kind))
         size = (self.num_targets, self.num_sources)

@@ -44,7 +44,8 @@ class FixedRows:
 def has_onednn(values: torch.Tensor) -> bool:
     """Whether oneDNN multiplies these values."""
     fits = values.dtype == torch.float32 and on_processor(values) and values.numel() > 0
-    return fits and torch.backends.mkldnn.is_available() and hasattr(_operators(), _NAME)
+    built: Any = torch.backends.mkldnn
+    return fits and built.is_available() and hasattr(_operators(), _NAME)
 
 
 _NAME = "_linear_pointwise"

@@ -27,8 +27,10 @@ from optbench.gnn.kernels.sparse_functions import (
 # What kernels exist for, by the class of a layer: stems of the names of fusion candidates.
 STEMS = {
     "GCNConv": ("spmm", "spmm_epilogue", "aggregated_before", "aggregated_first", "chain"),
-    "SAGEConv": ("spmm", "spmm_epilogue", "aggregated_before", "aggregated_last", "one_product")
-    + ("chain",),
+    "SAGEConv": (
+        *("spmm", "spmm_epilogue", "aggregated_before", "aggregated_last", "one_product"),
+        "chain",
+    ),
     "GATConv": ("attention", "attention_epilogue"),
 }
 SUMS = ("add", "sum")
@@ -113,7 +115,8 @@ class ConvolutionKernels:
         return self._finished_sums(rows, product, None, bias)
 
     def _sage(self, layer: Any, x: torch.Tensor, rows: ArcRows) -> torch.Tensor:
-        near, own = layer.lin_l.weight, layer.lin_r.weight if layer.root_weight else None
+        near = layer.lin_l.weight
+        own: Any = layer.lin_r.weight if layer.root_weight else None
         bias, epilogue = _bias_of(layer.lin_l.bias, near), self._epilogue()
         if "aggregated_last" in self.fused:
             if own is None:

@@ -20,9 +20,11 @@ from optbench.model.result import Bound
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.gnn_training.cut_graph import CutGraph
+from optbench.shapes.gnn_training.measured_pictures import measured_pictures
 from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
+from optbench.shapes.gnn_training.training_pictures import pictures_of
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
@@ -153,6 +155,15 @@ class GnnTrainingShape(DataShape):
     ) -> Measurements:
         found: Measurements = resolve(MEASURE)(data, decision, machine)
         return found
+
+    def pictures(self, instance: ShapedInstance, decision: TrainingPlan) -> Mapping[str, str]:
+        return pictures_of(instance.data, decision)
+
+    def measured_pictures(
+        self, instance: ShapedInstance, decision: TrainingPlan, measured: Measurements
+    ) -> Mapping[str, str]:
+        drawn = pictures_of(instance.data, decision)
+        return {**drawn, **measured_pictures(instance.data, measured.provenance)}
 
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
         return self.labelled_by_proof(instance, bound)

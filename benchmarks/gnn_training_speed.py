@@ -17,6 +17,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -262,8 +263,10 @@ def main() -> None:
 
         torch.set_num_threads(1)
         RAW.parent.mkdir(parents=True, exist_ok=True)
+        began = time.perf_counter()
         for graph in args.graphs.split(","):
             run_graph(graph, args.networks.split(","), args.rounds)
+            print(f"{graph}: {time.perf_counter() - began:.0f} s so far", flush=True)
     lines = page(rows_so_far())
     PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

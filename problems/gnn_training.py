@@ -7,9 +7,10 @@ about ``nodes`` nodes and mean degree ``degree``, drawn by the seed.
     gnn_training:model=my_model.py:Net,data=my_graph.csv,devices=my.json
 
 takes a user's own model, graph and devices. ``data`` is an edge list, a list of neighbours, a CSV
-table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, or a table of
-a database (``sqlite:///graph.db#edges``); what is dropped is reported. The operators of ``model``,
-and what can be fused, follow from its code.
+table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, a table of a
+database (``sqlite:///graph.db#edges``), or many small graphs in a folder of the Open Graph
+Benchmark (``ogb:ogbg-molhiv``, or the folder); what is dropped is reported. The operators of
+``model``, and what can be fused, follow from its code.
 
 What a part may hold, in nodes, is ``max_part``, else floor((1 + imbalance) n / parts), else for
 ``minimize=cut`` the largest part of METIS's default on that graph, and otherwise all nodes: a step
@@ -18,7 +19,7 @@ is short only where parts fit their devices, and energy may be least on one devi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -34,8 +35,9 @@ from optbench.shapes.gnn_training.training_data import Aim, DataGraph, GnnTraini
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 from ._device_files import OwnDevices, read_devices
+from ._graph_changes import changed_graph
 from ._graph_families import FAMILIES
-from ._metis_limits import default_largest_part
+from ._metis_limits import default_largest_part, default_partition
 from ._modelled_networks import ModelledNetwork, Network, modelled
 from ._own_training import own_network, require_features, require_memory
 from ._planetoid import PLANETOID, LabelledGraph, planetoid
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
 NAME = "gnn_training"
 # Of graphs that say nothing about them.
 FEATURES, CLASSES = 128, 8
+# Changes of a graph are drawn apart from the graph itself.
+CHANGE_STREAM = 1
 Source = Literal[
     "cora", "citeseer", "community", "grid", "hubs", "mesh", "molecules", "power"
 ]  # fmt: skip
@@ -61,6 +65,9 @@ class GnnTrainingProblem(Problem):
     (``2:1``) or shipped profiles (``A100+L4``); part p is computed by device p modulo their
     number, unless a solver places it otherwise. ``features`` and ``classes`` are those of the
     data set, and otherwise 128 and 8. ``step_limit_s`` is the limit of a step.
+
+    ``changed`` is the share of nodes and edges that the seed deletes or inserts; the part of each
+    node before is that of METIS's default, and nodes that leave it are counted.
 
     ``model`` is FILE.py:NAME instead of ``network``; ``data`` a file or the address of a database
     instead of ``graph``; ``devices`` may be a JSON file. ``scaling`` and ``edge_scaling`` normalise
@@ -83,6 +90,7 @@ class GnnTrainingProblem(Problem):
     latency_s: float = 5e-5
     overlap: float = 0.0
     step_limit_s: float | None = None
+    changed: float = 0.0
     model: str | None = None
     data: str | None = None
     data_format: DataFormat | None = None
@@ -106,6 +114,7 @@ class GnnTrainingProblem(Problem):
         if not public:
             takes = degree is None or FAMILIES[self.graph].degree is not None
             self._require(takes, "degree", f"left out for graph={self.graph}, which has its own")
+        self._require(0 <= self.changed < 1, "changed", "at least 0 and below 1")
         share = self.imbalance
         self._require(share is None or 0 <= share < np.inf, "imbalance", "none, or at least 0")
         both = share is None or self.max_part is None
@@ -122,6 +131,8 @@ class GnnTrainingProblem(Problem):
         else:
             known = self.graph == type(self).graph
             self._require(known, "graph", f"left out with data={self.data}")
+            still = self.changed == 0
+            self._require(still, "changed", f"left out with data={self.data}")
             for name in ("nodes", "degree"):
                 value = getattr(self, name)
                 self._require(value is None, name, f"left out with data={self.data}")
@@ -160,7 +171,15 @@ class GnnTrainingProblem(Problem):
         return found
 
     def _made(self, source: LabelledGraph, seed: int) -> ShapedInstance:
-        return GnnTrainingShape().instance(self._name(source.graph, seed), self._data(source))
+        name, shape = self._name(source.graph, seed), GnnTrainingShape()
+        if self.changed == 0:
+            return shape.instance(name, self._data(source))
+        self._require_parts(source.graph)
+        rng = np.random.default_rng((seed, CHANGE_STREAM))
+        after = changed_graph(source.graph, self.changed, rng)
+        previous = after.carried(default_partition(source.graph, self.parts))
+        data = replace(self._data(replace(source, graph=after.graph)), previous=previous)
+        return shape.instance(f"{name}-changed-{self.changed:g}-{seed}", data)
 
     def _name(self, graph: DataGraph, seed: int) -> str:
         if self.data is not None:
@@ -179,8 +198,7 @@ class GnnTrainingProblem(Problem):
 
     def _data(self, source: LabelledGraph) -> GnnTraining:
         graph = source.graph
-        within = self.parts <= graph.num_nodes
-        self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
+        self._require_parts(graph)
         network, devices = self._network(source), self._devices()
         data = GnnTraining(
             graph,
@@ -197,6 +215,10 @@ class GnnTrainingProblem(Problem):
         )
         require_memory(data)
         return data
+
+    def _require_parts(self, graph: DataGraph) -> None:
+        within = self.parts <= graph.num_nodes
+        self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
 
     def _network(self, source: LabelledGraph) -> ModelledNetwork:
         features = self.features or source.num_features

@@ -22,6 +22,9 @@ CODE_ERRORS = (
     *(ArithmeticError, ImportError),
 )
 
+# The name of the user's module within the exported one.
+MODEL = "model"
+
 
 @dataclass(frozen=True)
 class GraphSize:

@@ -98,6 +98,21 @@ class DataShape(Shape):
         """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
         raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
 
+    def facts(self, data: Any) -> Mapping[str, float]:
+        """Return the numbers that ``fact_words`` declares, such as sizes."""
+        return {}
+
+    def facts_of(self, instance: ShapedInstance) -> Mapping[str, float]:
+        with self.authored("facts"):
+            found = dict(self.facts(instance.data))
+        for name, value in found.items():
+            known = name in self.fact_words and isinstance(value, (int, float))
+            if not known or not math.isfinite(value):
+                words = f"facts returned {name!r} = {value!r:.60}; it must return finite numbers"
+                words += " under names that fact_words declares"
+                raise self.mistake(f"{words}; {nearest(str(name), self.fact_words)}", "facts")
+        return {name: float(value) for name, value in found.items()}
+
     def public(self, data: Any) -> Any:
         """Return what every policy knows from the start, if anything; see ``prepare`` of a
         policy.

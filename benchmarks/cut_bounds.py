@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -183,6 +184,7 @@ def page(cuts: dict[tuple[str, int, int], float]) -> tuple[list[str], bool]:
         f"parts; the best bounds add up to {100 * best / max(least, 1):.1f} % of the least cuts).",
         "",
         *[f"    {line}" for line in high],
+        f"Load average when this page was written: {os.getloadavg()[0]:.0f}. "
         "The largest part is that of METIS's default. *Gap* is 1 - bound / best known cut "
         "(`docs/results/partitioning.md`). *s* is the limit of `optbench bound`, of which 10 is "
         "the default, stretched on a busy machine (*busy*: wall over processor time); seconds are "

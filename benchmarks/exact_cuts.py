@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import threading
 import time
@@ -237,6 +238,7 @@ def page(table: CutTable) -> list[str]:
         f"%. **{len(high)} bounds above a verified cut.**",
         "",
         *[f"    {line}" for line in high],
+        f"Load average when this page was written: {os.getloadavg()[0]:.0f}. "
         "Seconds include the formulation with its bound. A dash was not run; > means not closed "
         "in time, with the bound and the cut. *naive* is the programme without order of parts, "
         "rows of trees, bound and start.",

@@ -19,6 +19,8 @@ from tests.gnn.own_model.users_models import labelled_ring, ring, write_code, wr
 
 MODELS = ("Gcn", "Sage", "Gat", "Gin", "Plain")
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
+# Of two processes, in float32.
+FUSED = {"Gcn": ("spmm_epilogue1", "spmm2"), "Sage": ("aggregated_before1", "spmm2")}
 Runs = dict[tuple[str, str, int], Path]
 
 
@@ -35,6 +37,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
                 write_training(folder, code, name, devices, precision)
                 found[name, precision, devices] = folder
                 folders.append(folder)
+        for name, fusions in FUSED.items() if devices == 2 else ():
+            found[name, "fused", 2] = root / f"{name}-fused"
+            write_training(root / f"{name}-fused", code, name, 2, "float32", fusions)
+            folders.append(root / f"{name}-fused")
         if devices > 1:
             start_processes(folders)
             continue
@@ -55,6 +61,16 @@ def test_gradients_are_those_of_one_process(
     for key, wanted in alone.items():
         off = (together[key] - wanted).norm() / wanted.norm()
         assert wanted.norm() > 0 and off <= TOLERANCE[precision], key
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_kernels_have_the_same_gradients(runs: Runs, name: str) -> None:
+    alone = torch.load(runs[name, "float32", 1] / GRADIENTS)
+    fused = torch.load(runs[name, "fused", 2] / GRADIENTS)
+    for key, wanted in alone.items():
+        assert (fused[key] - wanted).norm() <= 1e-5 * wanted.norm(), key
+    found = json.loads((runs[name, "fused", 2] / COMPUTED).read_text())
+    assert found["fusions"] == sorted(FUSED[name]) and found["fusions_not_executed"] == []
 
 
 @pytest.mark.parametrize("name", MODELS)

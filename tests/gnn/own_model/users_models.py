@@ -131,7 +131,14 @@ def labelled_ring(devices: int, n: int = 120) -> LabelledNodes:
     )
 
 
-def write_training(folder: Path, code: Path, name: str, devices: int, precision: str) -> None:
+def write_training(
+    folder: Path,
+    code: Path,
+    name: str,
+    devices: int,
+    precision: str,
+    fusions: tuple[str, ...] = (),
+) -> None:
     """The job of one training."""
     job = TrainingJob(
         GraphNetworkSettings(),
@@ -144,5 +151,5 @@ def write_training(folder: Path, code: Path, name: str, devices: int, precision:
         precision=precision,  # type: ignore[arg-type]  # one of the two
     )
     write_job(folder, job, labelled_ring(devices))
-    settings = OwnModelSettings(f"{code.resolve()}:{name}", FEATURES, HIDDEN, CLASSES)
+    settings = OwnModelSettings(f"{code.resolve()}:{name}", FEATURES, HIDDEN, CLASSES, fusions)
     write_own_model(folder, settings)

@@ -7,9 +7,10 @@ about ``nodes`` nodes and mean degree ``degree``, drawn by the seed.
     gnn_training:model=my_model.py:Net,data=my_graph.csv,devices=my.json
 
 takes a user's own model, graph and devices. ``data`` is an edge list, a list of neighbours, a CSV
-table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, or a table of
-a database (``sqlite:///graph.db#edges``); what is dropped is reported. The operators of ``model``,
-and what can be fused, follow from its code.
+table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, a table of a
+database (``sqlite:///graph.db#edges``), or many small graphs in a folder of the Open Graph
+Benchmark (``ogb:ogbg-molhiv``, or the folder); what is dropped is reported. The operators of
+``model``, and what can be fused, follow from its code.
 
 What a part may hold, in nodes, is ``max_part``, else floor((1 + imbalance) n / parts), else for
 ``minimize=cut`` the largest part of METIS's default on that graph, and otherwise all nodes: a step
@@ -31,6 +32,7 @@ from optbench.gnn.ingestion.graph_sources import DataFormat
 from optbench.plugins.protocol import Problem
 from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
 from optbench.shapes.gnn_training.training_data import Aim, DataGraph, GnnTraining
+from optbench.shapes.gnn_training.training_origin import TrainingOrigin
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 from ._device_files import OwnDevices, read_devices
@@ -40,7 +42,7 @@ from ._metis_limits import default_largest_part, default_partition
 from ._modelled_networks import ModelledNetwork, Network, modelled
 from ._own_training import own_network, require_features, require_memory
 from ._planetoid import PLANETOID, LabelledGraph, planetoid
-from ._training_devices import training_devices, uniform_links
+from ._training_devices import drawn_links, drawn_speeds, training_devices, uniform_links
 
 if TYPE_CHECKING:
     from optbench.formats.imported import Import
@@ -71,6 +73,10 @@ class GnnTrainingProblem(Problem):
     ``model`` is FILE.py:NAME instead of ``network``; ``data`` a file or the address of a database
     instead of ``graph``; ``devices`` may be a JSON file. ``scaling`` and ``edge_scaling`` normalise
     the features of nodes and edges.
+
+    ``history`` is a number of windows for which speeds of the devices are drawn, with slowdowns of
+    up to ``drop`` of the speed; bandwidths are drawn up to ``link_spread`` times lower or higher
+    than ``link_gb_per_s``.
     """
 
     graph: Source = "community"
@@ -96,13 +102,23 @@ class GnnTrainingProblem(Problem):
     node_table: str | None = None
     scaling: Scaling = "none"
     edge_scaling: Scaling = "none"
+    epochs: int = 200
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
+    history: int = 0
+    drop: float = 0.6
+    link_spread: float = 1.0
 
     def __post_init__(self) -> None:
         known = (*PLANETOID, *FAMILIES)
         self._require(self.graph in known, "graph", f"one of {', '.join(known)}")
-        for name in ("parts", "hidden", "nodes", "features", "classes", "max_part"):
+        for name in ("parts", "hidden", "nodes", "features", "classes", "max_part", "epochs"):
             value = getattr(self, name)
             self._require(value is None or value >= 1, name, "at least 1")
+        for name in ("learning_rate", "weight_decay"):
+            value = getattr(self, name)
+            least = value > 0 or (value == 0 and name == "weight_decay")
+            self._require(least and value < np.inf, name, "positive (weight_decay may be 0)")
         self._check_own()
         public = self.graph in PLANETOID
         for name in ("nodes", "degree"):
@@ -116,8 +132,13 @@ class GnnTrainingProblem(Problem):
         self._require(0 <= self.changed < 1, "changed", "at least 0 and below 1")
         share = self.imbalance
         self._require(share is None or 0 <= share < np.inf, "imbalance", "none, or at least 0")
+        self._require(0 < self.link_gb_per_s < np.inf, "link_gb_per_s", "positive")
+        self._require(0 <= self.latency_s < np.inf, "latency_s", "at least 0")
         both = share is None or self.max_part is None
         self._require(both, "imbalance", "none where max_part is given")
+        self._require(self.history >= 0, "history", "at least 0")
+        self._require(0 <= self.drop < 1, "drop", "from 0 to below 1")
+        self._require(1 <= self.link_spread < np.inf, "link_spread", "at least 1")
 
     def _check_own(self) -> None:
         """Refuse what goes with another source of graphs or networks."""
@@ -157,7 +178,8 @@ class GnnTrainingProblem(Problem):
         found = self.ingested()
         classes = found.num_classes or self.classes or CLASSES
         features = found.num_features or self.features or FEATURES
-        made: Any = self._made(LabelledGraph(found.graph, features, classes), seed)
+        source = LabelledGraph(found.graph, features, classes)
+        made: Any = self._made(source, seed, found.ids, found.nodes)
         return Import(made, None, found.report)
 
     def ingested(self) -> IngestedGraph:
@@ -169,15 +191,28 @@ class GnnTrainingProblem(Problem):
         require_features(found, str(self.data), self.features)
         return found
 
-    def _made(self, source: LabelledGraph, seed: int) -> ShapedInstance:
+    def _made(
+        self, source: LabelledGraph, seed: int, names: tuple[str, ...] = (), nodes: Any = None
+    ) -> ShapedInstance:
+        made = self._instance(source, seed)
+        if self.data is None and self.model is None:
+            return made
+        sizes = self._widths(source)
+        rates = (self.epochs, self.learning_rate, self.weight_decay)
+        place = self.node_table or self.data or f"graph={self.graph}"
+        origin = TrainingOrigin(place, names, nodes, self.model, *sizes, *rates, seed)
+        return replace(made, origin=origin)
+
+    def _instance(self, source: LabelledGraph, seed: int) -> ShapedInstance:
         name, shape = self._name(source.graph, seed), GnnTrainingShape()
         if self.changed == 0:
-            return shape.instance(name, self._data(source))
+            return shape.instance(name, self._data(source, seed))
         self._require_parts(source.graph)
         rng = np.random.default_rng((seed, CHANGE_STREAM))
         after = changed_graph(source.graph, self.changed, rng)
         previous = after.carried(default_partition(source.graph, self.parts))
-        data = replace(self._data(replace(source, graph=after.graph)), previous=previous)
+        changed = self._data(replace(source, graph=after.graph), seed)
+        data = replace(changed, previous=previous)
         return shape.instance(f"{name}-changed-{self.changed:g}-{seed}", data)
 
     def _name(self, graph: DataGraph, seed: int) -> str:
@@ -195,10 +230,10 @@ class GnnTrainingProblem(Problem):
         rng = np.random.default_rng(seed)
         return LabelledGraph(family.draw(nodes, degree, rng), FEATURES, CLASSES)
 
-    def _data(self, source: LabelledGraph) -> GnnTraining:
+    def _data(self, source: LabelledGraph, seed: int) -> GnnTraining:
         graph = source.graph
         self._require_parts(graph)
-        network, devices = self._network(source), self._devices()
+        network, devices = self._network(source), self._devices(seed)
         data = GnnTraining(
             graph,
             tuple(network.operators),
@@ -220,13 +255,29 @@ class GnnTrainingProblem(Problem):
         self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
 
     def _network(self, source: LabelledGraph) -> ModelledNetwork:
-        features = self.features or source.num_features
-        classes = self.classes or source.num_classes
+        widths = self._widths(source)
         if self.model is not None:
-            return own_network(self.model, features, self.hidden, classes)
-        return modelled(self.network, features, self.hidden, classes)
+            return own_network(self.model, *widths)
+        return modelled(self.network, *widths)
 
-    def _devices(self) -> OwnDevices:
+    def _widths(self, source: LabelledGraph) -> tuple[int, int, int]:
+        """Features, hidden values and classes."""
+        features = self.features or source.num_features
+        return features, self.hidden, self.classes or source.num_classes
+
+    def _devices(self, seed: int) -> OwnDevices:
+        """The devices, with what is drawn of them; the graph has numbers of its own."""
+        found, rng = self._given_devices(), np.random.default_rng([seed, 1])
+        if self.history:
+            free = found.speeds.size == 0
+            self._require(free, "history", f"left out: {self.devices} states the speeds")
+            speeds = drawn_speeds(len(found.devices), self.history, self.drop, rng)
+            found = replace(found, speeds=speeds)
+        if self.link_spread > 1:
+            found = replace(found, links=drawn_links(found.links, self.link_spread, rng))
+        return found
+
+    def _given_devices(self) -> OwnDevices:
         links = (self.link_gb_per_s, self.latency_s, self.overlap)
         if self.devices.endswith(".json"):
             return read_devices(self.devices, *links)

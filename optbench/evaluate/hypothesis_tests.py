@@ -56,7 +56,9 @@ class PairedTest:
 
 @dataclass(frozen=True)
 class EquivalenceTest:
-    """Two one-sided paired t-tests; ``p_value`` is the larger of the two."""
+    """Two one-sided paired t-tests; ``p_value`` is the larger of the two: that of "the mean
+    difference is not within the margin".
+    """
 
     count: int
     difference: float
@@ -64,11 +66,7 @@ class EquivalenceTest:
     margin: float
     p_above: float
     p_below: float
-
-    @property
-    def p_value(self) -> float:
-        """The p-value of "the mean difference is not within the margin"."""
-        return max(self.p_above, self.p_below)
+    p_value: float
 
 
 @dataclass(frozen=True)
@@ -137,11 +135,11 @@ def equivalence_test(a: Values, b: Values, margin: float) -> EquivalenceTest:
     first, second, difference = _paired(a, b)
     count, mean = len(difference), float(difference.mean())
     if _all_zero(difference, first, second):
-        return EquivalenceTest(count, 0.0, 0.0, margin, 0.0, 0.0)
+        return EquivalenceTest(count, 0.0, 0.0, margin, 0.0, 0.0, 0.0)
     error = _standard_error(difference, first, second)
     above = float(t.sf((mean + margin) / error, count - 1))
     below = float(t.cdf((mean - margin) / error, count - 1))
-    return EquivalenceTest(count, mean, error, margin, above, below)
+    return EquivalenceTest(count, mean, error, margin, above, below, max(above, below))
 
 
 def holm(p_values: Values) -> tuple[float, ...]:

@@ -2,11 +2,14 @@
 
 With y the study's metric (its natural logarithm with ``scale = "log"``) of a cell:
 
-    pairs        paired t-test of each solver against the reference, over the instances, seeds and
-                 repetitions that both have; Holm's correction over all pairs of the study
-    solvers      one-way ANOVA over the solvers, and with instances and seeds as blocks, over those
-                 that all solvers have
+    pairs        paired t-test of each solver against the reference, over the instances; Holm's
+                 correction over all pairs of the study
+    solvers      one-way ANOVA over the solvers, and with instances as blocks
     regression   y of one solver on numbers of the instance, the problem and the machine
+
+The value of an instance is the mean over the seeds and repetitions that all compared solvers have:
+further runs of one instance are no further instances. Where there is a single instance, its seeds
+and repetitions take the place of instances.
 
 A test that the values do not allow is replaced by the reason.
 """
@@ -16,9 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
+from statistics import fmean
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optbench.evaluate.cell_columns import CellColumns
 from optbench.evaluate.hypothesis_tests import (
@@ -62,7 +67,7 @@ class SolverPair:
 
 @dataclass(frozen=True)
 class SolverVariance:
-    """Both analyses of variance over all solvers, on ``units`` instances and seeds."""
+    """Both analyses of variance over all solvers, on ``units`` instances, or runs of one."""
 
     problem: str
     units: int
@@ -105,13 +110,16 @@ def study_tests(table: Table, labels: Sequence[str], facts: FactsOf) -> StudyTes
     values = {label: _values(table, columns, label, section) for label in labels}
     reference = section.reference if section.reference in labels else labels[0]
     pairs, variances = list[SolverPair](), list[SolverVariance]()
+    hashes = np.array([unit.instance_hash for unit in columns.units])
     for problem, chosen in _problems(columns, section):
         here = {label: found[chosen] for label, found in values.items()}
         for label in labels:
             if label != reference:
-                pairs.append(_pair(problem, label, here[label], here[reference], section))
+                ours, theirs = _of_instances((here[label], here[reference]), hashes[chosen])
+                pairs.append(_pair(problem, label, ours, theirs, section))
         if len(labels) > 1:
-            variances.append(_variance(problem, list(here.values())))
+            every = _of_instances(tuple(here.values()), hashes[chosen])
+            variances.append(_variance(problem, every))
     regressions = tuple(
         _regression(label, values[label], columns.rows(label), section, facts) for label in labels
     )
@@ -152,15 +160,25 @@ def _problems(columns: CellColumns, section: Statistics) -> list[tuple[str, np.n
     return [(name, np.flatnonzero([each == name for each in targets])) for name in names]
 
 
+def _of_instances(values: Sequence[Floats], hashes: NDArray[np.str_]) -> list[Floats]:
+    """Each solver's values by instance: means over its runs; of a single instance, the runs."""
+    table = np.stack(values)
+    whole = np.isfinite(table).all(axis=0)
+    table, (_, number) = table[:, whole], np.unique(hashes[whole], return_inverse=True)
+    if len(number) == 0 or number.max() == 0:
+        return list(table)
+    counts = np.bincount(number)
+    return [np.bincount(number, weights=row) / counts for row in table]
+
+
 def _pair(
     problem: str, label: str, ours: Floats, theirs: Floats, section: Statistics
 ) -> SolverPair:
-    both = np.isfinite(ours) & np.isfinite(theirs)
-    test, why = _tried(lambda: paired_t_test(ours[both], theirs[both]))
+    test, why = _tried(lambda: paired_t_test(ours, theirs))
     equivalence = None
     if section.margin is not None:
         margin = float(np.log1p(section.margin)) if section.scale == "log" else section.margin
-        equivalence, _ = _tried(lambda: equivalence_test(ours[both], theirs[both], margin))
+        equivalence, _ = _tried(lambda: equivalence_test(ours, theirs, margin))
     return SolverPair(problem, label, test, None, equivalence, None, why)
 
 
@@ -183,11 +201,9 @@ def _corrected(pairs: Sequence[SolverPair]) -> tuple[SolverPair, ...]:
 
 
 def _variance(problem: str, values: Sequence[Floats]) -> SolverVariance:
-    table = np.stack(values, axis=1)
-    whole = table[np.isfinite(table).all(axis=1)]
-    one_way, why = _tried(lambda: one_way_anova(list(whole.T)))
-    blocked, also = _tried(lambda: blocked_anova(list(whole)))
-    return SolverVariance(problem, len(whole), one_way, blocked, why or also)
+    one_way, why = _tried(lambda: one_way_anova(values))
+    blocked, also = _tried(lambda: blocked_anova(list(np.stack(values, axis=1))))
+    return SolverVariance(problem, len(values[0]), one_way, blocked, why or also)
 
 
 def _regression(
@@ -197,26 +213,28 @@ def _regression(
     section: Statistics,
     facts: FactsOf,
 ) -> SolverRegression:
-    every = zip(values.tolist(), rows, strict=True)
-    kept = [(value, row) for value, row in every if not isnan(value)]
-    columns: dict[str, list[float]] = {name: [] for name in section.regress_on}
-    for _, row in kept:
+    """One value per instance, and per machine where a column is the machine's."""
+    names, log = section.regress_on, section.scale == "log"
+    found: dict[tuple[object, ...], list[float]] = {}
+    for value, row in zip(values.tolist(), rows, strict=True):
+        if isnan(value):
+            continue
         assert row is not None and row.record is not None
-        known = {
-            **of_cell(row.record),
-            **numbers_in(row.cell.target),
-            **facts(row.cell.instance_hash),
-        }
-        for name, column in columns.items():
+        of_row = facts(row.cell.instance_hash)
+        known = {**of_cell(row.record), **numbers_in(row.cell.target), **of_row}
+        for name in names:
             if name not in known:
-                why = f"{name} is not known of {row.cell.instance} ({row.cell.target})"
-                return SolverRegression(label, None, why)
-            if section.scale == "log" and not known[name] > 0:
+                return SolverRegression(label, None, f"{name} is not known of {row.cell.instance}")
+            if log and not known[name] > 0:
                 why = f"{name} of {row.cell.instance} is {known[name]:g}, which has no logarithm"
                 return SolverRegression(label, None, why)
-            column.append(float(np.log(known[name]) if section.scale == "log" else known[name]))
-    found, why = _tried(lambda: linear_regression(columns, [value for value, _ in kept]))
-    return SolverRegression(label, found, why)
+        place = (row.cell.instance_hash, *(known[name] for name in names))
+        found.setdefault(place, []).append(value)
+    points = np.array([place[1:] for place in found], dtype=float).reshape(len(found), len(names))
+    columns = dict(zip(names, (np.log(points) if log else points).T, strict=True))
+    means = [fmean(each) for each in found.values()]
+    fit, why = _tried(lambda: linear_regression(columns, means))
+    return SolverRegression(label, fit, why)
 
 
 def of_cell(record: Record) -> dict[str, float]:

@@ -104,6 +104,8 @@ class Result(Rendered, kind="result"):
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
     repaired: dict[str, float] | None = None
+    # Paths of files that come with the decision, by name: no part of comparisons.
+    files: dict[str, str] = field(default_factory=dict, compare=False, kw_only=True)
     # Readings of a shape's measured metrics: no part of objective, bound and gap.
     measured: Measured | None = field(default=None, compare=False, kw_only=True)
     # What the run itself drew (``hardware.run_energy``), if it was measured: no part of metrics,

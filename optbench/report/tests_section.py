@@ -34,22 +34,24 @@ SMALL = 1e-3
 # Smaller p-values are not written out.
 LEAST_P = 1e-4
 PAIRED = (
-    "Paired t-tests over the instances, seeds and repetitions that both solvers have; small: 95 % "
-    "interval. p is two-sided, corrected by Holm over all tests of its column, and in bold below "
-    "0.05. A t-test supposes that pairs are independent and their differences about normal."
+    "Paired t-tests over the instances that both solvers have, each with its mean over seeds and "
+    "repetitions; of a single instance, over these. Small: 95 % interval. p is two-sided, "
+    "corrected by Holm over all tests of its column, and in bold below 0.05. A t-test supposes "
+    "that pairs are independent and their differences about normal."
 )
 EQUIVALENT = (
     "Equivalence: two one-sided paired t-tests, of which p is the larger; below 0.05 the mean "
     "difference lies within the margin."
 )
 SPREAD = (
-    "ANOVA: whether all solvers have the same mean, over the instances and seeds that all have; "
+    "ANOVA: whether all solvers have the same mean, over the instances that all have; "
     "explained is the solvers' share of the variance. With blocks, the mean of each instance "
-    "and seed is taken away before."
+    "is taken away before."
 )
 LEAST_SQUARES = (
-    "Least squares with a constant, for each solver; t and p are those of a coefficient of 0. "
-    "Standardised: per standard deviation of both, which compares columns."
+    "Least squares with a constant, for each solver, over instances with their means; t and p are "
+    "those of a coefficient of 0. Standardised: per standard deviation of both, which compares "
+    "columns."
 )
 LOGARITHMS = (
     "All tests are of natural logarithms: a difference is shown as a ratio of geometric means, and "
@@ -132,8 +134,8 @@ def _pair_line(report: StudyReport, found: StudyTests, each: SolverPair) -> str:
     more = 2 if found.section.margin is not None else 0
     if each.test is None:
         missing = f'<td colspan="{5 + more}" class="words">{escape(each.why)}</td>'
-        cells = "".join(f'<td class="words">{cell}</td>' for cell in first)
-        return f'<tr><th scope="row">{head}</th>{cells}{missing}</tr>'
+        shown = "".join(f'<td class="words">{cell}</td>' for cell in first)
+        return f'<tr><th scope="row">{head}</th>{shown}{missing}</tr>'
     test, write = each.test, _ratio if found.is_log else _figure
     ends = f"{write(test.low)} to {write(test.high)}"
     cells = [f"{test.count:,}", f"{write(test.difference)}<small>{ends}</small>"]
@@ -149,7 +151,7 @@ def _variances(found: StudyTests) -> Iterator[str]:
     """Both analyses of variance over all solvers."""
     if not found.variances:
         return
-    heads = ("solvers together", "instances and seeds", "degrees", "F", "p", "explained")
+    heads = ("solvers together", "instances", "degrees", "F", "p", "explained")
     lines = [line for each in found.variances for line in _variance_lines(each)]
     yield "<h3>All solvers</h3>"
     yield table(heads, lines, "report-table tests", words=(0,))
@@ -197,7 +199,7 @@ def _regression_lines(report: StudyReport, each: SolverRegression) -> Iterator[s
         return
     fit = each.found
     told = f"R² {fit.r_squared:.3f} (adjusted {fit.adjusted_r_squared:.3f}), "
-    told += f"{counted(fit.count, 'cell')}, F {_figure(fit.statistic)}, p "
+    told += f"{counted(fit.count, 'instance')}, F {_figure(fit.statistic)}, p "
     told += p_words(fit.p_value)
     inflated = [each.name for each in fit.coefficients if each.inflation > INFLATED]
     if inflated:

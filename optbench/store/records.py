@@ -88,6 +88,9 @@ class Record:
     # (``training``). It stands apart from ``metrics``: it can only be measured. Empty in records of
     # older versions and of lost cells.
     energy: Mapping[str, Any] = field(default_factory=dict)
+    # Readings of measured metrics with their provenance, or the reason why there are none. They
+    # stand apart from ``metrics``; empty, and left out, where none were asked for.
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -109,6 +112,8 @@ class Record:
         out: dict[str, Any] = {"format": FORMAT, "version": VERSION, "key": self.key}
         for entry in fields(self):
             value = getattr(self, entry.name)
+            if entry.name == "measured" and not value:
+                continue
             if isinstance(value, Cell):
                 value = value.to_dict()
             out[entry.name] = jsonable(asdict(value) if isinstance(value, Reason) else value)

@@ -11,7 +11,7 @@ A work limit is a number of cycles.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
+from .chosen_fusions import as_executed, fusion_numbers, wrong_fusions
 from .components import components_of, packed
 from .device_balance import DeviceBalance
 from .level_graph import LevelGraph
@@ -43,11 +44,13 @@ class MisSpectral(Solver):
 
     A round of local search ends after ``patience`` moves without an improvement. Before the first
     partition is reported ``first_cycles`` run, where there is time: by default 3, and one more for
-    each doubling of the nodes beyond ``MANY_NODES``.
+    each doubling of the nodes beyond ``MANY_NODES``. Plans execute ``fusions``, names with +
+    between, and parts are balanced for them.
     """
 
     patience: int = 60
     first_cycles: int | None = None
+    fusions: str = ""
 
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
     needs: ClassVar[frozenset[str]] = frozenset({"partitioning"})
@@ -72,7 +75,7 @@ class MisSpectral(Solver):
                 f"{data.graph.num_nodes:,} nodes in {data.num_parts} parts need a table of "
                 f"{entries:,} entries, more than {MOST_PULLS:,}; use fewer parts, or metis"
             )
-        return None
+        return wrong_fusions(data, self.fusions)
 
     def warm_up(self, instance: Any) -> None:
         import scipy.linalg
@@ -82,13 +85,19 @@ class MisSpectral(Solver):
         data: GnnTraining = instance.data
         if run.warm_start is not None:
             run.report(run.warm_start)
+        fusions = fusion_numbers(data, self.fusions)
         if data.minimize == "cut":
             (loads,) = part_loads(data)
             budget = CycleBudget.share_of(run, 0, 1)
             for part in PartitionSearch(data, loads, run, self, budget).partitions():
-                run.report(TrainingPlan(kept_labels(data, part)))
+                run.report(TrainingPlan(kept_labels(data, part), fusions=fusions))
         else:
-            DeviceSearch(data, run, self).run_all()
+            DeviceSearch(as_executed(data, fusions), run, self, fusions=fusions).run_all()
+            if run.best is None and not holds_all(data, np.arange(data.num_devices)):
+                run.report_message(
+                    "the memories of all devices together do not hold what training keeps of the "
+                    "graph; use devices of more memory_gb, or more of them"
+                )
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         elif run.time_left() <= 0:
@@ -120,16 +129,23 @@ class CycleBudget:
         return cycles / max(1.0, self.cycles)
 
 
+def no_fusions() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass
 class DeviceSearch:
     """The search for a short step, or little energy: on all devices, then on fewer ones.
 
-    ``cycles`` of the run's budget are spent."""
+    ``cycles`` of the run's budget are spent; operators of ``data`` are the kernels that plans with
+    ``fusions`` execute.
+    """
 
     data: GnnTraining
     run: Run
     settings: MisSpectral
     cycles: int = 0
+    fusions: Ints = field(default_factory=no_fusions)
 
     def run_all(self) -> None:
         """Report every plan."""
@@ -156,8 +172,8 @@ class DeviceSearch:
 
     def _report(self, part: Ints, device: Ints) -> None:
         default = np.arange(self.data.num_parts) % self.data.num_devices
-        is_default = np.array_equal(device, default)
-        self.run.report(TrainingPlan(part) if is_default else TrainingPlan(part, device))
+        given = np.zeros(0, dtype=np.int64) if np.array_equal(device, default) else device
+        self.run.report(TrainingPlan(part, given, fusions=self.fusions))
 
     def _is_hopeless(self, device: Ints) -> bool:
         """Whether a step without any exchange is no shorter than the best one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -105,7 +106,7 @@ def test_a_regression_on_facts_of_instances() -> None:
 def test_a_column_that_is_not_known_or_does_not_vary_says_so() -> None:
     section = results(metric="objective", regress_on=("num_tasks",))
     (why, *_) = (each.why for each in found_in(table(*section)).regressions)
-    assert why == "num_tasks is not known of a-0 (a)"
+    assert why == "num_tasks is not known of a-0"
     section = results(metric="objective", regress_on=("machine_cores",))
     (why, *_) = (each.why for each in found_in(table(*section)).regressions)
     assert why == "column 'machine_cores' is 2 everywhere; leave it out or vary it"
@@ -141,9 +142,42 @@ def test_by_problem_each_has_its_own_pairs_and_one_correction() -> None:
     assert second.difference == pytest.approx(14 / 3)
 
 
+def same_instance(plan: Plan) -> Plan:
+    """The plan with one instance per problem, of which each seed is another run."""
+    cells = tuple(replace(each, instance_hash=each.target) for each in plan.cells)
+    return replace(plan, cells=cells)
+
+
+def test_runs_of_one_instance_are_averaged_beside_others_and_count_where_it_is_alone() -> None:
+    asked = Statistics("objective", regress_on=("n",))
+    alone = same_instance(study_of(["x", "y"], ["a"], SEEDS, statistics=asked))
+    given: Mapping[Any, Any] = {
+        (label, f"{name}-{k}"): (COSTS[label][k] * factor, None)
+        for label in ("x", "y")
+        for name, factor in (("a", 1), ("b", 2))
+        for k in SEEDS
+    }
+    (pair,) = found_of(alone, given).pairs
+    assert pair.test is not None and (pair.test.count, pair.test.difference) == (3, 2.0)
+    several = same_instance(study_of(["x", "y"], ["a", "b"], SEEDS, statistics=asked))
+    found = found_of(several, given)
+    # Means over three runs: 22 and 20 on a, 44 and 40 on b: differences 2 and 4.
+    assert found.pairs[0].test is not None
+    assert (found.pairs[0].test.count, found.pairs[0].test.difference) == (2, 3.0)
+    assert found.variances[0].units == 2
+    assert "2 values for 1 columns" in found.regressions[0].why
+
+
+def found_of(plan: Plan, given: Mapping[Any, Any]) -> StudyTests:
+    sizes = {"a": {"n": 1.0}, "b": {"n": 2.0}}
+    found = study_tests(table(plan, records_of(plan, given)), ["y", "x"], sizes.__getitem__)
+    assert found is not None
+    return found
+
+
 def test_facts_of_a_shape_travel_as_data() -> None:
     facts = ShapeFacts(
-        *("s", "min", "decision", "cost", "small", "m:C"),  # type: ignore[arg-type]
+        *("s", "min", "decision", "cost", "small", "m:C"),
         facts={"n": 3.0},
         fact_words={"n": "nodes"},
     )

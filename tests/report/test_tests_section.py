@@ -24,7 +24,7 @@ def test_the_report_has_the_section_only_where_a_study_asks(tmp_path: Path) -> N
     section = section_of(report)
     assert "<h3>Against y</h3>" in section and "equivalent within 10: p" in section
     # The store has no instance, so that its numbers are not known.
-    assert "num_tasks is not known of a-0 (a)" in section
+    assert "num_tasks is not known of a-0" in section
     assert outline(report)["tests"]["pairs"][0]["test"]["difference"] == 2.0
     bare = study_of(list(COSTS), ["a"], SEEDS)
     report = gather(bare, stored(tmp_path / "bare", {}))

@@ -3,19 +3,18 @@
 Samples are induced subgraphs of the instance's graph, of the first nodes in the order of a search
 in breadth, so that nodes and arcs vary while the network stays the same. On one core the whole
 subgraph is one part; on two equal cores its halves are cut once along that order, which exchanges
-few rows, and once at random, which exchanges many.
+few rows, and once at random, which exchanges many. The seconds of one core are its processor time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from optbench.errors import UnsupportedError
 from optbench.gnn.runtime.core_placement import usable_cores
-from optbench.gnn.runtime.measured_step import measured_step
+from optbench.gnn.runtime.measured_turns import measured_in_turns
 from optbench.shapes.gnn_training.adjacency import adjacency_of
 from optbench.shapes.gnn_training.training_data import (
     DataGraph,
@@ -25,7 +24,6 @@ from optbench.shapes.gnn_training.training_data import (
     TrainingDevice,
 )
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
-from optbench.shapes.protocol.measurements import MeasuringMachine
 
 # Shares of the graph on one core and on two; a sample has at most so many nodes.
 SHARES = ((1.0, 1 / 2, 1 / 4, 1 / 16), (1.0, 1 / 8))
@@ -45,7 +43,6 @@ def measured_samples(
     data: GnnTraining,
     fusions: Ints,
     repeats: int,
-    say: Callable[[str], None],
     shares: tuple[tuple[float, ...], tuple[float, ...]] = SHARES,
 ) -> list[StepSample]:
     """Measure steps on one core of this machine, and on two where there are two."""
@@ -58,18 +55,20 @@ def measured_samples(
     plans = [(1, share, False) for share in shares[0]]
     if len(usable_cores()) > 1:
         plans += [(2, share, mixed) for share in shares[1] for mixed in (False, True)]
-    order, found = breadth_first(data.graph), list[StepSample]()
-    for number, (cores, share, mixed) in enumerate(plans, start=1):
+    order, cases = breadth_first(data.graph), list[tuple[GnnTraining, TrainingPlan]]()
+    for cores, share, mixed in plans:
         nodes = max(LEAST_NODES, round(share * shortest))
-        given = on_cores(data, induced(data.graph, order[:nodes]), cores)
-        part = np.arange(nodes) * cores // nodes
+        part = np.arange(nodes, dtype=np.int64) * cores // nodes
         if mixed:
             part = np.random.default_rng(0).permutation(part)
-        plan = TrainingPlan(part.astype(np.int64), fusions=fusions)
-        say(f"step {number} of {len(plans)}: {nodes:,} nodes on {cores} of the cores")
-        read = measured_step(given, plan, MeasuringMachine.here(repeats)).readings["step_s"]
+        given = on_cores(data, induced(data.graph, order[:nodes]), cores)
+        cases.append((given, TrainingPlan(part, fusions=fusions)))
+    found = list[StepSample]()
+    for case, read in zip(cases, measured_in_turns(cases, repeats), strict=True):
         # Other work on the machine only lengthens a step.
-        found.append(StepSample(given, plan, min(read)))
+        alone = min(row[0] for row in read.provenance["busy_s"])
+        both = min(read.readings["step_s"])
+        found.append(StepSample(*case, alone if case[0].num_devices == 1 else both))
     return found
 
 

@@ -28,6 +28,7 @@ from optbench.gnn.kernels.kernel_names import fusions_of
 from optbench.gnn.runtime.core_placement import cores_of_devices, usable_cores
 from optbench.gnn.runtime.trained_network import train
 from optbench.gnn.runtime.training_job import GraphNetworkSettings, LabelledNodes, TrainingJob
+from optbench.gnn.runtime.training_result import GraphTrainingResult
 from optbench.shapes.gnn_training.training_data import Floats, GnnTraining
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
@@ -48,9 +49,26 @@ class ReadNetwork:
     widths: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class StepCase:
+    """A training job of as many steps as readings take, and what of the plan it executes."""
+
+    job: TrainingJob
+    nodes: LabelledNodes
+    used: list[int]
+    not_executed: list[str]
+
+
 def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachine) -> Measurements:
     """Train for some steps under the plan, and return readings of a step's seconds."""
-    used, device, speeds, cores = _devices_in_use(data, plan)
+    case = step_case(data, plan, machine.repeats)
+    with tempfile.TemporaryDirectory(prefix="optbench-measure-") as folder:
+        return readings_of(case, train(Path(folder), case.job, case.nodes))
+
+
+def step_case(data: GnnTraining, plan: TrainingPlan, readings: int) -> StepCase:
+    """The job of a plan on random features and labels."""
+    used, device, speeds, cores = devices_in_use(data, plan)
     found = read_network(data)
     chosen = fusion_names(data.fusions, plan.fusions)
     hidden, classes = found.widths[1:-1], found.widths[-1]
@@ -58,7 +76,7 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
     job = TrainingJob(
         GraphNetworkSettings(found.network, hidden, heads=1),
         classes,
-        epochs=WARM + BLOCK * machine.repeats,
+        epochs=WARM + BLOCK * readings,
         speeds=speeds,
         cores=cores,
         checkpoint_every=0,
@@ -76,34 +94,37 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
         np.ones(n, dtype=np.int64),
         device[plan.part],
     )
-    with tempfile.TemporaryDirectory(prefix="optbench-measure-") as folder:
-        result = train(Path(folder), job, nodes)
-    check_speeds(speeds, result.solo_speeds)
+    return StepCase(job, nodes, used, sorted(chosen - executed))
+
+
+def readings_of(case: StepCase, result: GraphTrainingResult) -> Measurements:
+    """The readings of a finished job; processes that had not their speeds are refused."""
+    check_speeds(case.job.speeds, result.solo_speeds)
     seconds = result.step_s[WARM:]
     blocks = [seconds[k : k + BLOCK] for k in range(0, len(seconds), BLOCK)]
-    rows = [measured_rows(each, d) for d, each in zip(used, result.device_rows, strict=True)]
+    rows = [measured_rows(each, d) for d, each in zip(case.used, result.device_rows, strict=True)]
     return Measurements(
         {"step_s": tuple(map(fmean, blocks))},
         {
             "tool": f"torch {version('torch')}, {result.backend}",
             "steps_per_reading": BLOCK,
-            "speeds": list(speeds),
+            "speeds": list(case.job.speeds),
             "solo_speeds": result.solo_speeds,
-            "cores": list(cores),
-            "fusions": sorted(executed),
-            "fusions_not_executed": sorted(chosen - executed),
+            "cores": list(case.job.cores),
+            "fusions": list(case.job.fusions),
+            "fusions_not_executed": case.not_executed,
             "sent_mb_per_step": result.sent_mb_per_step,
-            "utilisation": [_utilisation(each) for each in rows],
+            "utilisation": [utilisation(each) for each in rows],
             "device_rows": rows,
         },
     )
 
 
-def _devices_in_use(
-    data: GnnTraining, plan: TrainingPlan
+def devices_in_use(
+    data: GnnTraining, plan: TrainingPlan, pinned: bool = True
 ) -> tuple[list[int], Any, tuple[float, ...], tuple[int, ...]]:
     """The device of every process, the process of every part, the relative speed of every process,
-    and its core.
+    and its core if it is ``pinned`` to one of this machine.
     """
     device, clock = plan.device_of(data), plan.clock_of(data)
     for p, (d, c) in enumerate(zip(device.tolist(), clock.tolist(), strict=True)):
@@ -122,7 +143,8 @@ def _devices_in_use(
         return used.tolist(), number[device], (1.0,) * len(used), ()
     speeds = relative_speeds(data)[used]
     given = tuple(float(each) for each in speeds)
-    return used.tolist(), number[device], given, cores_of_devices(given, usable_cores())
+    cores = cores_of_devices(given, usable_cores()) if pinned else ()
+    return used.tolist(), number[device], given, cores
 
 
 def relative_speeds(data: GnnTraining) -> Floats:
@@ -180,7 +202,7 @@ def measured_rows(rows: list[dict[str, Any]], device: int) -> list[dict[str, Any
     return [{**row, "device": device} for row in rows if row["step"] > WARM]
 
 
-def _utilisation(rows: list[dict[str, Any]]) -> float:
+def utilisation(rows: list[dict[str, Any]]) -> float:
     """Computing over time on the wall, of one device."""
     seconds = sum(row["seconds"] for row in rows)
     return sum(row["busy_s"] for row in rows) / seconds if seconds else 0.0

@@ -68,7 +68,7 @@ class SectionClock:
         return time.perf_counter()
 
 
-def solo_speed(speed: float, sections: int = 20, tries: int = 5) -> float:
+def solo_speed(speed: float, sections: int = 8, tries: int = 20) -> float:
     """Measure the speed of a throttled process: processor time over time on the wall.
 
     Other load only lowers it, so that the highest of several tries counts.

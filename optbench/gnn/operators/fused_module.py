@@ -94,7 +94,7 @@ def fused_module(
 
 def _is_rectified(values: Any) -> bool:
     """Whether a kernel has computed ReLU of these values, which nothing changed since."""
-    return getattr(values, "rectified_version", -1) == values._version
+    return bool(getattr(values, "rectified_version", -1) == values._version)
 
 
 class _RectifiedConvolution(FusedConvolution):
@@ -219,7 +219,7 @@ def _outcome(
     tried = deepcopy(module).train().to(dtype)
     with torch.random.fork_rng(devices=[]), failing(name, "forward(x, edge_index) fails"):
         torch.manual_seed(0)
-        out: torch.Tensor = tried(x.to(dtype), arcs)
+        out: Any = tried(x.to(dtype), arcs)
         tried.zero_grad()
         out.square().sum().backward()
     grads = [each.grad for each in tried.parameters() if each.grad is not None]

@@ -40,7 +40,8 @@ def test_the_epilogue_is_that_of_torch(
     exact: Any = [each.requires_grad_() for each in (drawn(30, 7), drawn(12, 7), drawn(12))]
     expected = gradients(epilogue.unfused(exact[0] @ exact[1].t(), exact[2]), *exact)
     leaves: Any = [each.detach().to(dtype).requires_grad_() for each in exact]
-    found = gradients(finished_dense(*leaves, epilogue), *leaves)
+    values, weight, bias = leaves
+    found = gradients(finished_dense(values, weight, bias, epilogue), *leaves)
     assert_close(found, expected, within)
 
 
@@ -55,7 +56,7 @@ def test_fixed_rows_give_the_gradients_of_weights_that_other_rows_give() -> None
 def test_a_process_without_rows_has_gradients_of_zero() -> None:
     weight: Any = drawn(12, 7).float().requires_grad_()
     bias: Any = drawn(12).float().requires_grad_()
-    out = finished_dense(FixedRows(torch.empty(0, 7)), weight, bias, Epilogue("relu"))
+    out: Any = finished_dense(FixedRows(torch.empty(0, 7)), weight, bias, Epilogue("relu"))
     out.sum().backward()
     assert out.shape == (0, 12)
     assert not weight.grad.any()

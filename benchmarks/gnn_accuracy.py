@@ -214,8 +214,8 @@ def page(rows: Sequence[AccuracyRow]) -> list[str]:
         "neighbours), split alike. Two layers, hidden width 16 (GAT: 8 heads of 8), dropout 0.5 of "
         "hidden rows (and, in GAT, of attention; none of the features), Adam with rate 0.01 (GAT "
         "0.005), weight decay 5e-4, the last epoch counts. Published accuracies on the public "
-        "split, with dropout of the features too: GCN 81.5 and 70.3 (Kipf and Welling), GAT 83.0 and 72.5 "
-        "(Veličković and others).",
+        "split, with dropout of the features too: GCN 81.5 and 70.3 (Kipf and Welling), GAT 83.0 "
+        "and 72.5 (Veličković and others).",
         "",
         f"**Equivalent within one point: {within} of {len(cells)} cells** (two one-sided paired "
         f"t-tests, Holm-corrected over the cells, level {LEVEL:g}). The paper's t-test stands "

@@ -8,7 +8,8 @@
 
 A device is a shipped profile, or has the fields of ``TrainingDevice``. Links are one number for all
 pairs of devices, or a matrix; what is left out is taken from the parameters of the problem.
-``speeds`` has a row for each recorded window.
+``speeds`` has a row for each recorded window. ``optbench gpu cores`` writes such a file for the
+cores of a machine.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from optbench.shapes.protocol.plain_data import from_plain
 
 from ._training_devices import training_devices
 
-FIELDS = ("devices", "links", "speeds")
+# ``about`` says where the figures come from; nothing reads it.
+FIELDS = ("devices", "links", "speeds", "about")
 LINK_FIELDS = ("gb_per_s", "latency_s", "overlap", "joule_per_gb")
 
 

@@ -7,9 +7,10 @@ about ``nodes`` nodes and mean degree ``degree``, drawn by the seed.
     gnn_training:model=my_model.py:Net,data=my_graph.csv,devices=my.json
 
 takes a user's own model, graph and devices. ``data`` is an edge list, a list of neighbours, a CSV
-table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, or a table of
-a database (``sqlite:///graph.db#edges``); what is dropped is reported. The operators of ``model``,
-and what can be fused, follow from its code.
+table of edges (with ``node_table``), GraphML, a saved data set of PyTorch Geometric, a table of a
+database (``sqlite:///graph.db#edges``), or many small graphs in a folder of the Open Graph
+Benchmark (``ogb:ogbg-molhiv``, or the folder); what is dropped is reported. The operators of
+``model``, and what can be fused, follow from its code.
 
 What a part may hold, in nodes, is ``max_part``, else floor((1 + imbalance) n / parts), else for
 ``minimize=cut`` the largest part of METIS's default on that graph, and otherwise all nodes: a step
@@ -31,11 +32,13 @@ from optbench.gnn.ingestion.graph_sources import DataFormat
 from optbench.plugins.protocol import Problem
 from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
 from optbench.shapes.gnn_training.training_data import Aim, DataGraph, GnnTraining
+from optbench.shapes.gnn_training.training_origin import TrainingOrigin
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 from ._device_files import OwnDevices, read_devices
+from ._graph_changes import changed_graph
 from ._graph_families import FAMILIES
-from ._metis_limits import default_largest_part
+from ._metis_limits import default_largest_part, default_partition
 from ._modelled_networks import ModelledNetwork, Network, modelled
 from ._own_training import own_network, require_features, require_memory
 from ._planetoid import PLANETOID, LabelledGraph, planetoid
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 NAME = "gnn_training"
 # Of graphs that say nothing about them.
 FEATURES, CLASSES = 128, 8
+# Changes of a graph are drawn apart from the graph itself.
+CHANGE_STREAM = 1
 Source = Literal[
     "cora", "citeseer", "community", "grid", "hubs", "mesh", "molecules", "power"
 ]  # fmt: skip
@@ -61,6 +66,9 @@ class GnnTrainingProblem(Problem):
     (``2:1``) or shipped profiles (``A100+L4``); part p is computed by device p modulo their
     number, unless a solver places it otherwise. ``features`` and ``classes`` are those of the
     data set, and otherwise 128 and 8. ``step_limit_s`` is the limit of a step.
+
+    ``changed`` is the share of nodes and edges that the seed deletes or inserts; the part of each
+    node before is that of METIS's default, and nodes that leave it are counted.
 
     ``model`` is FILE.py:NAME instead of ``network``; ``data`` a file or the address of a database
     instead of ``graph``; ``devices`` may be a JSON file. ``scaling`` and ``edge_scaling`` normalise
@@ -87,12 +95,16 @@ class GnnTrainingProblem(Problem):
     latency_s: float = 5e-5
     overlap: float = 0.0
     step_limit_s: float | None = None
+    changed: float = 0.0
     model: str | None = None
     data: str | None = None
     data_format: DataFormat | None = None
     node_table: str | None = None
     scaling: Scaling = "none"
     edge_scaling: Scaling = "none"
+    epochs: int = 200
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
     history: int = 0
     drop: float = 0.6
     link_spread: float = 1.0
@@ -100,9 +112,13 @@ class GnnTrainingProblem(Problem):
     def __post_init__(self) -> None:
         known = (*PLANETOID, *FAMILIES)
         self._require(self.graph in known, "graph", f"one of {', '.join(known)}")
-        for name in ("parts", "hidden", "nodes", "features", "classes", "max_part"):
+        for name in ("parts", "hidden", "nodes", "features", "classes", "max_part", "epochs"):
             value = getattr(self, name)
             self._require(value is None or value >= 1, name, "at least 1")
+        for name in ("learning_rate", "weight_decay"):
+            value = getattr(self, name)
+            least = value > 0 or (value == 0 and name == "weight_decay")
+            self._require(least and value < np.inf, name, "positive (weight_decay may be 0)")
         self._check_own()
         public = self.graph in PLANETOID
         for name in ("nodes", "degree"):
@@ -113,8 +129,11 @@ class GnnTrainingProblem(Problem):
         if not public:
             takes = degree is None or FAMILIES[self.graph].degree is not None
             self._require(takes, "degree", f"left out for graph={self.graph}, which has its own")
+        self._require(0 <= self.changed < 1, "changed", "at least 0 and below 1")
         share = self.imbalance
         self._require(share is None or 0 <= share < np.inf, "imbalance", "none, or at least 0")
+        self._require(0 < self.link_gb_per_s < np.inf, "link_gb_per_s", "positive")
+        self._require(0 <= self.latency_s < np.inf, "latency_s", "at least 0")
         both = share is None or self.max_part is None
         self._require(both, "imbalance", "none where max_part is given")
         self._require(self.history >= 0, "history", "at least 0")
@@ -132,6 +151,8 @@ class GnnTrainingProblem(Problem):
         else:
             known = self.graph == type(self).graph
             self._require(known, "graph", f"left out with data={self.data}")
+            still = self.changed == 0
+            self._require(still, "changed", f"left out with data={self.data}")
             for name in ("nodes", "degree"):
                 value = getattr(self, name)
                 self._require(value is None, name, f"left out with data={self.data}")
@@ -157,7 +178,8 @@ class GnnTrainingProblem(Problem):
         found = self.ingested()
         classes = found.num_classes or self.classes or CLASSES
         features = found.num_features or self.features or FEATURES
-        made: Any = self._made(LabelledGraph(found.graph, features, classes), seed)
+        source = LabelledGraph(found.graph, features, classes)
+        made: Any = self._made(source, seed, found.ids, found.nodes)
         return Import(made, None, found.report)
 
     def ingested(self) -> IngestedGraph:
@@ -169,8 +191,29 @@ class GnnTrainingProblem(Problem):
         require_features(found, str(self.data), self.features)
         return found
 
-    def _made(self, source: LabelledGraph, seed: int) -> ShapedInstance:
-        return GnnTrainingShape().instance(self._name(source.graph, seed), self._data(source, seed))
+    def _made(
+        self, source: LabelledGraph, seed: int, names: tuple[str, ...] = (), nodes: Any = None
+    ) -> ShapedInstance:
+        made = self._instance(source, seed)
+        if self.data is None and self.model is None:
+            return made
+        sizes = self._widths(source)
+        rates = (self.epochs, self.learning_rate, self.weight_decay)
+        place = self.node_table or self.data or f"graph={self.graph}"
+        origin = TrainingOrigin(place, names, nodes, self.model, *sizes, *rates, seed)
+        return replace(made, origin=origin)
+
+    def _instance(self, source: LabelledGraph, seed: int) -> ShapedInstance:
+        name, shape = self._name(source.graph, seed), GnnTrainingShape()
+        if self.changed == 0:
+            return shape.instance(name, self._data(source, seed))
+        self._require_parts(source.graph)
+        rng = np.random.default_rng((seed, CHANGE_STREAM))
+        after = changed_graph(source.graph, self.changed, rng)
+        previous = after.carried(default_partition(source.graph, self.parts))
+        changed = self._data(replace(source, graph=after.graph), seed)
+        data = replace(changed, previous=previous)
+        return shape.instance(f"{name}-changed-{self.changed:g}-{seed}", data)
 
     def _name(self, graph: DataGraph, seed: int) -> str:
         if self.data is not None:
@@ -189,8 +232,7 @@ class GnnTrainingProblem(Problem):
 
     def _data(self, source: LabelledGraph, seed: int) -> GnnTraining:
         graph = source.graph
-        within = self.parts <= graph.num_nodes
-        self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
+        self._require_parts(graph)
         network, devices = self._network(source), self._devices(seed)
         data = GnnTraining(
             graph,
@@ -208,12 +250,20 @@ class GnnTrainingProblem(Problem):
         require_memory(data)
         return data
 
+    def _require_parts(self, graph: DataGraph) -> None:
+        within = self.parts <= graph.num_nodes
+        self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
+
     def _network(self, source: LabelledGraph) -> ModelledNetwork:
-        features = self.features or source.num_features
-        classes = self.classes or source.num_classes
+        widths = self._widths(source)
         if self.model is not None:
-            return own_network(self.model, features, self.hidden, classes)
-        return modelled(self.network, features, self.hidden, classes)
+            return own_network(self.model, *widths)
+        return modelled(self.network, *widths)
+
+    def _widths(self, source: LabelledGraph) -> tuple[int, int, int]:
+        """Features, hidden values and classes."""
+        features = self.features or source.num_features
+        return features, self.hidden, self.classes or source.num_classes
 
     def _devices(self, seed: int) -> OwnDevices:
         """The devices, with what is drawn of them; the graph has numbers of its own."""

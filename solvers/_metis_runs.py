@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor
 
 import numpy as np
@@ -32,9 +33,16 @@ class MetisRuns:
         return max(LEAST_UFACTOR, floor(1000 * (self.data.max_part / fair - 1)))
 
     def part(
-        self, recursive: bool | None = None, seed: int | None = None, ufactor: int | None = None
+        self,
+        recursive: bool | None = None,
+        seed: int | None = None,
+        ufactor: int | None = None,
+        shares: Sequence[float] | None = None,
     ) -> tuple[int, Ints]:
-        """Return the cut and the part of every node; METIS's defaults where nothing is given."""
+        """Return the cut and the part of every node; METIS's defaults where nothing is given.
+
+        ``shares`` of the nodes for each part (``tpwgts``) add up to 1; by default they are equal.
+        """
         import pymetis
 
         nodes, parts = self.data.graph.num_nodes, self.data.num_parts
@@ -43,7 +51,9 @@ class MetisRuns:
             return CutGraph(self.data.graph, part, parts).cut_edges, part
         given = {"seed": seed, "ufactor": ufactor}
         options = pymetis.Options(**{k: v for k, v in given.items() if v is not None})
-        found = pymetis.part_graph(parts, self.adjacency, recursive=recursive, options=options)
+        found = pymetis.part_graph(
+            parts, self.adjacency, recursive=recursive, options=options, tpwgts=shares
+        )
         return int(found[0]), np.array(found[1], dtype=np.int64)
 
     def fits(self, part: Ints) -> bool:

@@ -18,6 +18,7 @@ import numpy as np
 from optbench.compiling.compiled import njit
 from optbench.plugins.protocol import Run, Solver
 from optbench.shapes.gnn_training.adjacency import adjacency_of
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -36,7 +37,7 @@ class Ldg(Solver):
         nodes = data.graph.num_nodes
         order = run.rng.permutation(nodes) if self.order == "random" else np.arange(nodes)
         part = streamed(*adjacency_of(data.graph), order, data.num_parts, data.max_part)
-        run.report(TrainingPlan(part))
+        run.report(TrainingPlan(kept_labels(data, part)))
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         return run.best

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 from ._metis_runs import MetisRuns
@@ -40,7 +41,7 @@ class MetisBest(Solver):
             is_better = data.minimize != "cut" or least is None or cut < least
             if is_better and runs.fits(part):
                 least = cut
-                run.report(TrainingPlan(part))
+                run.report(TrainingPlan(kept_labels(data, part)))
             if number + 1 >= most or run.time_left() <= 0 or least == 0:
                 break
         if run.stop_requested.is_set():

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
+from optbench.shapes.gnn_training.training_data import Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 
@@ -18,10 +20,16 @@ class RandomParts(Solver):
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
 
     def solve(self, instance: Any, run: Run) -> Any:
-        nodes = instance.data.graph.num_nodes
-        part = np.empty(nodes, dtype=np.int64)
-        part[run.rng.permutation(nodes)] = np.arange(nodes) % instance.data.num_parts
-        run.report(TrainingPlan(part))
+        data = instance.data
+        part = dealt_parts(data.graph.num_nodes, data.num_parts, run.rng)
+        run.report(TrainingPlan(kept_labels(data, part)))
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         return run.best
+
+
+def dealt_parts(nodes: int, parts: int, rng: np.random.Generator) -> Ints:
+    """Return the part of each node."""
+    part = np.empty(nodes, dtype=np.int64)
+    part[rng.permutation(nodes)] = np.arange(nodes) % parts
+    return part

@@ -213,6 +213,16 @@ KERNELS = {
             _entry(f"{PARTITION}.components", "component_numbers", *[ROW] * 2),
             _entry(f"{PARTITION}.local_search", "refine", *[ROW] * 6, *["int64"] * 4),
             _entry(
+                f"{PARTITION}.device_moves",
+                "settle",
+                *[ROW] * 4,
+                *["float64[:,::1]"] * 2,
+                "float64[:,:,::1]",
+                "float64[:,::1]",
+                "float64[::1]",
+                *["int64"] * 2,
+            ),
+            _entry(
                 f"{PARTITION}.spectral_start",
                 "capped_means",
                 "float64[:,::1]",

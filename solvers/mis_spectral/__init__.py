@@ -3,27 +3,31 @@
 The graph without its small components (``components``) is cut by many multilevel cycles
 (``multilevel``), whose partitions are recombined (``population``). Small components are packed into
 the room that is left. A part holds at most ``max_part`` nodes; where a step or its energy is
-minimised, parts are also balanced by the speed and memory of their devices (``part_loads``).
+minimised, parts are also balanced by the speed and memory of their devices, on all of them and on
+fewer (``part_loads``), and partitions settled by moves on the cost model (``device_moves``).
 A work limit is a number of cycles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
+from .chosen_fusions import as_executed, fusion_numbers, wrong_fusions
 from .components import components_of, packed
+from .device_balance import DeviceBalance
 from .level_graph import LevelGraph
 from .local_search import refine
 from .multilevel import Multilevel
-from .part_loads import PartLoads, part_loads
+from .part_loads import PartLoads, device_choices, holds_all, ideal_step_s, part_loads
 from .population import Population
 
 # Entries of the table of pulls, one per node and part.
@@ -40,11 +44,13 @@ class MisSpectral(Solver):
 
     A round of local search ends after ``patience`` moves without an improvement. Before the first
     partition is reported ``first_cycles`` run, where there is time: by default 3, and one more for
-    each doubling of the nodes beyond ``MANY_NODES``.
+    each doubling of the nodes beyond ``MANY_NODES``. Plans execute ``fusions``, names with +
+    between, and parts are balanced for them.
     """
 
     patience: int = 60
     first_cycles: int | None = None
+    fusions: str = ""
 
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
     needs: ClassVar[frozenset[str]] = frozenset({"partitioning"})
@@ -69,7 +75,7 @@ class MisSpectral(Solver):
                 f"{data.graph.num_nodes:,} nodes in {data.num_parts} parts need a table of "
                 f"{entries:,} entries, more than {MOST_PULLS:,}; use fewer parts, or metis"
             )
-        return None
+        return wrong_fusions(data, self.fusions)
 
     def warm_up(self, instance: Any) -> None:
         import scipy.linalg
@@ -79,9 +85,19 @@ class MisSpectral(Solver):
         data: GnnTraining = instance.data
         if run.warm_start is not None:
             run.report(run.warm_start)
-        for loads in part_loads(data):
-            for part in PartitionSearch(data, loads, run, self).partitions():
-                run.report(TrainingPlan(part))
+        fusions = fusion_numbers(data, self.fusions)
+        if data.minimize == "cut":
+            (loads,) = part_loads(data)
+            budget = CycleBudget.share_of(run, 0, 1)
+            for part in PartitionSearch(data, loads, run, self, budget).partitions():
+                run.report(TrainingPlan(kept_labels(data, part), fusions=fusions))
+        else:
+            DeviceSearch(as_executed(data, fusions), run, self, fusions=fusions).run_all()
+            if run.best is None and not holds_all(data, np.arange(data.num_devices)):
+                run.report_message(
+                    "the memories of all devices together do not hold what training keeps of the "
+                    "graph; use devices of more memory_gb, or more of them"
+                )
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         elif run.time_left() <= 0:
@@ -91,14 +107,90 @@ class MisSpectral(Solver):
         return run.best
 
 
+@dataclass(frozen=True)
+class CycleBudget:
+    """The cycles of a search where they are limited, else its seconds."""
+
+    cycles: float | None
+    seconds: float
+
+    @classmethod
+    def share_of(cls, run: Run, cycles: int, ways: int) -> CycleBudget:
+        """One of several equal shares of what is left after so many cycles."""
+        if run.work_limit is None and run.time_limit_s is not None:
+            return cls(None, run.time_left() / ways)
+        most = USUAL_CYCLES if run.work_limit is None else run.work_limit
+        return cls((most - cycles) / ways, float("inf"))
+
+    def progress(self, cycles: int, seconds: float) -> float:
+        """The share that is spent."""
+        if self.cycles is None:
+            return seconds / max(self.seconds, 1e-9)
+        return cycles / max(1.0, self.cycles)
+
+
+def no_fusions() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass
+class DeviceSearch:
+    """The search for a short step, or little energy: on all devices, then on fewer ones.
+
+    ``cycles`` of the run's budget are spent; operators of ``data`` are the kernels that plans with
+    ``fusions`` execute.
+    """
+
+    data: GnnTraining
+    run: Run
+    settings: MisSpectral
+    cycles: int = 0
+    fusions: Ints = field(default_factory=no_fusions)
+
+    def run_all(self) -> None:
+        """Report every plan."""
+        for part, device in self.plans():
+            self._report(part, device)
+
+    def plans(self) -> Iterator[tuple[Ints, Ints]]:
+        """Yield parts and devices: those on one device first, which need no search."""
+        *several, alone = device_choices(self.data)
+        part = np.arange(self.data.graph.num_nodes, dtype=np.int64) // self.data.max_part
+        if holds_all(self.data, alone):
+            yield part, alone
+        ways = [(device, loads) for device in several for loads in part_loads(self.data, device)]
+        while ways := [each for each in ways if not self._is_hopeless(each[0])]:
+            (device, loads), *ways = ways
+            if self.run.best is not None and self.run.time_left() <= 0:
+                return
+            balance = DeviceBalance(self.data, device)
+            budget = CycleBudget.share_of(self.run, self.cycles, 1 + len(ways))
+            search = PartitionSearch(self.data, loads, self.run, self.settings, budget)
+            for part in search.partitions():
+                yield balance.settled(part, self.run.seed), device
+            self.cycles += search.cycles
+
+    def _report(self, part: Ints, device: Ints) -> None:
+        default = np.arange(self.data.num_parts) % self.data.num_devices
+        given = np.zeros(0, dtype=np.int64) if np.array_equal(device, default) else device
+        self.run.report(TrainingPlan(part, given, fusions=self.fusions))
+
+    def _is_hopeless(self, device: Ints) -> bool:
+        """Whether a step without any exchange is no shorter than the best one."""
+        if self.data.minimize != "step" or self.run.objective is None:
+            return False
+        return ideal_step_s(self.data, device) >= self.run.objective
+
+
 @dataclass
 class PartitionSearch:
-    """The search for one way of balancing parts, within its share of the run's budget."""
+    """The search for one way of balancing parts."""
 
     data: GnnTraining
     loads: PartLoads
     run: Run
     settings: MisSpectral
+    budget: CycleBudget
 
     def __post_init__(self) -> None:
         graph = self.data.graph
@@ -111,14 +203,8 @@ class PartitionSearch:
         self.began_s = self.run.elapsed_s()
 
     def progress(self) -> float:
-        """The share of the budget that is spent: of the cycles where they are limited, else of
-        the time.
-        """
-        work, time_s = self.run.work_limit, self.run.time_limit_s
-        if work is not None or time_s is None:
-            most = USUAL_CYCLES if work is None else work
-            return self.cycles / max(1.0, most * self.loads.share)
-        return (self.run.elapsed_s() - self.began_s) / (time_s * self.loads.share)
+        """The share of the budget that is spent."""
+        return self.budget.progress(self.cycles, self.run.elapsed_s() - self.began_s)
 
     def expired(self) -> bool:
         """Whether a cycle has to be given up: time is over and there is an answer."""

@@ -15,10 +15,11 @@ from optbench.gnn.ingestion.given_graph import GivenGraph
 from optbench.gnn.ingestion.graph_tables import graph_of_tables
 from optbench.gnn.ingestion.graphml import read_graphml
 from optbench.gnn.ingestion.ingested_graph import IngestedGraph, ingested
+from optbench.gnn.ingestion.ogb_folder import graph_of_ogb, is_ogb
 from optbench.gnn.ingestion.pyg_data import graph_of_pyg, saved_pyg
 from optbench.model.files.json_fields import read_text, shown
 
-DataFormat = Literal["edges", "adjacency", "table", "graphml", "pyg", "sql"]
+DataFormat = Literal["edges", "adjacency", "table", "graphml", "pyg", "sql", "ogb"]
 FORMATS: tuple[str, ...] = get_args(DataFormat)
 SUFFIXES: dict[str, DataFormat] = {
     **dict.fromkeys((".edges", ".edgelist", ".el", ".txt"), "edges"),
@@ -42,7 +43,9 @@ class IngestOptions:
 
 
 def read_graph(source: Any, options: IngestOptions | None = None) -> IngestedGraph:
-    """Read the graph of a file, of the address of a database, or of an object of PyG."""
+    """Read the graph of a file, of a folder in the layout of OGB (or ``ogb:ogbg-molhiv``), of the
+    address of a database, or of an object of PyG.
+    """
     options = options or IngestOptions()
     where = _where(source)
     return ingested(_given(source, options), where, options.scaling, options.edge_scaling)
@@ -66,6 +69,8 @@ def _given(source: Any, options: IngestOptions) -> GivenGraph:
         )
     if format == "sql":
         return graph_in_database(str(source), options.node_table)
+    if format == "ogb":
+        return graph_of_ogb(source)
     path = Path(source)
     if format == "pyg":
         return saved_pyg(path, shown(path))
@@ -79,6 +84,8 @@ def _given(source: Any, options: IngestOptions) -> GivenGraph:
 def _format_of(source: str | Path) -> DataFormat:
     if "://" in str(source):
         return "sql"
+    if is_ogb(source):
+        return "ogb"
     path = Path(source)
     suffixes = [each.lower() for each in path.suffixes if each.lower() != ".gz"]
     found = SUFFIXES.get(suffixes[-1]) if suffixes else None

@@ -28,12 +28,16 @@ NetworkKind: TypeAlias = Literal["gcn", "sage", "gat"]
 
 @dataclass(frozen=True, eq=False)
 class ArcRows:
-    """Arcs by target: row i holds ``source[ptr[i]:ptr[i + 1]]`` with weights of a float type."""
+    """Arcs by target: row i holds ``source[ptr[i]:ptr[i + 1]]`` with weights of a float type.
+
+    Tensors are made on ``device``.
+    """
 
     num_sources: int
     ptr: Ints
     source: Ints
     weight: Floats
+    device: str = "cpu"
 
     @property
     def num_targets(self) -> int:
@@ -49,7 +53,10 @@ class ArcRows:
         """The rows as torch's sparse matrix."""
         import torch
 
-        ptr, source, weight = map(torch.from_numpy, (self.ptr, self.source, self.weight))
+        # Torch's product copies indices of 8 bytes to such of 4 bytes in every call.
+        narrow = max(len(self.source), self.num_sources) < 2**31 and self.device == "cpu"
+        kind = np.int32 if narrow else np.int64
+        ptr, source, weight = self._tensors(self.ptr.astype(kind), self.source.astype(kind))
         size = (self.num_targets, self.num_sources)
         with warnings.catch_warnings():
             # Torch announces that CSR tensors are in beta state.
@@ -61,19 +68,31 @@ class ArcRows:
         """The arcs by source."""
         order = np.argsort(self.source, kind="stable")
         ptr = _offsets(self.source, self.num_sources)
-        return ArcRows(self.num_targets, ptr, self.target[order], self.weight[order])
+        return ArcRows(self.num_targets, ptr, self.target[order], self.weight[order], self.device)
 
     @cached_property
     def ends(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Targets, sources and weights (a column) of the arcs as tensors."""
+        target, source, weight = self._tensors(self.target, self.source)
+        return target, source, weight[:, None]
+
+    def _tensors(
+        self, first: NDArray[Any], second: NDArray[Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Two arrays of numbers, and the weights, on the device."""
         import torch
 
-        target, source, weight = map(torch.from_numpy, (self.target, self.source, self.weight))
-        return target, source, weight[:, None]
+        a, b, c = (torch.from_numpy(each).to(self.device) for each in (first, second, self.weight))
+        return a, b, c
 
 
 def arc_rows(
-    target: Ints, source: Ints, weight: Floats, num_targets: int, num_sources: int
+    target: Ints,
+    source: Ints,
+    weight: Floats,
+    num_targets: int,
+    num_sources: int,
+    device: str = "cpu",
 ) -> ArcRows:
     """Return arcs that are given in any order."""
     for name, nodes, limit in (("target", target, num_targets), ("source", source, num_sources)):
@@ -83,7 +102,7 @@ def arc_rows(
     order = np.lexsort((source, target))
     ptr = _offsets(target, num_targets)
     numbers = np.ascontiguousarray(source[order], dtype=np.int64)
-    return ArcRows(num_sources, ptr, numbers, np.ascontiguousarray(weight[order]))
+    return ArcRows(num_sources, ptr, numbers, np.ascontiguousarray(weight[order]), device)
 
 
 def network_arcs(graph: DataGraph, network: NetworkKind, dtype: Any = np.float32) -> ArcRows:

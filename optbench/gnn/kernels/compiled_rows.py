@@ -9,7 +9,8 @@ Attention of head k of arc (i ← j), with u_jk and v_ik the halves of its score
 
     ∂α = <g_i, h_j>,   ∂e = α (∂α − <g_i, y_i>),   ∂u_j, ∂v_i += ∂e LeakyReLU'(u + v)
 
-so that an arc holds a number per head, and never a row of features. Reductions may be reordered;
+and with dropout of attention m α for α in y, m <g_i, h_j> for ∂α, where m is 0 or the scale: so
+that an arc holds a number per head, and never a row of features. Reductions may be reordered;
 values that are no numbers stay so.
 """
 
@@ -99,7 +100,8 @@ def unfinish(
         else:
             for j in range(row.shape[0]):
                 row[j] = g[j] * scale
-        if kept.shape[0] > 0:
+        # A dropped value of ReLU is 0, as one that was below 0.
+        if kept.shape[0] > 0 and activation != RELU:
             for j in range(row.shape[0]):
                 row[j] = row[j] if kept[i, j] else zero
         for j in range(row.shape[0]):
@@ -130,9 +132,11 @@ def shifted_scores(ptr: Any, source: Any, halves: Any, heads: int, out: Any) -> 
 
 
 @njit(fastmath=FAST)
-def attend(ptr: Any, source: Any, values: Any, share: Any, out: Any) -> None:
-    """Divide exponentials by their sums in place, and sum the rows of values by these shares."""
-    heads = share.shape[1]
+def attend(ptr: Any, source: Any, values: Any, share: Any, kept: Any, scale: Any, out: Any) -> None:
+    """Divide exponentials by their sums in place, and sum the rows of values by these shares,
+    of which ``kept`` leaves some; an empty one drops nothing.
+    """
+    heads, drops = share.shape[1], kept.shape[0] > 0
     width, zero = values.shape[1] // heads, out.dtype.type(0)
     least, one = out.dtype.type(LEAST_SUM), out.dtype.type(1)
     total = np.empty(heads, out.dtype)
@@ -150,6 +154,8 @@ def attend(ptr: Any, source: Any, values: Any, share: Any, out: Any) -> None:
             for k in range(heads):
                 share[e, k] *= total[k]
                 a, at = share[e, k], k * width
+                if drops:
+                    a = a * scale if kept[e, k] else zero
                 for j in range(at, at + width):
                     row[j] += a * other[j]
 
@@ -161,13 +167,15 @@ def attend_back(
     values: Any,
     halves: Any,
     share: Any,
+    kept: Any,
+    scale: Any,
     gradient: Any,
     result: Any,
     to_values: Any,
     to_halves: Any,
 ) -> None:
     """Add the gradients of values and of halves of scores; both outputs start at 0."""
-    heads = share.shape[1]
+    heads, drops = share.shape[1], kept.shape[0] > 0
     width, zero = values.shape[1] // heads, share.dtype.type(0)
     slope, one = share.dtype.type(SLOPE), share.dtype.type(1)
     mean = np.empty(heads, share.dtype)
@@ -183,10 +191,14 @@ def attend_back(
             other, into = values[c], to_values[c]
             for k in range(heads):
                 a, dot = share[e, k], zero
+                stays = one
+                if drops:
+                    stays = scale if kept[e, k] else zero
+                passed = a * stays
                 for j in range(k * width, (k + 1) * width):
                     dot += g[j] * other[j]
-                    into[j] += a * g[j]
+                    into[j] += passed * g[j]
                 rising = halves[c, k] + halves[i, heads + k] > zero
-                d = a * (dot - mean[k]) * (one if rising else slope)
+                d = a * (stays * dot - mean[k]) * (one if rising else slope)
                 to_halves[c, k] += d
                 to_halves[i, heads + k] += d

@@ -25,7 +25,7 @@ from optbench.shapes.gnn_training.operator_costs import (
     OperatorCost,
     has_cycle,
 )
-from optbench.shapes.gnn_training.step_costs import part_seconds
+from optbench.shapes.gnn_training.step_costs import GIGA, part_seconds
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints, TrainingDevice
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
@@ -34,15 +34,38 @@ from optbench.shapes.gnn_training.training_plan import TrainingPlan
 class KernelRates:
     """Seconds of kernels on a device: the cost model's, times a factor by the name of the kernel,
     1 where there is none.
+
+    ``parts`` are coefficients of the parts of a kernel's work, by the stem of its name; they come
+    before factors.
     """
 
     device: TrainingDevice
     factors: Mapping[str, float] = field(default_factory=dict)
+    parts: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def seconds(self, name: str, cost: OperatorCost, nodes: float, arcs: float) -> float:
         """Seconds of an operator or a fusion in a step."""
+        known = self.parts.get(stem_of(name))
+        if known is not None:
+            parts = parts_of_work(cost, nodes, arcs, self.device)
+            return fsum(a * b for a, b in zip(known, parts, strict=True))
         modelled = part_seconds([cost], nodes, arcs, self.device, 1.0)
         return self.factors.get(name, 1.0) * modelled
+
+
+def stem_of(name: str) -> str:
+    """The name of a kernel without the number of its layer."""
+    return name.rstrip("0123456789")
+
+
+def parts_of_work(
+    cost: OperatorCost, nodes: float, arcs: float, device: TrainingDevice
+) -> tuple[float, ...]:
+    """Seconds of the operations of nodes, of their bytes, of arcs, and of launches, each alone."""
+    rate, moved = device.gflops * GIGA, device.gb_per_s * GIGA
+    of_arcs = max(cost.flop_per_arc * arcs / rate, cost.bytes_per_arc * arcs / moved)
+    of_nodes = (cost.flop_per_node * nodes / rate, cost.bytes_per_node * nodes / moved)
+    return (*of_nodes, of_arcs, cost.launches * device.launch_s)
 
 
 @dataclass(frozen=True)

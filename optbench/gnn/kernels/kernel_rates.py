@@ -1,32 +1,45 @@
-"""Factors of the cost model's seconds by kernel, measured on the machine at hand.
+"""The cost model's seconds by kernel, measured on the machine at hand.
 
-Whole steps of an instance, forward and backward, are timed with several plans p: the best one of
-the cost model alone, the same without each of its fusions, and with each other fusion in place of
-those that it excludes. With m_pk the modelled seconds of kernel k in plan p (an operator or a
-fusion), T_p the measured ones and c = median T_p / Σ_k m_pk, the factors f_k ≥ 0 minimise
+Whole steps of several instances, forward and backward, are timed with several plans p: the best one
+under the rates so far, the same without each of its fusions, and with each other fusion in place of
+those that it excludes. The seconds of a kernel, an operator or a fusion, are a sum over parts of
+its work (operations of nodes, their bytes, arcs, launches), with a coefficient f for each stem of a
+name and part. With m_pk the modelled seconds of part k, summed over the kernels of its stem in p,
+T_p the measured seconds, and c = median T_p / Σ_k m_pk, the f_k ≥ 0 minimise
 
     Σ_p (Σ_k m_pk f_k / T_p − 1)² + ε² Σ_k (f_k / c − 1)²
 
 (non-negative least squares). The second sum decides among kernels that always occur together, such
-as gather and scatter; what a plan costs does not depend on that.
+as gather and scatter; what a plan costs does not depend on that. Rates are fitted on instances, and
+of use for others: graphs that are judged are not among those that they were fitted on.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from math import fsum
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 
 from optbench.gnn.kernels.arc_rows import network_arcs
 from optbench.gnn.kernels.fused_network import FusedNetwork, NetworkWidths, network_inputs
-from optbench.gnn.kernels.fusion_plan import KernelRates, best_fusions, fusion_names
-from optbench.shapes.gnn_training.operator_costs import has_cycle
-from optbench.shapes.gnn_training.step_costs import part_seconds
+from optbench.gnn.kernels.fusion_plan import (
+    KernelRates,
+    best_fusions,
+    fusion_names,
+    parts_of_work,
+    stem_of,
+)
+from optbench.shapes.gnn_training.operator_costs import OperatorCost, has_cycle
 from optbench.shapes.gnn_training.training_data import Floats, GnnTraining, Ints, TrainingDevice
 
+# The stem of a kernel's name and the number of a part of its work.
+PartOfStem: TypeAlias = tuple[str, int]
+PARTS = 4
 # ε of the head of this module.
 PRIOR = 0.02
 
@@ -71,23 +84,48 @@ def median_seconds(step: Any, repeats: int) -> float:
 
 
 def fitted_rates(case: KernelCase, device: TrainingDevice, repeats: int) -> KernelRates:
-    """Time the plans of the head of this module, and return the factors."""
-    rows: list[dict[str, float]] = []
-    measured: list[float] = []
-    for plan in timed_plans(case.data, device):
-        chosen = np.array(plan, dtype=np.int64)
-        rows.append(modelled_by_kernel(case.data, chosen, device))
-        names = fusion_names(case.data.fusions, chosen)
-        measured.append(TimedStep(case, names).seconds(repeats))
-    kernels = sorted({name for row in rows for name in row})
-    table = np.array([[row.get(name, 0.0) for name in kernels] for row in rows])
-    return KernelRates(device, dict(zip(kernels, _factors(table, np.array(measured)), strict=True)))
+    """The coefficients of one case."""
+    return common_rates([case], device, repeats)
 
 
-def timed_plans(data: GnnTraining, device: TrainingDevice) -> list[tuple[int, ...]]:
-    """The legal plans that differ by one fusion from the best one of the cost model alone."""
+def common_rates(
+    cases: Sequence[KernelCase], device: TrainingDevice, repeats: int, rounds: int = 1
+) -> KernelRates:
+    """Time the plans of the head of this module, and return the coefficients.
+
+    Each round takes the best plan under the rates of the one before.
+    """
+    timed: dict[tuple[int, frozenset[str]], tuple[dict[PartOfStem, float], float]] = {}
+    rates = KernelRates(device)
+    for _ in range(rounds):
+        for number, case in enumerate(cases):
+            for plan in timed_plans(case.data, rates):
+                chosen = np.array(plan, dtype=np.int64)
+                names = fusion_names(case.data.fusions, chosen)
+                if (number, names) not in timed:
+                    taken = TimedStep(case, names).seconds(repeats)
+                    timed[number, names] = (work_by_stem(case.data, chosen, device), taken)
+        work, seconds = zip(*timed.values(), strict=True)
+        rates = rates_of(device, work, seconds)
+    return rates
+
+
+def rates_of(
+    device: TrainingDevice, work: Sequence[dict[PartOfStem, float]], seconds: Sequence[float]
+) -> KernelRates:
+    """Return the coefficients for the work of plans and their measured seconds."""
+    columns = sorted({column for row in work for column in row})
+    table = np.array([[row.get(column, 0.0) for column in columns] for row in work])
+    found = dict(zip(columns, _factors(table, np.array(seconds)), strict=True))
+    stems = {stem for stem, _ in columns}
+    parts = {stem: tuple(found[stem, part] for part in range(PARTS)) for stem in stems}
+    return KernelRates(device, parts=parts)
+
+
+def timed_plans(data: GnnTraining, rates: KernelRates) -> list[tuple[int, ...]]:
+    """The legal plans that differ by one fusion from the best one, which is the first."""
     fusions = data.fusions
-    best = best_fusions(data, KernelRates(device)).chosen.tolist()
+    best = best_fusions(data, rates).chosen.tolist()
     found = [tuple(best)]
     for f, each in enumerate(fusions):
         if f in best:
@@ -99,14 +137,31 @@ def timed_plans(data: GnnTraining, device: TrainingDevice) -> list[tuple[int, ..
     return found
 
 
-def modelled_by_kernel(data: GnnTraining, chosen: Ints, device: TrainingDevice) -> dict[str, float]:
-    """Modelled seconds of the whole graph by operator or fusion, with a plan."""
+def work_by_stem(
+    data: GnnTraining, chosen: Ints, device: TrainingDevice
+) -> dict[PartOfStem, float]:
+    """Modelled seconds of the whole graph by the stem of a kernel's name and part of its work."""
     nodes, arcs = float(data.graph.sizes.sum()), 2.0 * data.graph.num_edges
+    out: dict[PartOfStem, float] = {}
+    for name, cost in kernels_of(data, chosen):
+        for part, seconds in enumerate(parts_of_work(cost, nodes, arcs, device)):
+            key = (stem_of(name), part)
+            out[key] = out.get(key, 0.0) + seconds
+    return out
+
+
+def plan_seconds(data: GnnTraining, chosen: Ints, rates: KernelRates) -> float:
+    """Seconds of a step of the whole graph with a plan, by the rates."""
+    nodes, arcs = float(data.graph.sizes.sum()), 2.0 * data.graph.num_edges
+    return fsum(rates.seconds(name, cost, nodes, arcs) for name, cost in kernels_of(data, chosen))
+
+
+def kernels_of(data: GnnTraining, chosen: Ints) -> list[tuple[str, OperatorCost]]:
+    """Names and costs of the operators and fusions that a plan executes."""
     plan = [data.fusions[f] for f in chosen.tolist()]
     gone = {k for each in plan for k in each.replaces}
     kernels = [(each.name, each.cost) for k, each in enumerate(data.operators) if k not in gone]
-    kernels += [(each.name, each.cost) for each in plan]
-    return {name: part_seconds([cost], nodes, arcs, device, 1.0) for name, cost in kernels}
+    return kernels + [(each.name, each.cost) for each in plan]
 
 
 def _factors(table: Floats, measured: Floats) -> list[float]:

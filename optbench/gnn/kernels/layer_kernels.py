@@ -14,38 +14,36 @@ Names are those of the fusions of ``operator_costs``, with the number of the lay
     attention_epilogue1  the same, and the epilogue in one pass
     one_pass1            bias, activation and dropout in one pass
 
-``exchange`` is called on rows of own nodes before they are summed over arcs; it returns them
-followed by the rows that other processes own.
+How rows of neighbours are summed, and borrowed from other processes, is up to ``NeighbourSums``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import torch
-from torch.nn.functional import linear
 
 from optbench.errors import ModelError
 from optbench.gnn.kernels.arc_rows import ArcRows
-from optbench.gnn.kernels.attention import arc_attention, row_attention
+from optbench.gnn.kernels.attention import KernelAttention
+from optbench.gnn.kernels.counter_dropout import Bytes, Ints
+from optbench.gnn.kernels.dense_products import FixedRows, dense_product, finished_dense
+from optbench.gnn.kernels.neighbour_sums import KeptArcs, NeighbourSums
 from optbench.gnn.kernels.sparse_functions import (
     Epilogue,
     arc_sums,
-    finished_product,
     finished_rows,
     sparse_product,
 )
 
-Exchange: TypeAlias = Callable[[torch.Tensor], torch.Tensor]
-# Rows of nodes: a tensor, or features that are stored as a sparse matrix.
-NodeRows: TypeAlias = torch.Tensor | ArcRows
+# Rows of nodes: a tensor, features that no step changes, or those stored as a sparse matrix.
+NodeRows: TypeAlias = torch.Tensor | FixedRows | ArcRows
 
 
-def alone(values: torch.Tensor) -> torch.Tensor:
-    """The exchange of a process that owns all nodes."""
-    return values
+def every_arc(numbers: Ints) -> Bytes | None:
+    """Drop no arc."""
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +51,16 @@ class LayerKernels:
     """How a layer is computed: its number from 1, the names of fusions, arcs, epilogue.
 
     ``before`` is what the first layer takes with ``aggregated_before``: A X for GCN, [A X | X] for
-    SAGE."""
+    SAGE. ``kept`` has the arcs whose attention is not dropped; others are scaled as rows are.
+    """
 
     layer: int
     fused: frozenset[str]
-    rows: ArcRows
+    rows: NeighbourSums
     epilogue: Epilogue
-    heads: int = 1
     before: NodeRows | None = None
-    exchange: Exchange = field(default=alone)
+    kept: KeptArcs = every_arc
+    arc_scale: float = 1.0
 
     def has(self, fusion: str) -> bool:
         """Whether a fusion of this layer is chosen."""
@@ -69,7 +68,15 @@ class LayerKernels:
 
     def sums(self, values: torch.Tensor) -> torch.Tensor:
         """Weighted sums over arcs of rows of own and borrowed nodes."""
-        return (sparse_product if self.has("spmm") else arc_sums)(self.rows, values)
+        return self.rows.summed(values, sparse_product if self.has("spmm") else arc_sums)
+
+    def finished_product(
+        self, values: NodeRows, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        """Rows times the transposed weight, with the epilogue."""
+        if self.has("one_pass") and not isinstance(values, ArcRows):
+            return finished_dense(values, weight, bias, self.epilogue)
+        return self.finished(product(values, weight), bias)
 
     def finished(self, values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         """The epilogue of rows."""
@@ -82,7 +89,7 @@ def product(values: NodeRows, weight: torch.Tensor) -> torch.Tensor:
     """Rows times the transposed weight."""
     if isinstance(values, ArcRows):
         return sparse_product(values, weight.t())
-    return linear(values, weight)
+    return dense_product(values, weight)
 
 
 def gcn_layer(
@@ -90,13 +97,13 @@ def gcn_layer(
 ) -> torch.Tensor:
     """A X W + b, with the epilogue."""
     if how.before is not None:
-        return how.finished(product(how.before, weight), bias)
+        return how.finished_product(how.before, weight, bias)
     if how.has("aggregated_first"):
-        summed = sparse_product(how.rows, how.exchange(dense_rows(values, "aggregated_first")))
-        return how.finished(product(summed, weight), bias)
-    rows = how.exchange(product(values, weight))
+        summed = how.rows.summed(dense_rows(values, "aggregated_first"), sparse_product)
+        return how.finished_product(summed, weight, bias)
+    rows = product(values, weight)
     if how.has("spmm_epilogue"):
-        return finished_product(how.rows, rows, None, bias, how.epilogue)
+        return how.rows.finished(rows, None, bias, how.epilogue)
     return how.finished(how.sums(rows), bias)
 
 
@@ -107,21 +114,19 @@ def sage_layer(
     width = len(bias)
     near, own = weight[:width], weight[width:]
     if how.before is not None:
-        return how.finished(product(how.before, torch.cat([near, own], 1)), bias)
+        return how.finished_product(how.before, torch.cat([near, own], 1), bias)
     whole = how.has("aggregated_last_epilogue")
     if whole or how.has("aggregated_last"):
-        near_rows, by_own = torch.split(product(values, weight), width, 1)
-        by_near = how.exchange(near_rows)
+        by_near, by_own = torch.split(product(values, weight), width, 1)
         if whole:
-            return finished_product(how.rows, by_near, by_own, bias, how.epilogue)
-        return how.finished(sparse_product(how.rows, by_near) + by_own, bias)
+            return how.rows.finished(by_near, by_own, bias, how.epilogue)
+        return how.finished(how.rows.summed(by_near, sparse_product) + by_own, bias)
     rows = dense_rows(values, "the order (A X) W")
-    summed = how.sums(how.exchange(rows))
+    summed = how.sums(rows)
     if how.has("one_product"):
-        both = product(torch.cat([summed, rows], 1), torch.cat([near, own], 1))
-    else:
-        both = product(summed, near) + product(rows, own)
-    return how.finished(both, bias)
+        joined = torch.cat([summed, rows], 1)
+        return how.finished_product(joined, torch.cat([near, own], 1), bias)
+    return how.finished(product(summed, near) + product(values, own), bias)
 
 
 def gat_layer(
@@ -132,19 +137,12 @@ def gat_layer(
     bias: torch.Tensor,
 ) -> torch.Tensor:
     """Attention over X W + b; ``scores`` holds the vectors of sources and of targets by head."""
-    rows = how.exchange(product(values, weight))
-    if not (how.has("attention") or how.has("attention_epilogue")):
-        parts = rows.view(len(rows), 1, how.heads, -1)
-        halves = (parts * scores).sum(-1).flatten(1)
-        return how.finished(arc_attention(how.rows, rows, halves, how.heads), bias)
-    # Row (s, k) of the block matrix is the vector of head k, at the columns of its part.
-    own_part = torch.eye(how.heads, dtype=rows.dtype)[:, :, None]
-    block = (scores[:, :, None, :] * own_part).flatten(2).flatten(0, 1)
-    halves = linear(rows, block)
+    compiled = how.has("attention") or how.has("attention_epilogue")
+    attention = KernelAttention(scores, compiled, how.arc_scale)
+    out = how.rows.attended(product(values, weight), attention.halves, attention, how.kept)
     # Attention keeps its result for the backward pass, and the epilogue writes over what it gets.
-    attended = row_attention(how.rows, rows, halves, how.heads)
     fused = how.has("one_pass") or how.has("attention_epilogue")
-    return how.finished(attended.clone() if fused else attended, bias)
+    return how.finished(out.clone() if fused else out, bias)
 
 
 def dense_rows(values: NodeRows, fusion: str) -> torch.Tensor:
@@ -154,4 +152,4 @@ def dense_rows(values: NodeRows, fusion: str) -> torch.Tensor:
             f"layer 1: {fusion} sums rows of sparse features in every step; choose "
             "aggregated_before or aggregated_last1, or store the features densely"
         )
-    return values
+    return values.values if isinstance(values, FixedRows) else values

@@ -1,12 +1,13 @@
 """Operators on rows of nodes as differentiable functions of torch: sums over arcs, and epilogues.
 
 ``arc_sums`` makes a value per arc and column, as PyTorch Geometric does by default. The others
-write nothing per arc: one sparse product forward, one with the transpose backward.
+write nothing per arc: one sparse product forward, one with the transpose backward. Compiled loops
+run on processors; on a GPU the same is computed by torch, an operation at a time.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -39,7 +40,11 @@ class Epilogue:
             out = torch.nn.functional.elu(out)
         if self.kept is None:
             return out
-        return out * (torch.from_numpy(self.kept).to(out.dtype) * self.scale)
+        return out * (torch.from_numpy(self.kept).to(out) * self.scale)
+
+    def part(self, first: int, last: int) -> Epilogue:
+        """The epilogue of some of the rows."""
+        return self if self.kept is None else replace(self, kept=self.kept[first:last])
 
     def arguments(self, like: NDArray[Any]) -> tuple[int, NDArray[np.uint8], Any]:
         """Activation, kept values and scale, as compiled loops take them."""
@@ -74,8 +79,7 @@ class FinishedRows(torch.autograd.Function):
     def forward(
         ctx: Any, values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue
     ) -> torch.Tensor:
-        arrays = values.detach().numpy()
-        finish(arrays, bias.detach().numpy(), *epilogue.arguments(arrays))
+        finish_in_place(values.detach(), bias.detach(), epilogue)
         ctx.epilogue = epilogue
         ctx.mark_dirty(values)
         ctx.save_for_backward(values)
@@ -99,20 +103,20 @@ class FinishedProduct(torch.autograd.Function):
         bias: torch.Tensor,
         epilogue: Epilogue,
     ) -> torch.Tensor:
-        source, shift = values.detach().contiguous(), bias.detach().numpy()
+        source = values.detach().contiguous()
         width = source.shape[1]
         start = source.new_empty(0, width) if added is None else added.detach().contiguous()
         if width < LEAST_COMPILED_WIDTH:
             out = rows.matrix @ source
             out = out if added is None else out.add_(start)
-            arrays = out.numpy()
-            finish(arrays, shift, *epilogue.arguments(arrays))
+            finish_in_place(out, bias.detach(), epilogue)
         else:
             out = source.new_empty(rows.num_targets, width)
             arrays = out.numpy()
             options = epilogue.arguments(arrays)
             csr = (rows.ptr, rows.source, rows.weight)
-            sum_and_finish(*csr, source.numpy(), start.numpy(), shift, *options, arrays)
+            given = (source.numpy(), start.numpy(), bias.detach().numpy())
+            sum_and_finish(*csr, *given, *options, arrays)
         ctx.rows, ctx.epilogue, ctx.adds = rows, epilogue, added is not None
         ctx.save_for_backward(out)
         return out
@@ -127,22 +131,46 @@ class FinishedProduct(torch.autograd.Function):
         return None, ctx.rows.transposed.matrix @ before, to_added, to_bias, None
 
 
+def finish_in_place(values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue) -> None:
+    """Apply an epilogue to rows."""
+    if epilogue.activation == "elu" or epilogue.kept is not None:
+        arrays = values.numpy()
+        finish(arrays, bias.numpy(), *epilogue.arguments(arrays))
+        return
+    values.add_(bias)
+    if epilogue.activation == "relu":
+        values.relu_()
+
+
 def before_epilogue(
     gradient: torch.Tensor, result: torch.Tensor, epilogue: Epilogue
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the gradients of the rows before an epilogue, and of the bias."""
+    """Return the gradients of the rows before an epilogue, and of the bias.
+
+    That of ReLU, with dropout or without, follows from the sign of the result.
+    """
+    given = gradient.contiguous()
+    if epilogue.activation == "identity" and epilogue.kept is None:
+        return given, given.sum(0)
+    if epilogue.activation == "relu":
+        out = torch.ops.aten.threshold_backward(given, result, 0)
+        out = out if epilogue.kept is None else out.mul_(epilogue.scale)
+        return out, out.sum(0)
     out = torch.empty_like(result)
     to_bias = result.new_zeros(result.shape[1])
     arrays = result.numpy()
-    options = epilogue.arguments(arrays)
-    given = gradient.contiguous().numpy()
-    unfinish(given, arrays, *options, out.numpy(), to_bias.numpy())
+    unfinish(given.numpy(), arrays, *epilogue.arguments(arrays), out.numpy(), to_bias.numpy())
     return out, to_bias
 
 
 def untyped(function: Any) -> Any:
     """The same without types: torch declares none for ``apply``."""
     return function
+
+
+def on_processor(values: torch.Tensor) -> bool:
+    """Whether compiled loops can read these values."""
+    return values.device.type == "cpu"
 
 
 def sparse_product(rows: ArcRows, values: torch.Tensor) -> torch.Tensor:
@@ -155,6 +183,8 @@ def finished_rows(values: torch.Tensor, bias: torch.Tensor, epilogue: Epilogue) 
     """Rows with their epilogue, written over the given ones, which no operator may have kept;
     differentiable by rows and bias.
     """
+    if not on_processor(values):
+        return epilogue.unfused(values, bias)
     out: torch.Tensor = untyped(FinishedRows).apply(values, bias, epilogue)
     return out
 
@@ -167,5 +197,8 @@ def finished_product(
     epilogue: Epilogue,
 ) -> torch.Tensor:
     """Weighted sums of rows, plus ``added``, with their epilogue; differentiable by all three."""
+    if not on_processor(values):
+        total = sparse_product(rows, values)
+        return epilogue.unfused(total if added is None else total + added, bias)
     out: torch.Tensor = untyped(FinishedProduct).apply(rows, values, added, bias, epilogue)
     return out

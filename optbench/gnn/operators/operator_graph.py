@@ -26,7 +26,7 @@ import numpy as np
 from torch.fx.node import Node
 
 from optbench.errors import ModelError
-from optbench.gnn.operators.exported_model import ExportedModel, GraphSize, exported
+from optbench.gnn.operators.exported_model import MODEL, ExportedModel, GraphSize, exported
 from optbench.gnn.operators.kernel_recorder import Constant
 from optbench.gnn.operators.measured_nodes import MeasuredNode, MeasuredStep
 from optbench.gnn.operators.tried_algebra import TriedAlgebra
@@ -62,7 +62,8 @@ class TracedOperator:
 
     ``output`` is the size of its result, ``changes`` whether that depends on parameters,
     ``constants`` are the indices and coefficients that it reads, ``is_remote`` says that it gathers
-    rows of other devices.
+    rows of other devices. ``module`` is the path of the module whose code calls it, and ``calls``
+    the operator of PyTorch.
     """
 
     operator: Operator
@@ -75,6 +76,8 @@ class TracedOperator:
     is_remote: bool
     has_gradient: bool
     changes: bool
+    module: str
+    calls: str
 
     @property
     def kind(self) -> str:
@@ -180,6 +183,8 @@ class _Assembly:
             is_remote=is_remote,
             has_gradient=measured.has_gradient,
             changes=measured.state == "varying",
+            module=_module_of(measured.node),
+            calls=str(measured.node.target),
         )
 
     def _with_zeros(
@@ -218,6 +223,13 @@ class _Assembly:
             )
         exact = np.round(found, 6) + 0.0
         return [Growth(float(each[1]), float(each[2])).positive() for each in exact.T]
+
+
+def _module_of(node: Node) -> str:
+    """The path, in the user's module, of the innermost module around a node."""
+    around = list(node.meta.get("nn_module_stack", {}).values())
+    inside = around[-1][0] if around else ""
+    return str(inside).removeprefix(MODEL).removeprefix(".")
 
 
 def _quantities(each: MeasuredNode) -> list[float]:

@@ -1,7 +1,8 @@
 """Utilisation and memory of one device over time, a row per sample, as lines of JSON.
 
 ``utilisation`` is the share of the time that the device computed, ``busy_s`` over ``seconds``; the
-rest it waited for others. Memory is that of the process, or what the GPU has allocated.
+rest it waited for others (``waited_s``) or for its core. Memory is that of the process, or what
+the GPU has allocated.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class DeviceRow:
     at_s: float
     seconds: float
     busy_s: float
+    waited_s: float
     utilisation: float
     memory_mb: float
     sent_mb: float
@@ -47,7 +49,9 @@ class DeviceRows:
 
     def _begin(self) -> None:
         self._since = time.perf_counter()
-        self._busy_s, self._sent = self._exchange.clock.busy_s, self._exchange.sent_bytes
+        clock = self._exchange.clock
+        self._busy_s, self._waited_s = clock.busy_s, clock.waited_s
+        self._sent = self._exchange.sent_bytes
 
     def sample(self, step: int, last: bool = False) -> None:
         """Append a row if it is time, or the end."""
@@ -62,6 +66,7 @@ class DeviceRows:
             time.time(),
             seconds,
             busy,
+            self._exchange.clock.waited_s - self._waited_s,
             min(busy / seconds, 1.0),
             _memory_mb(),
             (self._exchange.sent_bytes - self._sent) / MEGA,

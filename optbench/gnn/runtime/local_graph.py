@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optbench.shapes.gnn_training.adjacency import adjacency_of
-from optbench.shapes.gnn_training.training_data import DataGraph, Floats, Ints
+from optbench.shapes.gnn_training.training_data import DataGraph, Ints
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,6 @@ class LocalGraph:
     def columns(self) -> Ints:
         """The global numbers of own and halo nodes."""
         return np.concatenate([self.own, self.halo])
-
-    def symmetric_weights(self) -> Floats:
-        """1 / √(d_u d_v) of each arc, where d counts the node itself (GCN)."""
-        root = np.sqrt(self.degree + 1.0)
-        weights: Floats = 1.0 / (root[self.target] * root[self.source])
-        return weights
-
-    def mean_weights(self) -> Floats:
-        """1 / d_v of each arc to v (SAGE)."""
-        weights: Floats = 1.0 / self.degree[self.target]
-        return weights
 
 
 def local_graph(graph: DataGraph, device: Ints, rank: int) -> LocalGraph:

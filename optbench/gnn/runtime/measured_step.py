@@ -6,8 +6,9 @@ device slower than the fastest one is throttled to its relative speed,
     speed_d = gflops_d × (mean recorded speed of d) / (the largest of these),
 
 and devices whose speeds do not fit the cores are refused. A reading is the mean over ``BLOCK``
-steps after ``WARM`` ones. Network and widths are read from the operators; features are drawn by a
-seed, of the same width, because seconds do not depend on their values.
+steps after ``WARM`` ones; the plan's fusions are executed. Network and widths are read from the
+operators; features are drawn by a seed, of the same width, because seconds do not depend on their
+values.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from typing import Any, Literal
 import numpy as np
 
 from optbench.errors import UnsupportedError
+from optbench.gnn.kernels.fusion_plan import fusion_names
+from optbench.gnn.kernels.kernel_names import fusions_of
 from optbench.gnn.runtime.core_placement import cores_of_devices, usable_cores
 from optbench.gnn.runtime.trained_network import train
 from optbench.gnn.runtime.training_job import GraphNetworkSettings, LabelledNodes, TrainingJob
+from optbench.gnn.runtime.training_result import GraphTrainingResult
 from optbench.shapes.gnn_training.training_data import Floats, GnnTraining
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
@@ -32,8 +36,9 @@ from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 WARM, BLOCK = 5, 20
 # A throttled process whose measured speed is further from its own is no such device.
 SPEED_TOLERANCE = 0.1
-BEFORE = "aggregated_before"
 VALUE_BYTES = 4.0
+# Rows of devices over time are at least so far apart.
+SAMPLE_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -44,22 +49,41 @@ class ReadNetwork:
     widths: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class StepCase:
+    """A training job of as many steps as readings take, and what of the plan it executes."""
+
+    job: TrainingJob
+    nodes: LabelledNodes
+    used: list[int]
+    not_executed: list[str]
+
+
 def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachine) -> Measurements:
     """Train for some steps under the plan, and return readings of a step's seconds."""
-    device, speeds, cores = _devices_in_use(data, plan)
+    case = step_case(data, plan, machine.repeats)
+    with tempfile.TemporaryDirectory(prefix="optbench-measure-") as folder:
+        return readings_of(case, train(Path(folder), case.job, case.nodes))
+
+
+def step_case(data: GnnTraining, plan: TrainingPlan, readings: int) -> StepCase:
+    """The job of a plan on random features and labels."""
+    used, device, speeds, cores = devices_in_use(data, plan)
     found = read_network(data)
-    chosen = {data.fusions[k].name for k in plan.fusions.tolist()}
-    before = BEFORE in chosen and found.network != "gat"
+    chosen = fusion_names(data.fusions, plan.fusions)
     hidden, classes = found.widths[1:-1], found.widths[-1]
+    executed = chosen & set(fusions_of(found.network, len(hidden) + 1))
     job = TrainingJob(
-        GraphNetworkSettings(found.network, hidden, heads=1, aggregated_before=before),
+        GraphNetworkSettings(found.network, hidden, heads=1),
         classes,
-        epochs=WARM + BLOCK * machine.repeats,
+        epochs=WARM + BLOCK * readings,
         speeds=speeds,
         cores=cores,
         checkpoint_every=0,
-        overlap=True,
+        overlap=plan.overlap,
         most_restarts=1,
+        sample_s=SAMPLE_S,
+        fusions=tuple(sorted(executed)),
     )
     rng = np.random.default_rng(0)
     n = data.graph.num_nodes
@@ -70,31 +94,38 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
         np.ones(n, dtype=np.int64),
         device[plan.part],
     )
-    with tempfile.TemporaryDirectory(prefix="optbench-measure-") as folder:
-        result = train(Path(folder), job, nodes)
-    check_speeds(speeds, result.solo_speeds)
+    return StepCase(job, nodes, used, sorted(chosen - executed))
+
+
+def readings_of(case: StepCase, result: GraphTrainingResult) -> Measurements:
+    """The readings of a finished job; processes that had not their speeds are refused."""
+    check_speeds(case.job.speeds, result.solo_speeds)
     seconds = result.step_s[WARM:]
     blocks = [seconds[k : k + BLOCK] for k in range(0, len(seconds), BLOCK)]
-    unused = sorted(chosen - {BEFORE} if before else chosen)
+    rows = [measured_rows(each, d) for d, each in zip(case.used, result.device_rows, strict=True)]
     return Measurements(
         {"step_s": tuple(map(fmean, blocks))},
         {
             "tool": f"torch {version('torch')}, {result.backend}",
             "steps_per_reading": BLOCK,
-            "speeds": list(speeds),
+            "speeds": list(case.job.speeds),
             "solo_speeds": result.solo_speeds,
-            "cores": list(cores),
-            "fusions_not_executed": unused,
+            "cores": list(case.job.cores),
+            "fusions": list(case.job.fusions),
+            "fusions_not_executed": case.not_executed,
             "sent_mb_per_step": result.sent_mb_per_step,
-            "utilisation": [_utilisation(rows) for rows in result.device_rows],
+            "utilisation": [utilisation(each) for each in rows],
+            "device_rows": rows,
         },
     )
 
 
-def _devices_in_use(
-    data: GnnTraining, plan: TrainingPlan
-) -> tuple[Any, tuple[float, ...], tuple[int, ...]]:
-    """The process of every part, the relative speed of every process, and its core."""
+def devices_in_use(
+    data: GnnTraining, plan: TrainingPlan, pinned: bool = True
+) -> tuple[list[int], Any, tuple[float, ...], tuple[int, ...]]:
+    """The device of every process, the process of every part, the relative speed of every process,
+    and its core if it is ``pinned`` to one of this machine.
+    """
     device, clock = plan.device_of(data), plan.clock_of(data)
     for p, (d, c) in enumerate(zip(device.tolist(), clock.tolist(), strict=True)):
         top = len(data.devices[d].clocks) - 1
@@ -109,10 +140,11 @@ def _devices_in_use(
     import torch
 
     if torch.cuda.device_count() >= len(used):
-        return number[device], (1.0,) * len(used), ()
+        return used.tolist(), number[device], (1.0,) * len(used), ()
     speeds = relative_speeds(data)[used]
     given = tuple(float(each) for each in speeds)
-    return number[device], given, cores_of_devices(given, usable_cores())
+    cores = cores_of_devices(given, usable_cores()) if pinned else ()
+    return used.tolist(), number[device], given, cores
 
 
 def relative_speeds(data: GnnTraining) -> Floats:
@@ -165,7 +197,12 @@ def check_speeds(speeds: tuple[float, ...], measured: list[float]) -> None:
             )
 
 
-def _utilisation(rows: list[dict[str, Any]]) -> float:
+def measured_rows(rows: list[dict[str, Any]], device: int) -> list[dict[str, Any]]:
+    """The rows of a process after the first steps, with the number of its device."""
+    return [{**row, "device": device} for row in rows if row["step"] > WARM]
+
+
+def utilisation(rows: list[dict[str, Any]]) -> float:
     """Computing over time on the wall, of one device."""
     seconds = sum(row["seconds"] for row in rows)
     return sum(row["busy_s"] for row in rows) / seconds if seconds else 0.0

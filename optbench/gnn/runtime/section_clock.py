@@ -28,7 +28,7 @@ class SectionClock:
             allowed = "1 on a GPU" if gpu else "in (0, 1]: the fastest device has speed 1"
             raise ParameterError(f"speed is {speed}; it must be {allowed}")
         self.speed, self._gpu = speed, gpu
-        self.busy_s = 0.0
+        self.busy_s, self.waited_s = 0.0, 0.0
         self._late_s = 0.0
         self.begin()
 
@@ -56,6 +56,7 @@ class SectionClock:
         """End the section before an exchange, and begin the next one after it."""
         self.end()
         yield
+        self.waited_s += time.perf_counter() - self._wall
         self.begin()
 
     def _now(self) -> float:
@@ -67,7 +68,7 @@ class SectionClock:
         return time.perf_counter()
 
 
-def solo_speed(speed: float, sections: int = 20, tries: int = 5) -> float:
+def solo_speed(speed: float, sections: int = 8, tries: int = 20) -> float:
     """Measure the speed of a throttled process: processor time over time on the wall.
 
     Other load only lowers it, so that the highest of several tries counts.

@@ -16,6 +16,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError, ModelError
 from optbench.files import write_whole
+from optbench.gnn.kernels.kernel_names import FIT_FOR_SPARSE, require_fusions
 from optbench.shapes.gnn_training.training_data import DataGraph, Ints
 from optbench.shapes.protocol.plain_data import from_plain
 
@@ -33,7 +34,6 @@ class GraphNetworkSettings:
     hidden: tuple[int, ...] = (16,)
     heads: int = 8
     dropout: float = 0.5
-    aggregated_before: bool = False
 
     def __post_init__(self) -> None:
         if self.network not in ("gcn", "sage", "gat"):
@@ -42,8 +42,10 @@ class GraphNetworkSettings:
             raise ModelError(f"dropout is {self.dropout}; it must be a share in [0, 1)")
         if min((*self.hidden, self.heads)) < 1:
             raise ModelError(f"hidden is {self.hidden}, heads {self.heads}; each is at least 1")
-        if self.aggregated_before and self.network == "gat":
-            raise ModelError("aggregated_before is set; a GAT's sums depend on its parameters")
+
+    @property
+    def num_layers(self) -> int:
+        return len(self.hidden) + 1
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,11 @@ class TrainingJob:
     """One training; device d has relative speed ``speeds[d]`` and is pinned to ``cores[d]``.
 
     No ``cores`` leave the processes unpinned. A checkpoint is written every ``checkpoint_every``
-    epochs, none at 0. ``precision`` is that of all arithmetic.
+    epochs, none at 0. ``precision`` is that of all arithmetic. ``fusions`` names the kernels of a
+    fusion plan: without any, operators run one at a time, with a value per arc and column;
+    ``plain_csr`` has one sparse product for the sums of a layer. ``sparse_features`` keeps the
+    features as a sparse matrix (not on a GPU); SAGE then needs a first layer that sums no rows of
+    features in a step (``aggregated_before``, ``aggregated_last1``).
     """
 
     network: GraphNetworkSettings
@@ -69,6 +75,8 @@ class TrainingJob:
     timeout_s: float = 120.0
     most_restarts: int = 3
     keep_gradients: bool = False
+    fusions: tuple[str, ...] = ()
+    sparse_features: bool = False
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.checkpoint_every < 0 or self.num_classes < 1:
@@ -80,6 +88,13 @@ class TrainingJob:
             raise ModelError(f"speeds is {self.speeds}; each device has a speed in (0, 1]")
         if len(self.cores) not in (0, len(self.speeds)):
             raise ModelError(f"cores is {self.cores}; it must name one for each device, or none")
+        require_fusions(self.network.network, self.network.num_layers, self.fusions)
+        fit = FIT_FOR_SPARSE.intersection(self.fusions)
+        if self.sparse_features and self.network.network == "sage" and not fit:
+            raise ModelError(
+                f"sparse_features: fusions {self.fusions} sum rows of features in every step; "
+                f"choose one of {', '.join(sorted(FIT_FOR_SPARSE))}"
+            )
 
     @property
     def num_devices(self) -> int:

@@ -12,17 +12,25 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from optbench.errors import ModelError
 from optbench.files import write_whole
+from optbench.gnn.kernels.counter_dropout import CounterDropout
+from optbench.gnn.kernels.fused_network import (
+    FusedNetwork,
+    NetworkWidths,
+    StepDropout,
+    network_inputs,
+)
 from optbench.gnn.runtime.device_rows import DeviceRows
-from optbench.gnn.runtime.distributed_networks import DistributedNetwork, LocalRows
 from optbench.gnn.runtime.halo_exchange import HaloExchange
+from optbench.gnn.runtime.halo_rows import neighbour_rows
 from optbench.gnn.runtime.local_graph import local_graph
 from optbench.gnn.runtime.process_ranks import ProcessRanks
 from optbench.gnn.runtime.section_clock import SectionClock, solo_speed
@@ -37,6 +45,8 @@ from optbench.gnn.runtime.training_job import (
     TRAINED,
     UNUSED,
     VALIDATED,
+    LabelledNodes,
+    TrainingJob,
     fingerprint,
     read_job,
 )
@@ -65,10 +75,7 @@ class TrainingWorker:
         local = local_graph(nodes.graph, np.asarray(nodes.device), ranks.rank)
         self.exchange = HaloExchange(local, SectionClock(job.speeds[ranks.rank], gpu), job.overlap)
         self.exchange.to(self.device)
-        self.rows = LocalRows(
-            self.exchange, job.network, nodes.graph.num_nodes, self.dtype, self.device
-        )
-        own = local.own
+        self.own = own = local.own
         self.features = torch.from_numpy(nodes.features[own]).to(self.device, self.dtype)
         self.labels = torch.from_numpy(nodes.labels[own].astype(np.int64)).to(self.device)
         split = nodes.split[own]
@@ -78,24 +85,53 @@ class TrainingWorker:
         }
         counts = np.bincount(nodes.split, minlength=TESTED + 1)
         self.counts = {name: int(counts[value]) for name, value in SPLITS.items() if value > UNUSED}
-        widths = (self.features.shape[1], *job.network.hidden, job.num_classes)
-        self.network = DistributedNetwork(job.network, widths, job.seed, self.dtype)
-        self.network.to(self.device)
+        self.network = self._made(nodes)
         self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=job.learning_rate, weight_decay=job.weight_decay
+            self._trained(), lr=job.learning_rate, weight_decay=job.weight_decay
         )
         self._pending: list[Tensor] = []
+
+    def _made(self, nodes: LabelledNodes) -> nn.Module:
+        """The network, on this process's rows."""
+        job, kind = self.job, self.job.network.network
+        rows = neighbour_rows(
+            kind, self.exchange, nodes.graph.num_nodes, self.dtype, str(self.device)
+        )
+        self.fused = frozenset(job.fusions)
+        widths = network_widths(job, self.features.shape[1])
+        network = FusedNetwork(widths, job.seed, self.dtype).to(self.device)
+        with torch.no_grad():
+            sparse = job.sparse_features and self.device.type == "cpu"
+            given = sparse_rows(self.features) if sparse else self.features
+            self.inputs = network_inputs(kind, self.fused, rows, given)
+        return network
+
+    def _scores(self, step: int | None) -> Tensor:
+        """The classes' scores of own nodes; without ``step`` nothing is dropped."""
+        dropout = None if step is None else self._dropout(step)
+        scores: Tensor = self.network(self.inputs, self.fused, dropout)
+        return scores
+
+    def _trained(self) -> list[nn.Parameter]:
+        return [each for each in self.network.parameters() if each.requires_grad]
+
+    def _fingerprint(self) -> str:
+        """By which a checkpoint knows its job."""
+        return fingerprint(self.folder)
+
+    def _weights(self) -> dict[str, Any]:
+        """The trained parameters by name."""
+        weights: dict[str, Any] = self.network.state_dict()
+        return weights
 
     def run(self) -> GraphTrainingResult:
         """Train from the last checkpoint, if there is one, to the end."""
         job, ranks = self.job, self.ranks
         speeds = self._solo_speeds()
         mine = read_checkpoint(self.folder) if ranks.rank == 0 else None
-        name = fingerprint(self.folder)
+        name = self._fingerprint()
         state = restored(ranks.from_first(mine), name, self.network, self.optimizer)
         first, step_s = state.step, list[float]()
-        with torch.no_grad():
-            before = self.rows.aggregate(self.features) if job.network.aggregated_before else None
         path = self.folder / f"rows-{ranks.rank}.jsonl"
         ranks.wait_for_all()
         self.exchange.clock.begin()
@@ -103,7 +139,7 @@ class TrainingWorker:
         rows = DeviceRows(path, ranks.rank, ranks.attempt, self.exchange, job.sample_s)
         while state.step < job.epochs:
             began = time.perf_counter()
-            self._step(state.step, before)
+            self._step(state.step)
             state.step += 1
             step_s.append(time.perf_counter() - began)
             rows.sample(state.step, state.step == job.epochs)
@@ -112,7 +148,7 @@ class TrainingWorker:
         steps = max(state.step - first, 1)
         sent = sum(ranks.gathered(self.exchange.sent_bytes)) / steps / 1e6
         self._add_losses(state)
-        accuracy = self._accuracy(before)
+        accuracy = self._accuracy()
         found = GraphTrainingResult(
             state.losses,
             accuracy,
@@ -124,14 +160,14 @@ class TrainingWorker:
             ranks.gathered([asdict(row) for row in rows.rows]),
             "none" if ranks.size == 1 else "gloo" if self.device.type == "cpu" else "nccl",
         )
-        if ranks.rank == 0:
-            torch.save(self.network.state_dict(), self.folder / WEIGHTS)
+        if ranks.local_rank == 0:
+            torch.save(self._weights(), self.folder / WEIGHTS)
             write_whole(self.folder / RESULT, json.dumps(asdict(found)))
         return found
 
-    def _step(self, step: int, before: Tensor | None) -> None:
+    def _step(self, step: int) -> None:
         """One epoch of full-graph training."""
-        scores = self.network(self.features, self.rows, step, before)
+        scores = self._scores(step)
         chosen = self.split["train"]
         losses = functional.cross_entropy(scores[chosen], self.labels[chosen], reduction="none")
         self.optimizer.zero_grad()
@@ -146,7 +182,7 @@ class TrainingWorker:
 
     def _add_gradients(self) -> None:
         """Add the gradients of all processes, in one message."""
-        parameters = list(self.network.parameters())
+        parameters = self._trained()
         given = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([each.reshape(-1) for each in given])
         with self.exchange.clock.waiting():
@@ -176,10 +212,17 @@ class TrainingWorker:
             state.losses.append(loss * LOSS_UNIT / self.counts["train"])
         self._pending = []
 
-    def _accuracy(self, before: Tensor | None) -> dict[str, float]:
+    def _dropout(self, step: int) -> StepDropout | None:
+        """What is dropped in a step: values of hidden rows and, in GAT, shares of arcs."""
+        rate = self.job.network.dropout
+        if not rate:
+            return None
+        return StepDropout(CounterDropout(rate, self.job.seed), step, self.own, attention=True)
+
+    def _accuracy(self) -> dict[str, float]:
         """The share of nodes of each split whose class is found, without dropout."""
         with torch.no_grad():
-            right = self.network(self.features, self.rows, None, before).argmax(1) == self.labels
+            right = self._scores(None).argmax(1) == self.labels
         hits = [right[self.split[name]].sum() for name in SPLITS]
         total = self.ranks.add_up(torch.stack(hits)).tolist()
         counted = zip(SPLITS, total, strict=True)
@@ -193,6 +236,21 @@ class TrainingWorker:
                 found = solo_speed(speed)
             self.ranks.wait_for_all()
         return self.ranks.gathered(found)
+
+
+def sparse_rows(features: Tensor) -> Any:
+    """Features as a sparse matrix."""
+    from scipy.sparse import csr_array
+
+    return csr_array(features.cpu().numpy())
+
+
+def network_widths(job: TrainingJob, features: int) -> NetworkWidths:
+    """The widths of a job's network: heads stand side by side in hidden layers of a GAT."""
+    given = job.network
+    heads = given.heads if given.network == "gat" else 1
+    hidden = tuple(heads * width for width in given.hidden)
+    return NetworkWidths(given.network, features, hidden, job.num_classes, heads)
 
 
 def _whole_units(losses: Tensor) -> Tensor:

@@ -20,9 +20,12 @@ from optbench.model.result import Bound
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.gnn_training.cut_graph import CutGraph
+from optbench.shapes.gnn_training.measured_pictures import measured_pictures
 from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
-from optbench.shapes.gnn_training.training_data import GnnTraining
+from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
+from optbench.shapes.gnn_training.training_origin import names_of, parts_table
+from optbench.shapes.gnn_training.training_pictures import pictures_of
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
@@ -33,6 +36,7 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 BOUNDS = "optbench.shapes.gnn_training_bound.training_bounds:training_bounds"
 PROVE = "optbench.shapes.gnn_training_bound.training_bounds:prove_training"
 MEASURE = "optbench.gnn.runtime.measured_step:measured_step"
+MEASURE_OWN = "optbench.gnn.own_model.own_training:measured_training"
 FORMULATE = "optbench.shapes.gnn_training_bound.cut_programme:cut_formulation"
 METRICS = {
     "cut_edges": Metric("", "edges between two parts"),
@@ -44,6 +48,7 @@ METRICS = {
     "talk_s": Metric("s", "exchange of rows by the device that exchanges most, in a step"),
     "exchanged_mb": Metric("MB", "rows that devices send each other in a step"),
     "memory_gb": Metric("GB", "memory of the device that needs most"),
+    "moved_nodes": Metric("", "nodes in another part than before the graph changed"),
 }
 CONSTRAINTS = {
     "form": "every node has a part, every part a device and a clock, and fusions exist",
@@ -52,6 +57,16 @@ CONSTRAINTS = {
     "fusion_overlap": "no operator is replaced by two fusions",
     "fusion_cycle": "fused operators do not wait for each other in a circle",
     "step_limit": "a step takes no longer than step_limit_s",
+}
+FACTS = {
+    "num_nodes": "nodes of the graph",
+    "num_edges": "edges of the graph",
+    "num_parts": "parts",
+    "num_operators": "operators of the model",
+    "num_devices": "devices",
+    "gflops": "rates of all devices at the top clock together, in Gflop/s",
+    "slowest_share": "rate of the slowest device over that of the fastest",
+    "link_gb_per_s": "mean bandwidth of the links between devices, in GB/s",
 }
 LEVELS = {"cut": ("cut_edges",), "step": ("step_s",), "energy": ("energy_j",)}
 
@@ -64,11 +79,27 @@ class GnnTrainingShape(DataShape):
     data, solution = GnnTraining, TrainingPlan
     metrics: ClassVar[Mapping[str, Metric]] = METRICS
     constraints: ClassVar[Mapping[str, str]] = CONSTRAINTS
+    fact_words: ClassVar[Mapping[str, str]] = FACTS
     minimize = "cut_edges"
     capabilities = frozenset({"formulate"})
 
     def aims(self, data: GnnTraining) -> tuple[str, ...]:
         return LEVELS[data.minimize]
+
+    def facts(self, data: GnnTraining) -> dict[str, float]:
+        rates = [each.gflops for each in data.devices]
+        count = data.num_devices
+        apart = ~np.eye(count, dtype=bool) if count > 1 else np.ones((1, 1), dtype=bool)
+        return {
+            "num_nodes": float(data.graph.num_nodes),
+            "num_edges": float(data.graph.num_edges),
+            "num_parts": float(data.num_parts),
+            "num_operators": float(len(data.operators)),
+            "num_devices": float(count),
+            "gflops": sum(rates),
+            "slowest_share": min(rates) / max(rates),
+            "link_gb_per_s": float(data.links.gb_per_s[apart].mean()),
+        }
 
     def describe(self, instance: ShapedInstance) -> str:
         data: GnnTraining = instance.data
@@ -127,6 +158,28 @@ class GnnTrainingShape(DataShape):
         found: Measurements = resolve(MEASURE)(data, decision, machine)
         return found
 
+    def measure_instance(
+        self, instance: ShapedInstance, decision: TrainingPlan, machine: MeasuringMachine
+    ) -> Measurements:
+        """Train what the user has given, or else a network with the instance's operators."""
+        if instance.origin is None:
+            return self.measure(instance.data, decision, machine)
+        found: Measurements = resolve(MEASURE_OWN)(instance, decision, machine)
+        return found
+
+    def decision_files(self, instance: ShapedInstance, decision: TrainingPlan) -> Mapping[str, str]:
+        names = names_of(instance.origin, instance.data.graph.num_nodes)
+        return {"parts.csv": parts_table(instance.data, decision, names)}
+
+    def pictures(self, instance: ShapedInstance, decision: TrainingPlan) -> Mapping[str, str]:
+        return pictures_of(instance.data, decision)
+
+    def measured_pictures(
+        self, instance: ShapedInstance, decision: TrainingPlan, measured: Measurements
+    ) -> Mapping[str, str]:
+        drawn = pictures_of(instance.data, decision)
+        return {**drawn, **measured_pictures(instance.data, measured.provenance)}
+
     def labelled(self, instance: ShapedInstance, bound: Bound) -> Bound:
         return self.labelled_by_proof(instance, bound)
 
@@ -145,7 +198,15 @@ def metrics_of(data: GnnTraining, plan: TrainingPlan, costs: StepCosts) -> dict[
         "talk_s": float(costs.talk_s.max()),
         "exchanged_mb": costs.exchanged_bytes / 1e6,
         "memory_gb": float(costs.memory_bytes.max()) / 1e9,
+        "moved_nodes": float(moved_nodes(data, plan.part)),
     }
+
+
+def moved_nodes(data: GnnTraining, part: Ints) -> int:
+    """Nodes that had a part before the graph changed and have another one."""
+    if not len(data.previous):
+        return 0
+    return int(((data.previous >= 0) & (data.previous != part)).sum())
 
 
 def _work_imbalance(data: GnnTraining, plan: TrainingPlan, cut: CutGraph) -> float:

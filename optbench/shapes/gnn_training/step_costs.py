@@ -11,7 +11,8 @@ of a part and a_p its arcs, in a window w with speeds s_wd:
     step_w = max_d ( work_d + (1 − overlap) talk_d ) + reduce
     reduce = 2 (D − 1) / D × parameter_bytes / (least bandwidth) + 2 (D − 1) × (longest latency)
 
-over the D devices that hold parts (a ring). ``step_s`` is the mean of step_w over the windows, and
+over the D devices that hold parts (a ring); a plan without overlap has overlap = 0. ``step_s`` is
+the mean of step_w over the windows, and
 
     energy_j = mean_w Σ_d [ Σ p on d P_d(c_p) t_p / s_wd + idle_d (step_w − work_d) ]
                + joule_per_gb × exchanged GB
@@ -29,7 +30,7 @@ import numpy as np
 
 from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.operator_costs import OperatorCost, costs_of_plan
-from optbench.shapes.gnn_training.training_data import Floats, GnnTraining, TrainingDevice
+from optbench.shapes.gnn_training.training_data import Floats, GnnTraining, Ints, TrainingDevice
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 GIGA = 1e9
@@ -82,13 +83,36 @@ def step_costs(data: GnnTraining, plan: TrainingPlan) -> StepCosts:
         joules[device[p]] += seconds * on.power_w(share)
     by_device = cut.merged(device, data.num_devices)
     rows = by_device.rows.astype(float)
+    loads = DeviceLoads(alone, joules, by_device.sizes, by_device.arcs, rows, np.unique(device))
+    return costs_of_loads(data, costs, loads, plan.overlap)
+
+
+@dataclass(frozen=True)
+class DeviceLoads:
+    """What devices have to do in a step: seconds and joules of computing at full speed, sizes and
+    arcs of their nodes, the rows that they send each other, and which of them hold parts.
+    """
+
+    alone_s: Floats
+    alone_j: Floats
+    sizes: Ints
+    arcs: Ints
+    rows: Floats
+    used: Ints
+
+
+def costs_of_loads(
+    data: GnnTraining, costs: Sequence[OperatorCost], loads: DeviceLoads, overlap: bool = True
+) -> StepCosts:
+    """Return the costs of a step in which devices have these loads."""
+    rows, used = loads.rows, loads.used
     talk = _talk_s(data, costs, rows)
-    used = np.unique(device)
     reduce_s = _reduce_s(data, used.tolist())
-    work = alone / data.windows
-    steps = (work + (1 - data.links.overlap) * talk).max(axis=1) + reduce_s
+    work = loads.alone_s / data.windows
+    hidden = data.links.overlap if overlap else 0.0
+    steps = (work + (1 - hidden) * talk).max(axis=1) + reduce_s
     idle = np.array([each.idle_w for each in data.devices])
-    drawn = (joules / data.windows + idle * (steps[:, None] - work)).sum(axis=1)
+    drawn = (loads.alone_j / data.windows + idle * (steps[:, None] - work)).sum(axis=1)
     exchanged = float(rows.sum()) * fsum(each.row_bytes for each in costs)
     return StepCosts(
         work,
@@ -96,8 +120,7 @@ def step_costs(data: GnnTraining, plan: TrainingPlan) -> StepCosts:
         reduce_s,
         float(steps.mean()),
         float(drawn.mean()) + data.links.joule_per_gb * exchanged / GIGA,
-        _memory_bytes(costs, by_device, rows)
-        + data.parameter_bytes * np.isin(range(len(idle)), used),
+        _memory_bytes(costs, loads) + data.parameter_bytes * np.isin(range(len(idle)), used),
         exchanged,
     )
 
@@ -124,10 +147,10 @@ def _reduce_s(data: GnnTraining, used: list[int]) -> float:
     return 2 * (count - 1) * (data.parameter_bytes / count / slowest + longest)
 
 
-def _memory_bytes(costs: Sequence[OperatorCost], cut: CutGraph, rows: Floats) -> Floats:
+def _memory_bytes(costs: Sequence[OperatorCost], loads: DeviceLoads) -> Floats:
     """Bytes that are kept for the backward pass, with the rows received from others."""
     node = fsum(each.kept_bytes_per_node for each in costs)
     arc = fsum(each.kept_bytes_per_arc for each in costs)
     received = fsum(each.row_bytes for each in costs) / 2
-    kept: Floats = node * cut.sizes + arc * cut.arcs + received * rows.sum(axis=0)
+    kept: Floats = node * loads.sizes + arc * loads.arcs + received * loads.rows.sum(axis=0)
     return kept

@@ -6,6 +6,9 @@ row is part of its operators. ``node_size`` is the work of a node in units of an
 
 ``speeds[w, d]`` is the recorded speed of device d in time window w, as a share of its figures; a
 step is judged by its mean over the windows. No rows mean one window at full speed.
+
+``previous`` is the part of each node before the graph changed, -1 of a node that is new. It limits
+nothing: that nodes move is counted.
 """
 
 from __future__ import annotations
@@ -23,12 +26,15 @@ from optbench.shapes.gnn_training.operator_costs import (
     check_fusions,
     check_operators,
 )
+from optbench.shapes.protocol.plain_data import LEFT_OUT_BY_DEFAULT
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Aim = Literal["cut", "step", "energy"]
 # Larger graphs are mistakes: an index would not fit.
 MOST_NODES = 2**31
+# The part before of a node that is new.
+NEW = -1
 
 
 def _no_ints() -> Ints:
@@ -152,6 +158,7 @@ class GnnTraining:
     minimize: Aim = "cut"
     step_limit_s: float | None = None
     speeds: Floats = field(default_factory=_no_speeds)
+    previous: Ints = field(default_factory=_no_ints, metadata=LEFT_OUT_BY_DEFAULT)
 
     def __post_init__(self) -> None:
         check_operators(self.operators)
@@ -182,6 +189,20 @@ class GnnTraining:
             raise ModelError(f"parameter_bytes is {self.parameter_bytes}; it must be at least 0")
         if self.step_limit_s is not None and not self.step_limit_s > 0:
             raise ModelError(f"step_limit_s is {self.step_limit_s}; it must be positive, or none")
+        self._check_previous()
+
+    def _check_previous(self) -> None:
+        given, n = self.previous, self.graph.num_nodes
+        if len(given) not in (0, n):
+            raise ModelError(
+                f"previous has {len(given)} entries for {n} nodes; it has all, or none"
+            )
+        wrong = (given < NEW) | (given >= self.num_parts)
+        for v in np.flatnonzero(wrong)[:1].tolist():
+            raise ModelError(
+                f"previous[{v}] is {given[v]}; it must be a part from 0 to {self.num_parts - 1}, "
+                f"or {NEW} for a new node"
+            )
 
     @property
     def num_devices(self) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
+from optbench.shapes.protocol.plain_data import LEFT_OUT_BY_DEFAULT
 
 
 def _none() -> Ints:
@@ -21,13 +22,14 @@ class TrainingPlan:
     ``fusions`` that are chosen.
 
     What a solver leaves empty is the identity: part p on device p modulo the number of devices, at
-    its top clock, and no fusion.
+    its top clock, and no fusion. Without ``overlap`` devices exchange rows first and compute then.
     """
 
     part: Ints
     device: Ints = field(default_factory=_none)
     clock: Ints = field(default_factory=_none)
     fusions: Ints = field(default_factory=_none)
+    overlap: bool = field(default=True, metadata=LEFT_OUT_BY_DEFAULT)
 
     def device_of(self, data: GnnTraining) -> Ints:
         """The device of every part."""

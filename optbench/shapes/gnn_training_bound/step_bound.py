@@ -1,14 +1,17 @@
 """Lower bounds on the time and the energy of a step, from work and speeds alone.
 
-Whatever the plan, its parts together have all nodes N and all arcs A of the graph, and its kernels
-together at least the flops, bytes and launches of ``least_cost``. A part with n nodes and a arcs on
-device d at clock c takes at least
+A plan executes one of the sets of kernels that its fusions leave; the bound is the least over all
+of these sets (all sets of fusions that replace different operators). Of each set, the parts
+together have all nodes N and all arcs A of the graph, and a part with n nodes and a arcs on device
+d at clock c takes
 
-    t_dc(n, a) = max( (flop_n n + flop_a a) / (c F_d), (byte_n n + byte_a a) / B_d ) + launches_d
+    t_dc(n, a) = launches_d + Σ_k max( (flop_n n + flop_a a) / (c F_d),
+                                       (byte_n n + byte_a a) / B_d )
 
-Let u = w n / N + (1 − w) a / A be a measure of work for some share w: the parts have 1 of it, and a
-unit takes device d at least q_dc = min { t_dc(n, a) − launches_d : u = 1 }, at an end of the
-segment or where flops and bytes take equally long. In a window with speeds s_d, with k parts,
+over its kernels k. Let u = w n / N + (1 − w) a / A be a measure of work for some share w: the parts
+have 1 of it, and a unit takes device d at least q_dc = min { t_dc(n, a) − launches_d : u = 1 }. The
+sum is convex, and linear between the directions n : a in which flops and bytes of a kernel take
+equally long: the minimum is in one of these or at an end. In a window with speeds s_d and k parts,
 
     step   ≥ (1 + k min_d launches_d / q_d) / Σ_d (s_d / q_d)         all work over all speeds
     step   ≥ min_d t_d(nodes of ⌈n / k⌉ smallest, their arcs) / s_d    the largest part
@@ -16,50 +19,118 @@ segment or where flops and bytes take equally long. In a window with speeds s_d,
              + k min_dc (P_dc − idle_d)⁺ launches_d / s_d
 
 at the top clock for the step, over all clocks for the energy, P_d the least power of a clock. The
-exchange of rows and of gradients is counted as 0. Sums are of numbers that are not negative; the
-result is lowered by ``EVALUATION`` of itself, more than their rounding and that of the cost model.
+exchange of rows and of gradients is counted as 0. Where fusions leave more than ``MOST_SETS`` sets
+of kernels, one kernel stands for all of them, each operator of which counts its own cost or its
+share of the cheapest fusion that replaces it. Sums are of numbers that are not negative; the result
+is lowered by ``EVALUATION`` of itself, more than their rounding and that of the cost model.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from optbench.errors import OptbenchError
 from optbench.model.result import Bound
-from optbench.shapes.gnn_training.operator_costs import OperatorCost
+from optbench.shapes.gnn_training.operator_costs import OperatorCost, costs_of_plan
 from optbench.shapes.gnn_training.step_costs import GIGA
 from optbench.shapes.gnn_training.training_data import Floats, GnnTraining, TrainingDevice
 
 METHOD = "training_work"
 EVALUATION = 2.0**-36
 # Shares of nodes and arcs in the measure of work that are tried.
-SHARES = np.linspace(0.0, 1.0, 65).tolist()
+SHARES = np.linspace(0.0, 1.0, 65)
 COSTS = ("flop_per_node", "flop_per_arc", "bytes_per_node", "bytes_per_arc", "launches")
+MOST_SETS = 2000
 
 
 @dataclass(frozen=True)
-class LeastCost:
-    """The least that the kernels of any plan cost together, one resource at a time."""
+class KernelSet:
+    """What a plan executes: a row (flop_n, flop_a, byte_n, byte_a) per kernel, and launches."""
 
-    flop_per_node: float
-    flop_per_arc: float
-    bytes_per_node: float
-    bytes_per_arc: float
+    cost: Floats
     launches: float
+    nodes: float
+    arcs: float
 
-    def seconds(self, nodes: float, arcs: float, device: TrainingDevice, clock: float) -> float:
-        """Seconds of a part without its launches."""
-        flops = self.flop_per_node * nodes + self.flop_per_arc * arcs
-        moved = self.bytes_per_node * nodes + self.bytes_per_arc * arcs
-        return max(flops / (clock * device.gflops * GIGA), moved / (device.gb_per_s * GIGA))
+    def seconds(self, nodes: Floats, arcs: Floats, device: TrainingDevice, clock: float) -> Floats:
+        """Seconds of parts without their launches."""
+        flop, moved = self._rates(device, clock)
+        by_flop = np.outer(nodes, flop[:, 0]) + np.outer(arcs, flop[:, 1])
+        by_byte = np.outer(nodes, moved[:, 0]) + np.outer(arcs, moved[:, 1])
+        found: Floats = np.maximum(by_flop, by_byte).sum(axis=1)
+        return found
+
+    def unit_seconds(self, device: TrainingDevice, clock: float) -> Floats:
+        """q: the least seconds of a unit of work, for each of ``shares``."""
+        flop, moved = self._rates(device, clock)
+        # Directions (x, y) of n = N x, a = A y: the ends, and where x Δ_node + y Δ_arc = 0.
+        node = (flop[:, 0] - moved[:, 0]) * self.nodes
+        arc = (flop[:, 1] - moved[:, 1]) * self.arcs
+        kinks = node * arc < 0
+        x = np.concatenate([[1.0, 0.0], np.abs(arc[kinks])])
+        y = np.concatenate([[0.0, 1.0], np.abs(node[kinks])])
+        x, y = x / (x + y), y / (x + y)
+        taken = self.seconds(self.nodes * x, self.arcs * y, device, clock)
+        work = np.outer(self.shares, x) + np.outer(1 - self.shares, y)
+        each = np.full(work.shape, np.inf)
+        np.divide(taken, work, out=each, where=work > 0)
+        least: Floats = each.min(axis=1)
+        return least
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Shares to try; where flops alone count, or bytes alone, that of nodes in them is best."""
+        total = self.cost.sum(axis=0) * np.array([self.nodes, self.arcs] * 2)
+        pairs = [(total[0], total[1]), (total[2], total[3])]
+        return np.array([*SHARES, *(a / (a + b) for a, b in pairs if a + b > 0)])
+
+    def _rates(self, device: TrainingDevice, clock: float) -> tuple[Floats, Floats]:
+        """Seconds per node and per arc of each kernel, by flops and by bytes."""
+        return (
+            self.cost[:, :2] / (clock * device.gflops * GIGA),
+            self.cost[:, 2:] / (device.gb_per_s * GIGA),
+        )
 
 
-def least_cost(data: GnnTraining) -> LeastCost:
-    """Each operator counts its own cost, or its share of the cheapest fusion that replaces it."""
-    return LeastCost(*(_least_total(data, name) for name in COSTS))
+def kernel_sets(data: GnnTraining) -> Iterator[KernelSet]:
+    """Yield what plans execute, or one set that costs no more than any of them."""
+    sizes = float(data.graph.sizes.sum()), 2.0 * data.graph.num_edges
+    chosen = _fusion_sets(data)
+    plans = (
+        [[least_cost(data)]]
+        if chosen is None
+        else (costs_of_plan(data.operators, data.fusions, each) for each in chosen)
+    )
+    for kernels in plans:
+        rows = [[float(getattr(each, name)) for name in COSTS] for each in kernels]
+        table = np.array(rows, dtype=np.float64).reshape(-1, len(COSTS))
+        yield KernelSet(table[:, :4], float(table[:, 4].sum()), *sizes)
+
+
+def _fusion_sets(data: GnnTraining) -> list[tuple[int, ...]] | None:
+    """All sets of fusions that replace different operators; None if there are too many."""
+    found: list[tuple[tuple[int, ...], frozenset[int]]] = [((), frozenset())]
+    for k, fusion in enumerate(data.fusions):
+        members = frozenset(fusion.replaces)
+        found += [((*each, k), gone | members) for each, gone in found if not gone & members]
+        if len(found) > MOST_SETS:
+            return None
+    return [each for each, _ in found]
+
+
+def least_cost(data: GnnTraining) -> OperatorCost:
+    """One kernel: each operator counts its own cost, or its share of the cheapest fusion.
+
+    Launches of fusions are shared too: they need not be whole.
+    """
+    totals: dict[str, Any] = {name: _least_total(data, name) for name in COSTS}
+    return OperatorCost(**totals)
 
 
 def _least_total(data: GnnTraining, name: str) -> float:
@@ -73,95 +144,52 @@ def _least_total(data: GnnTraining, name: str) -> float:
     return total
 
 
-def unit_seconds(
-    cost: LeastCost, sizes: tuple[float, float], share: float, on: TrainingDevice, clock: float
-) -> float:
-    """q: the least seconds of a unit of work, with ``share`` of it counted by nodes."""
-    nodes, arcs = sizes
-    # Points (x, y) of the segment share x + (1 − share) y = 1: n = N x, a = A y.
-    if share in (0.0, 1.0):
-        ends = [(0.0, 1.0)] if share == 0.0 else [(1.0, 0.0)]
-        return min(cost.seconds(nodes * x, arcs * y, on, clock) for x, y in ends)
-    rate, moved = clock * on.gflops * GIGA, on.gb_per_s * GIGA
-    by_node = (cost.flop_per_node / rate - cost.bytes_per_node / moved) * nodes
-    by_arc = (cost.flop_per_arc / rate - cost.bytes_per_arc / moved) * arcs
-    points = [(1 / share, 0.0), (0.0, 1 / (1 - share))]
-    # Where both take equally long: by_node x + by_arc y = 0.
-    if by_node * by_arc < 0:
-        y = 1 / ((1 - share) - share * by_arc / by_node)
-        points.append((-by_arc / by_node * y, y))
-    return min(cost.seconds(nodes * x, arcs * y, on, clock) for x, y in points)
-
-
 def least_step_s(data: GnnTraining) -> float:
     """The mean over the windows of the least step, before it is lowered."""
-    return float(_least_steps(data).mean())
+    return min(float(_least_steps(data, each).mean()) for each in kernel_sets(data))
 
 
-def _least_steps(data: GnnTraining) -> Floats:
-    """The least step of each window."""
-    cost, sizes = least_cost(data), _sizes(data)
-    launch = np.array([cost.launches * each.launch_s for each in data.devices])
-    alone = _largest_part_s(data, cost) + launch
+def _least_steps(data: GnnTraining, kernels: KernelSet) -> Floats:
+    """The least step of each window with these kernels."""
+    launch = np.array([kernels.launches * each.launch_s for each in data.devices])
+    alone = _largest_part_s(data, kernels) + launch
     best: Floats = (alone / data.windows).min(axis=1)
-    for share in _shares(cost, sizes):
-        unit = np.array([unit_seconds(cost, sizes, share, d, d.clocks[-1]) for d in data.devices])
-        if (unit > 0).all():
-            work = 1 + data.num_parts * (launch / unit).min()
-            best = np.maximum(best, work / (data.windows / unit).sum(axis=1))
+    units = np.array([kernels.unit_seconds(d, d.clocks[-1]) for d in data.devices])
+    for unit in units.T[(units > 0).all(axis=0)]:
+        work = 1 + data.num_parts * (launch / unit).min()
+        best = np.maximum(best, work / (data.windows / unit).sum(axis=1))
     return best
 
 
-def _shares(cost: LeastCost, sizes: tuple[float, float]) -> list[float]:
-    """Shares to try; where flops alone count, or bytes alone, that of nodes in them is best."""
-    nodes, arcs = sizes
-    out = list(SHARES)
-    for of_node, of_arc in (
-        (cost.flop_per_node * nodes, cost.flop_per_arc * arcs),
-        (cost.bytes_per_node * nodes, cost.bytes_per_arc * arcs),
-    ):
-        if of_node + of_arc > 0:
-            out.append(of_node / (of_node + of_arc))
-    return out
-
-
-def _sizes(data: GnnTraining) -> tuple[float, float]:
-    return float(data.graph.sizes.sum()), 2.0 * data.graph.num_edges
-
-
-def _largest_part_s(data: GnnTraining, cost: LeastCost) -> Floats:
+def _largest_part_s(data: GnnTraining, kernels: KernelSet) -> Floats:
     """Seconds of the ⌈n / k⌉ smallest nodes with the fewest arcs, on each device."""
     count = -(-data.graph.num_nodes // data.num_parts)
     ends = np.concatenate([data.graph.tail, data.graph.head])
     arcs = np.sort(np.bincount(ends, minlength=data.graph.num_nodes))[:count].sum()
     nodes = np.sort(data.graph.sizes)[:count].sum()
-    given = float(nodes), float(arcs)
-    return np.array([cost.seconds(*given, each, each.clocks[-1]) for each in data.devices])
+    given = np.array([float(nodes)]), np.array([float(arcs)])
+    return np.array([kernels.seconds(*given, d, d.clocks[-1])[0] for d in data.devices])
 
 
 def least_energy_j(data: GnnTraining) -> float:
     """The mean over the windows of the least energy, before it is lowered."""
-    cost, sizes = least_cost(data), _sizes(data)
-    steps = _least_steps(data)
     base = sum(min(d.idle_w, *(d.power_w(c) for c in d.clocks)) for d in data.devices)
-    beyond = np.zeros(len(steps))
-    for share in _shares(cost, sizes):
-        beyond = np.maximum(beyond, _least_beyond_idle(data, cost, sizes, share))
-    return float((base * steps + beyond).mean())
+    return min(
+        float((base * _least_steps(data, each) + _least_beyond_idle(data, each)).mean())
+        for each in kernel_sets(data)
+    )
 
 
-def _least_beyond_idle(
-    data: GnnTraining, cost: LeastCost, sizes: tuple[float, float], share: float
-) -> Floats:
+def _least_beyond_idle(data: GnnTraining, kernels: KernelSet) -> Floats:
     """Joules above idling of all work, and of all launches, where they need least."""
-    work = np.full(len(data.windows), np.inf)
-    launches = work
+    work: Floats = np.full((len(data.windows), len(kernels.shares)), np.inf)
+    launches: Floats = np.full(len(data.windows), np.inf)
     for d, device in enumerate(data.devices):
         for clock in device.clocks:
             above_w = max(device.power_w(clock) - device.idle_w, 0.0) / data.windows[:, d]
-            work = np.minimum(work, above_w * unit_seconds(cost, sizes, share, device, clock))
-            launches = np.minimum(launches, above_w * cost.launches * device.launch_s)
-    out: Floats = work + data.num_parts * launches
+            work = np.minimum(work, np.outer(above_w, kernels.unit_seconds(device, clock)))
+            launches = np.minimum(launches, above_w * kernels.launches * device.launch_s)
+    out: Floats = work.max(axis=1) + data.num_parts * launches
     return out
 
 

@@ -18,7 +18,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from optbench.errors import (
@@ -97,6 +97,21 @@ class DataShape(Shape):
     def process(self, data: Any, seed: int) -> Process:
         """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
         raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
+
+    def facts(self, data: Any) -> Mapping[str, float]:
+        """Return the numbers that ``fact_words`` declares, such as sizes."""
+        return {}
+
+    def facts_of(self, instance: ShapedInstance) -> Mapping[str, float]:
+        with self.authored("facts"):
+            found = dict(self.facts(instance.data))
+        for name, value in found.items():
+            known = name in self.fact_words and isinstance(value, (int, float))
+            if not known or not math.isfinite(value):
+                words = f"facts returned {name!r} = {value!r:.60}; it must return finite numbers"
+                words += " under names that fact_words declares"
+                raise self.mistake(f"{words}; {nearest(str(name), self.fact_words)}", "facts")
+        return {name: float(value) for name, value in found.items()}
 
     def public(self, data: Any) -> Any:
         """Return what every policy knows from the start, if anything; see ``prepare`` of a
@@ -285,6 +300,12 @@ class DataShape(Shape):
             f"shape {self.name!r}: define measure(self, data, decision, machine)"
         )
 
+    def measure_instance(
+        self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
+    ) -> Measurements:
+        """Return the same; a shape whose instances have an origin may override it."""
+        return self.measure(instance.data, decision, machine)
+
     def measured(
         self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
     ) -> Measurements:
@@ -292,7 +313,7 @@ class DataShape(Shape):
         if not names:
             return super().measured(instance, decision, machine)
         with self.authored("measure"):
-            found = self.measure(instance.data, decision, machine)
+            found = self.measure_instance(instance, decision, machine)
         if not isinstance(found, Measurements):
             words = f"measure returned {type(found).__name__}; it must return Measurements"
             raise self.mistake(words, "measure")
@@ -304,7 +325,8 @@ class DataShape(Shape):
             if not values or not all(map(math.isfinite, values)):
                 words = f"measure returned {values!r:.60} for {name!r}; it must be finite numbers"
                 raise self.mistake(words, "measure")
-        return Measurements(readings, {**asdict(machine), **found.provenance})
+        provenance = {**machine.to_dict(), **found.provenance}
+        return replace(found, readings=readings, provenance=provenance)
 
     def write(self, instance: ShapedInstance) -> dict[str, Any]:
         return instance_document(self.name, instance.name, to_plain(instance.data))

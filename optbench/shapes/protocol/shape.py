@@ -62,6 +62,8 @@ class Shape(ABC):
     decision: ClassVar[str] = "decision"
     metrics: ClassVar[Mapping[str, Metric]] = {}
     constraints: ClassVar[Mapping[str, str]] = {}
+    # Numbers that describe an instance (``facts_of``), such as its size, and what they are.
+    fact_words: ClassVar[Mapping[str, str]] = {}
     # Capabilities that solvers may ask for beside the name: "formulate", "process".
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
@@ -84,6 +86,10 @@ class Shape(ABC):
     def describe(self, instance: Any) -> str:
         """Return the size of the instance in words."""
         return self.name
+
+    def facts_of(self, instance: Any) -> Mapping[str, float]:
+        """Return the numbers that ``fact_words`` declares; results may be regressed on them."""
+        return {}
 
     def num_levels(self, instance: Any) -> int:
         return 1
@@ -153,6 +159,16 @@ class Shape(ABC):
     def pictures(self, instance: Any, decision: Any) -> Mapping[str, str]:
         """Return pictures of a decision for reports, as SVG by title."""
         return {}
+
+    def decision_files(self, instance: Any, decision: Any) -> Mapping[str, str]:
+        """Return the text of files that come with a decision, by name, such as tables."""
+        return {}
+
+    def measured_pictures(
+        self, instance: Any, decision: Any, measured: Measurements
+    ) -> Mapping[str, str]:
+        """Return pictures of a decision of which readings were taken."""
+        return self.pictures(instance, decision)
 
     def measured(self, instance: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
         """Take readings of a decision's measured metrics on this machine."""

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from optbench.errors import ModelError
-from optbench.gnn.kernels.arc_rows import ArcRows, arc_rows, network_arcs
+from optbench.gnn.kernels.arc_rows import arc_rows, network_arcs
 from optbench.gnn.kernels.counter_dropout import CounterDropout
 from optbench.gnn.kernels.fused_network import (
     FusedNetwork,
@@ -144,7 +144,7 @@ def test_sparse_features_agree_with_dense_ones(kind: Any, fused: set[str]) -> No
 @pytest.mark.parametrize("kind", KINDS)
 def test_dropout_is_the_same_in_every_plan(kind: Any) -> None:
     network, rows = network_of(kind, 40, torch.float64), network_arcs(GRAPH, kind, np.float64)
-    drop = StepDropout(CounterDropout(0.5, 1), 4, np.arange(8))
+    drop = StepDropout(CounterDropout(0.5, 1), 4, np.arange(8), attention=True)
     found = [
         outcome(
             network,
@@ -160,34 +160,6 @@ def test_dropout_is_the_same_in_every_plan(kind: Any) -> None:
         network, network_inputs(kind, (), rows, features_of(torch.float64)), frozenset()
     )
     assert not torch.allclose(found[0][0], without[0])
-
-
-def part_of(rows: ArcRows, own: Any, borrowed: Any) -> ArcRows:
-    """The rows of some nodes, in local numbers: own ones first."""
-    local = np.full(rows.num_sources, -1)
-    local[[*own, *borrowed]] = np.arange(len(own) + len(borrowed))
-    mine = np.isin(rows.target, own)
-    ends = local[rows.target[mine]], local[rows.source[mine]]
-    return arc_rows(*ends, rows.weight[mine], len(own), len(own) + len(borrowed))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_part_with_borrowed_rows_has_the_rows_of_the_whole(kind: Any) -> None:
-    # Nodes 0 to 3 and the neighbour 4 of node 0: the first layer of the part alone; the borrowed
-    # row of features goes through the same weight.
-    network, rows = network_of(kind, 16, torch.float64), network_arcs(GRAPH, kind, np.float64)
-    features = features_of(torch.float64)
-    fused = frozenset({"spmm_epilogue1", "aggregated_last_epilogue1", "attention1"})
-    whole = NetworkInputs(rows, features, None)
-    expected = network._layer(1, whole, features, fused, None)[:4]
-
-    def lend(values: torch.Tensor) -> torch.Tensor:
-        weight = network.weights[0]
-        weight = weight[: values.shape[1]]
-        return torch.cat([values, torch.nn.functional.linear(features[4:5], weight)])
-
-    part = NetworkInputs(part_of(rows, range(4), [4]), features[:4], None, lend)
-    assert torch.allclose(network._layer(1, part, features[:4], fused, None), expected)
 
 
 def test_what_cannot_be_computed_is_refused() -> None:

@@ -14,14 +14,19 @@ from optbench.gnn.kernels.fusion_plan import (
     choose_fusions,
     fusion_names,
     legal_plans,
+    stem_of,
     with_best_fusions,
 )
 from optbench.gnn.kernels.kernel_rates import (
     KernelCase,
+    PartOfStem,
     _factors,
     fitted_rates,
-    modelled_by_kernel,
+    kernels_of,
+    plan_seconds,
+    rates_of,
     timed_plans,
+    work_by_stem,
 )
 from optbench.shapes.gnn_training.operator_costs import Fusion, Operator, OperatorCost
 from optbench.shapes.gnn_training.step_costs import step_costs
@@ -105,7 +110,7 @@ def test_a_plan_with_the_best_fusions_takes_the_seconds_of_the_programme() -> No
 
 def test_timed_plans_differ_by_one_fusion_from_the_best() -> None:
     data = training_of("gat")
-    first, *others = timed_plans(data, data.devices[0])
+    first, *others = timed_plans(data, KernelRates(data.devices[0]))
     assert list(first) == best_fusions(data, KernelRates(data.devices[0])).chosen.tolist()
     assert len(others) == len(data.fusions)
     legal = set(legal_plans(data.operators, data.fusions))
@@ -115,13 +120,35 @@ def test_timed_plans_differ_by_one_fusion_from_the_best() -> None:
         assert len(set(plan) - set(first)) == (f not in first)
 
 
-def test_measured_factors_cover_every_fusion() -> None:
+def test_measured_coefficients_cover_every_kernel() -> None:
     data = training_of("gcn")
     case = KernelCase(data, NetworkWidths("gcn", FEATURES, 16, CLASSES))
     rates = fitted_rates(case, data.devices[0], repeats=1)
-    assert {each.name for each in data.fusions} | {"loss"} <= set(rates.factors)
-    assert all(each >= 0 for each in rates.factors.values())
-    assert sum(rates.factors.values()) > 0
+    assert {stem_of(each.name) for each in data.fusions} | {"loss"} <= set(rates.parts)
+    found = [each for parts in rates.parts.values() for each in parts]
+    assert all(each >= 0 for each in found)
+    assert sum(found) > 0
+
+
+def test_rates_of_two_instances_give_back_seconds_that_are_linear_in_the_work() -> None:
+    # Kernels take twice the modelled seconds of arcs and three times those of launches, and
+    # nothing else: plans of the second size are predicted from those of the first and third.
+    small, middle, large = (training_of("gcn", hidden) for hidden in (8, 16, 32))
+    device = small.devices[0]
+
+    def taken(work: dict[PartOfStem, float]) -> float:
+        return sum(((0.0, 0.0, 2.0, 3.0)[part]) * each for (_, part), each in work.items())
+
+    given = [
+        work_by_stem(data, np.array(plan, dtype=np.int64), device)
+        for data in (small, large)
+        for plan in legal_plans(data.operators, data.fusions)
+    ]
+    rates = rates_of(device, given, [taken(each) for each in given])
+    for plan in legal_plans(middle.operators, middle.fusions):
+        chosen = np.array(plan, dtype=np.int64)
+        expected = taken(work_by_stem(middle, chosen, device))
+        assert plan_seconds(middle, chosen, rates) == pytest.approx(expected, rel=0.05)
 
 
 def test_factors_of_additive_steps_give_back_the_steps() -> None:
@@ -133,8 +160,9 @@ def test_factors_of_additive_steps_give_back_the_steps() -> None:
 
 def test_modelled_seconds_of_kernels_add_up_to_the_step() -> None:
     data = training_of("gcn")
-    chosen = np.array([0], dtype=np.int64)
-    assert "spmm1" in modelled_by_kernel(data, chosen, data.devices[0])
-    kernels = modelled_by_kernel(data, chosen[:0], data.devices[0])
-    found = best_fusions(replace(data, fusions=()), KernelRates(data.devices[0]))
-    assert sum(kernels.values()) == pytest.approx(found.seconds)
+    rates, chosen = KernelRates(data.devices[0]), np.array([0], dtype=np.int64)
+    assert "spmm1" in dict(kernels_of(data, chosen))
+    found = best_fusions(replace(data, fusions=()), rates)
+    assert plan_seconds(data, chosen[:0], rates) == pytest.approx(found.seconds)
+    best = best_fusions(data, rates)
+    assert plan_seconds(data, best.chosen, rates) == pytest.approx(best.seconds)

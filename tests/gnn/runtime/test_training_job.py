@@ -60,6 +60,8 @@ def test_arrays_that_do_not_fit(tmp_path: Path, changed: Any, message: str) -> N
         ({"epochs": 0}, "epochs is 0"),
         ({"speeds": (1.5,)}, r"speeds is \(1.5,\)"),
         ({"cores": (0, 1)}, r"cores is \(0, 1\); it must name one for each device"),
+        ({"fusions": ("spmm3",)}, r"'spmm3' is no fusion of a gcn of 2 layers; did you mean"),
+        ({"fusions": ("spmm1", "spmm_epilogue1")}, "both replace the sums of layer 1"),
     ],
 )
 def test_settings_out_of_range(others: dict[str, Any], message: str) -> None:
@@ -73,12 +75,18 @@ def test_settings_out_of_range(others: dict[str, Any], message: str) -> None:
         ({"network": "mlp"}, "network is 'mlp'; it must be gcn, sage or gat"),
         ({"dropout": 1.0}, r"dropout is 1.0; it must be a share in \[0, 1\)"),
         ({"hidden": (0,)}, r"hidden is \(0,\)"),
-        ({"network": "gat", "aggregated_before": True}, "sums depend on its parameters"),
     ],
 )
 def test_networks_out_of_range(others: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         GraphNetworkSettings(**others)
+
+
+def test_sparse_features_are_not_summed_in_every_step() -> None:
+    small_job("gcn", 1, sparse_features=True)
+    small_job("sage", 1, sparse_features=True, fusions=("aggregated_last1",))
+    with pytest.raises(ModelError, match="sum rows of features in every step; choose one of"):
+        small_job("sage", 1, sparse_features=True, fusions=("spmm1",))
 
 
 def test_a_folder_without_a_job(tmp_path: Path) -> None:

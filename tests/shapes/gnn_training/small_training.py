@@ -42,5 +42,5 @@ def instance(**changes: Any) -> ShapedInstance:
 
 
 def plan(part: list[int], **others: list[int]) -> TrainingPlan:
-    columns = {name: np.array(values, dtype=np.int64) for name, values in others.items()}
+    columns: Any = {name: np.array(values, dtype=np.int64) for name, values in others.items()}
     return TrainingPlan(np.array(part, dtype=np.int64), **columns)

@@ -122,3 +122,13 @@ def test_graphs_are_simple_and_in_order(tail: list[int], head: list[int], words:
 def test_bad_data_name_what_is_wrong(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ModelError, match=words):
         training(**changes)
+
+
+def test_facts_of_an_instance() -> None:
+    made = instance()
+    facts = made.shape.facts_of(made)
+    assert tuple(facts) == tuple(made.shape.fact_words)
+    assert (facts["num_nodes"], facts["num_edges"], facts["num_parts"]) == (4, 5, 2)
+    # The fast device has 2 Gflop/s and the slow one 1; both links 0.5 GB/s.
+    assert (facts["num_devices"], facts["gflops"], facts["slowest_share"]) == (2, 3, 0.5)
+    assert facts["link_gb_per_s"] == 0.5 and facts["num_operators"] == 2

@@ -204,7 +204,7 @@ def score_of(head: HeadWeights, p: int, d: int, seen: Singles, hidden: Singles) 
     for h in range(size):
         if two[h] > 0:
             score += two[h] * head.last[h]
-    return score
+    return float(score)
 
 
 @inner()
@@ -268,8 +268,9 @@ def room_left(costs: Costs, board: Board, p: int, d: int) -> float:
     """The share of the memory that is left, from -1 to 1; 1 where there is no limit."""
     if not np.isfinite(costs.room[d]):
         return 1.0
-    kept = board.kept[d] + costs.kept[p]
+    kept: float = board.kept[d] + costs.kept[p]
     for e in range(len(board.talk)):
         if e != d:
             kept += costs.received * (board.between[e, d] + board.into[p, e])
-    return max(-1.0, 1.0 - kept / max(1.0, costs.room[d]))
+    left: float = max(-1.0, 1.0 - kept / max(1.0, costs.room[d]))
+    return left

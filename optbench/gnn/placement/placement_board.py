@@ -94,7 +94,7 @@ def empty_board(costs: Costs) -> Board:
 @njit()
 def board_of(costs: Costs, device: Ints) -> Board:
     """Return the board of a placement."""
-    board = empty_board(costs)
+    board: Board = empty_board(costs)
     for p in range(len(device)):
         if device[p] >= 0:
             make_move(costs, board, p, device[p])
@@ -159,7 +159,7 @@ def move_price(costs: Costs, board: Board, p: int, b: int, blend: float) -> floa
             if load > longest:
                 longest = load
         total += longest
-    price = total / windows + blend * whole / (windows * devices)
+    price: float = total / windows + blend * whole / (windows * devices)
     if costs.byte_s > 0.0:
         price += costs.byte_s * excess_bytes(costs, board, p, b)
     return price

@@ -48,7 +48,8 @@ ROUNDS, MILP_S = 32, 60.0
 MOST_MOVES = 1_000
 # The share of the time of ``milp`` that its start takes.
 START_SHARE = 0.1
-EARLIEST_END, LEAST_INCREASE = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
+EARLIEST_END = (0.0, 1.0, 0.0)
+RULES = {"greedy": EARLIEST_END, "argmin": (1.0, 0.0, 0.0)}
 # Tuned on the training instances of benchmarks/placement.py.
 TUNED_WEIGHTS, TUNED_NOISE = (1.0, 0.0, 0.2), 0.03
 RULE_PLANNER = PlannerSettings()
@@ -66,10 +67,9 @@ def place(
     if method == "identity":
         return np.arange(table.num_parts, dtype=np.int64) % table.num_devices
     costs = costs_of(table)
-    if method == "greedy":
-        return construct(costs, work_order(costs), np.array(EARLIEST_END), 0.0, 0)
-    if method == "argmin":
-        return construct(costs, work_order(costs), np.array(LEAST_INCREASE), 0.0, 0)
+    if method in RULES:
+        placed: Ints = construct(costs, work_order(costs), np.array(RULES[method]), 0.0, 0)
+        return placed
     if method == "local_search":
         return searched(table, costs, rng, time_left)
     if method == "annealing":
@@ -110,8 +110,7 @@ def searched(
     """Return the best of many starts by a noisy rule, each improved by moves and swaps."""
     orders = (work_order(costs), bound_order(costs))
     weights: Floats = np.array(EARLIEST_END)
-    best = construct(costs, orders[0], weights, 0.0, 0)
-    best = descend(costs, best, 0.0, MOST_MOVES)[0]
+    best: Ints = descend(costs, construct(costs, orders[0], weights, 0.0, 0), 0.0, MOST_MOVES)[0]
     least = placement_key(table, best)
     for number in range(1, ROUNDS) if math.isinf(time_left()) else iter(lambda: 1, 0):
         if time_left() <= 0:

@@ -58,7 +58,7 @@ def solve_placement(table: PlacementTable, known: Ints, time_limit_s: float) -> 
 
     programme = PlacementProgramme(table, known)
     rule: Any = LinearConstraint(*programme.rows())
-    options = {"time_limit": time_limit_s, "mip_rel_gap": CLOSED}
+    options: Any = {"time_limit": time_limit_s, "mip_rel_gap": CLOSED}
     found: Any = milp(
         programme.objective,
         constraints=rule,
@@ -84,7 +84,8 @@ class PlacementProgramme:
 
     def __init__(self, table: PlacementTable, known: Ints) -> None:
         self.table, self.costs = table, costs_of(table)
-        self.parts, self.devices, self.windows = table.work_s.shape
+        self.parts, self.devices = table.num_parts, table.num_devices
+        self.windows = table.num_windows
         self.unit = table_step_s(table, known) - table.reduce_s
         both = np.triu(table.rows + table.rows.T, 1) > 0
         self.pairs: list[tuple[int, int]] = [(int(p), int(q)) for p, q in np.argwhere(both)]

@@ -20,6 +20,7 @@ import numpy as np
 
 from optbench.compiling.compiled import inner, njit
 from optbench.gnn.placement.placement_board import (
+    Board,
     Costs,
     board_of,
     board_price,
@@ -39,13 +40,14 @@ LEAST_GAIN = 1e-12
 def uniform(word: Ints) -> float:
     """Return a pseudo-random number in [0, 1)."""
     word[0] = word[0] * MULTIPLIER + INCREMENT
-    return ((word[0] >> 11) & 0x1FFFFFFFFFFFFF) / 9007199254740992.0
+    drawn: float = ((word[0] >> 11) & 0x1FFFFFFFFFFFFF) / 9007199254740992.0
+    return drawn
 
 
 @njit()
 def construct(costs: Costs, order: Ints, weights: Floats, noise: float, seed: int) -> Ints:
     """Return a placement by the rule of the head of this module."""
-    board = empty_board(costs)
+    board: Board = empty_board(costs)
     devices, windows = board.work.shape
     word = np.full(1, seed, np.int64)
     for p in order:

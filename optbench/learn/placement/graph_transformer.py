@@ -54,7 +54,7 @@ def batch_of(tokens: list[PlacementTokens]) -> TokenBatch:
     relation = np.zeros((count, size, size, RELATIONS), dtype=np.float32)
     mask = np.zeros((count, size), dtype=bool)
     for b, each in enumerate(tokens):
-        at = []
+        at: list[int] = []
         for kind, start, rows in zip(
             kinds, first, (each.parts, each.devices, each.operators), strict=True
         ):

@@ -157,7 +157,8 @@ class PlacementTrainer:
         self, prepared: PreparedTable, head: HeadWeights, order: Ints, given: Ints, count: int
     ) -> Episodes:
         seed, weight = int(self.rng.integers(1 << 40)), self.settings.talk_weight
-        return play(prepared.costs, order, head, weight, 1.0, given, count, seed)
+        played: Episodes = play(prepared.costs, order, head, weight, 1.0, given, count, seed)
+        return played
 
     def _improved(
         self, prepared: PreparedTable, head: HeadWeights, order: Ints, played: Episodes

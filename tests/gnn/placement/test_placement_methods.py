@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def unlimited() -> float:
     return inf
 
 
-def two_devices(**changed: object) -> PlacementTable:
+def two_devices(**changed: Any) -> PlacementTable:
     """Three parts on two devices, the second half as fast, in two windows: in the second window the
     first device drops to a quarter. Parts 0 and 1 send each other 4 and 2 rows, at 1 s a row.
     """

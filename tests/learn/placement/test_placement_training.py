@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def drawn_table(seed: int, parts: int = 8, devices: int = 3) -> PlacementTable:
     )  # fmt: skip
 
 
-def trained(agent: str) -> TrainedPlacement:
+def trained(agent: Any) -> TrainedPlacement:
     tables = [drawn_table(k) for k in range(3)]
     settings = replace(QUICK, agent=agent)
     return train_placement(tables, [drawn_table(9)], settings, seed=1)

@@ -150,9 +150,10 @@ def solved(data: Any, method: str, seed: int) -> tuple[Any, tuple[float, float, 
     began = time.process_time()
     solver.solve(instance, run)
     seconds = time.process_time() - began - run.verifying_s
-    if run.verdict is None:
+    best = run.best
+    if run.verdict is None or best is None:
         raise SystemExit(f"{method}: no parts within {data.max_part} nodes")
-    metrics, best = run.verdict.metrics, run.best
+    metrics = run.verdict.metrics
     return best.part, (metrics["cut_edges"], metrics["moved_nodes"], seconds)
 
 

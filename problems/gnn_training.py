@@ -42,7 +42,7 @@ from ._metis_limits import default_largest_part, default_partition
 from ._modelled_networks import ModelledNetwork, Network, modelled
 from ._own_training import own_network, require_features, require_memory
 from ._planetoid import PLANETOID, LabelledGraph, planetoid
-from ._training_devices import training_devices, uniform_links
+from ._training_devices import drawn_links, drawn_speeds, training_devices, uniform_links
 
 if TYPE_CHECKING:
     from optbench.formats.imported import Import
@@ -73,6 +73,10 @@ class GnnTrainingProblem(Problem):
     ``model`` is FILE.py:NAME instead of ``network``; ``data`` a file or the address of a database
     instead of ``graph``; ``devices`` may be a JSON file. ``scaling`` and ``edge_scaling`` normalise
     the features of nodes and edges.
+
+    ``history`` is a number of windows for which speeds of the devices are drawn, with slowdowns of
+    up to ``drop`` of the speed; bandwidths are drawn up to ``link_spread`` times lower or higher
+    than ``link_gb_per_s``.
     """
 
     graph: Source = "community"
@@ -101,6 +105,9 @@ class GnnTrainingProblem(Problem):
     epochs: int = 200
     learning_rate: float = 0.01
     weight_decay: float = 5e-4
+    history: int = 0
+    drop: float = 0.6
+    link_spread: float = 1.0
 
     def __post_init__(self) -> None:
         known = (*PLANETOID, *FAMILIES)
@@ -125,8 +132,13 @@ class GnnTrainingProblem(Problem):
         self._require(0 <= self.changed < 1, "changed", "at least 0 and below 1")
         share = self.imbalance
         self._require(share is None or 0 <= share < np.inf, "imbalance", "none, or at least 0")
+        self._require(0 < self.link_gb_per_s < np.inf, "link_gb_per_s", "positive")
+        self._require(0 <= self.latency_s < np.inf, "latency_s", "at least 0")
         both = share is None or self.max_part is None
         self._require(both, "imbalance", "none where max_part is given")
+        self._require(self.history >= 0, "history", "at least 0")
+        self._require(0 <= self.drop < 1, "drop", "from 0 to below 1")
+        self._require(1 <= self.link_spread < np.inf, "link_spread", "at least 1")
 
     def _check_own(self) -> None:
         """Refuse what goes with another source of graphs or networks."""
@@ -194,12 +206,13 @@ class GnnTrainingProblem(Problem):
     def _instance(self, source: LabelledGraph, seed: int) -> ShapedInstance:
         name, shape = self._name(source.graph, seed), GnnTrainingShape()
         if self.changed == 0:
-            return shape.instance(name, self._data(source))
+            return shape.instance(name, self._data(source, seed))
         self._require_parts(source.graph)
         rng = np.random.default_rng((seed, CHANGE_STREAM))
         after = changed_graph(source.graph, self.changed, rng)
         previous = after.carried(default_partition(source.graph, self.parts))
-        data = replace(self._data(replace(source, graph=after.graph)), previous=previous)
+        changed = self._data(replace(source, graph=after.graph), seed)
+        data = replace(changed, previous=previous)
         return shape.instance(f"{name}-changed-{self.changed:g}-{seed}", data)
 
     def _name(self, graph: DataGraph, seed: int) -> str:
@@ -217,10 +230,10 @@ class GnnTrainingProblem(Problem):
         rng = np.random.default_rng(seed)
         return LabelledGraph(family.draw(nodes, degree, rng), FEATURES, CLASSES)
 
-    def _data(self, source: LabelledGraph) -> GnnTraining:
+    def _data(self, source: LabelledGraph, seed: int) -> GnnTraining:
         graph = source.graph
         self._require_parts(graph)
-        network, devices = self._network(source), self._devices()
+        network, devices = self._network(source), self._devices(seed)
         data = GnnTraining(
             graph,
             tuple(network.operators),
@@ -252,7 +265,19 @@ class GnnTrainingProblem(Problem):
         features = self.features or source.num_features
         return features, self.hidden, self.classes or source.num_classes
 
-    def _devices(self) -> OwnDevices:
+    def _devices(self, seed: int) -> OwnDevices:
+        """The devices, with what is drawn of them; the graph has numbers of its own."""
+        found, rng = self._given_devices(), np.random.default_rng([seed, 1])
+        if self.history:
+            free = found.speeds.size == 0
+            self._require(free, "history", f"left out: {self.devices} states the speeds")
+            speeds = drawn_speeds(len(found.devices), self.history, self.drop, rng)
+            found = replace(found, speeds=speeds)
+        if self.link_spread > 1:
+            found = replace(found, links=drawn_links(found.links, self.link_spread, rng))
+        return found
+
+    def _given_devices(self) -> OwnDevices:
         links = (self.link_gb_per_s, self.latency_s, self.overlap)
         if self.devices.endswith(".json"):
             return read_devices(self.devices, *links)

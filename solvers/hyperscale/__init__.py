@@ -24,10 +24,10 @@ from .. import mis_spectral
 from .energy_search import least_energy
 from .fusion_choice import after_fusion, best_plan, fusion_plans
 from .partition_sources import PlacedPartition, Source, placed_partitions
-from .placing import Placement, placed
+from .placing import Placement, placed, warm_up
 
 # Placements that also keep the devices that parts are made for, where these are better.
-SEARCHES = ("agent", "local_search", "milp")
+SEARCHES = ("agent", "annealing", "local_search", "milp", "policy_gradient")
 
 
 @dataclass
@@ -37,8 +37,8 @@ class HyperScale(Solver):
     Each can be switched: ``partition``, ``fusion=off``, the method of ``placement``, and
     ``overlap=off`` for devices that exchange rows before they compute. ``placement=identity`` keeps
     the devices that mis_spectral made the parts for, and otherwise part p on device p modulo their
-    number; ``agent``, ``local_search`` and ``milp`` keep them where their own placement is no
-    better, and all others place without looking at them.
+    number; ``agent``, ``policy_gradient``, ``annealing``, ``local_search`` and ``milp`` keep them
+    where their own placement is no better, and all others place without looking at them.
     """
 
     partition: Source = "mis_spectral"
@@ -64,6 +64,7 @@ class HyperScale(Solver):
 
         if self.partition == "metis":
             import pymetis  # noqa: F401
+        warm_up(self.placement, instance.data)
 
     def solve(self, instance: Any, run: Run) -> Any:
         if run.warm_start is not None:

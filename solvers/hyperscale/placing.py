@@ -20,7 +20,9 @@ from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 Placement = Literal[
     "agent",
+    "policy_gradient",
     "milp",
+    "annealing",
     "local_search",
     "greedy",
     "identity",
@@ -32,6 +34,8 @@ Placement = Literal[
 
 # The share of a run's time for the programme of one partition, and seconds where time is unlimited.
 MILP_SHARE, MILP_S = 0.1, 5.0
+# Seconds of a placement that only loads code.
+SHORT_S = 1e-3
 
 
 def placed(
@@ -47,6 +51,19 @@ def placed(
     if not plan.overlap:
         table = replace(table, overlap=0.0)
     return place(method, table, rng, _time_left(method, data.minimize == "cut", run))
+
+
+def warm_up(method: Placement, data: GnnTraining) -> None:
+    """Load what a method needs, and its compiled code, by a placement that is cut short."""
+    if method == "identity" or data.num_devices == 1:
+        return
+    from optbench.gnn.placement.placement_methods import place
+    from optbench.gnn.placement.placement_table import placement_table
+
+    part = np.arange(data.graph.num_nodes, dtype=np.int64) % data.num_parts
+    left = iter([SHORT_S])
+    table = placement_table(data, TrainingPlan(part))
+    place(method, table, np.random.default_rng(0), lambda: next(left, 0.0))
 
 
 def _time_left(method: Placement, is_brief: bool, run: Run) -> Callable[[], float]:

@@ -22,7 +22,10 @@ EXACT = {"column_generation", "cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
 SMALL: dict[str, str] = {}
 # Seconds for solvers that go on until their time is over.
-SECONDS = {"hyperscale": 0.5, "metis_best": 0.3, "mis_spectral": 0.3, "random_rules": 0.3}
+SECONDS = {
+    **dict.fromkeys(("mdp_allocation", "metis_best", "mis_spectral", "random_rules"), 0.3),
+    "hyperscale": 0.5,
+}
 # Parameters with which a policy is tried on other futures, where its defaults take a minute.
 QUICK = {"lp_guided": "lp_guided:resolve_every=1,steps=20"}
 # The changes of the future for these; benchmarks/causality.py tries all.
@@ -37,6 +40,7 @@ PROBLEMS = {
     **dict.fromkeys(("ldg", "metis", "metis_best", "mis_spectral", "random_parts"), TRAINING),
     "hyperscale": TRAINING,
     "repartition": ("gnn_training:graph=community,nodes=40,parts=2,imbalance=0.1,changed=0.2",),
+    "mdp_allocation": TRAINING,
     "column_generation": (
         "epoch_allocation:jobs=8,gpus=5",
         "epoch_allocation:jobs=12,gpus=5,requirement=tight,migration_w=20",

@@ -183,7 +183,8 @@ def test_readings_of_another_process_are_checked() -> None:
     # The mean is computed again.
     assert found["metrics"]["s"]["mean"] == 1.5 and found["provenance"] == {"a": 1}
     assert read_measured({}) == {} and read_measured({"reason": "no\x1bne"})["reason"] == "no?ne"
-    for wrong in ({"metrics": {"s": {"readings": ["x"]}}}, {"metrics": {"s": 1}}, []):
+    bad: tuple[Any, ...] = ({"metrics": {"s": {"readings": ["x"]}}}, {"metrics": {"s": 1}}, [])
+    for wrong in bad:
         with pytest.raises(FileFormatError):
             read_measured(wrong)
 

@@ -102,9 +102,8 @@ def board_of(costs: Costs, device: Ints) -> Board:
 
 
 @inner()
-def pair_s(costs: Costs, d: int, e: int, one: float, other: float) -> float:
-    """Seconds of two devices that send each other so many rows."""
-    most = max(one, other)
+def pair_s(costs: Costs, d: int, e: int, most: float) -> float:
+    """Seconds of device d for exchanging at most so many rows in a direction with device e."""
     return costs.meeting[d, e] + costs.row[d, e] * most if most > 0.5 else 0.0
 
 
@@ -120,25 +119,25 @@ def price_moved_talk(costs: Costs, board: Board, p: int, b: int) -> None:
     for e in range(devices):
         if e != a and e != b:
             if a >= 0:
-                now = pair_s(costs, a, e, between[a, e], between[e, a])
-                then = pair_s(costs, a, e, between[a, e] - out[p, e], between[e, a] - into[p, e])
-                talk[a] += then - now
-                talk[e] += then - now
-            now = pair_s(costs, b, e, between[b, e], between[e, b])
-            then = pair_s(costs, b, e, between[b, e] + out[p, e], between[e, b] + into[p, e])
-            talk[b] += then - now
-            talk[e] += then - now
+                there, back = between[a, e] - out[p, e], between[e, a] - into[p, e]
+                change_talk(costs, board, a, e, there, back)
+            there, back = between[b, e] + out[p, e], between[e, b] + into[p, e]
+            change_talk(costs, board, b, e, there, back)
     if a >= 0:
-        now = pair_s(costs, a, b, between[a, b], between[b, a])
-        then = pair_s(
-            costs,
-            a,
-            b,
-            between[a, b] - out[p, b] + into[p, a],
-            between[b, a] - into[p, b] + out[p, a],
-        )
-        talk[a] += then - now
-        talk[b] += then - now
+        there = between[a, b] - out[p, b] + into[p, a]
+        back = between[b, a] - into[p, b] + out[p, a]
+        change_talk(costs, board, a, b, there, back)
+
+
+@inner()
+def change_talk(costs: Costs, board: Board, d: int, e: int, there: float, back: float) -> None:
+    """Add to ``scratch[0]`` what other rows between two devices change; links may differ by
+    direction.
+    """
+    talk, most = board.scratch[0], max(there, back)
+    before = max(board.between[d, e], board.between[e, d])
+    talk[d] += pair_s(costs, d, e, most) - pair_s(costs, d, e, before)
+    talk[e] += pair_s(costs, e, d, most) - pair_s(costs, e, d, before)
 
 
 @njit()
@@ -234,7 +233,7 @@ def make_move(costs: Costs, board: Board, p: int, b: int) -> None:
         board.talk[d] = 0.0
         for e in range(devices):
             if e != d:
-                board.talk[d] += pair_s(costs, d, e, board.between[d, e], board.between[e, d])
+                board.talk[d] += pair_s(costs, d, e, max(board.between[d, e], board.between[e, d]))
 
 
 @inner()

@@ -3,7 +3,11 @@
     identity          part p on device p modulo the number of devices
     greedy            longest part first, each on the device that ends earliest with communication
     argmin            the same, each on the device of the least immediate increase of the step
-    local_search      a tuned rule with noise, then moves and swaps, again until the time is up
+    local_search      a rule with noise, then moves and swaps, again until the time is up
+    annealing         the tuned rule with noise, then the planner: simulated annealing
+    milp              the exact programme with HiGHS, from the placement of the annealing
+    agent             the trained agent, then the same planner; policy_gradient: the plain one
+    random_weights, permuted_weights        the agent with other weights, as controls
 
 ``time_left`` gives the seconds that are left; without a limit (infinity) a search makes ``ROUNDS``
 rounds, so that the same seed gives the same placement.
@@ -12,35 +16,42 @@ rounds, so that the same seed gives the same placement.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
 from optbench.errors import UnknownNameError
 from optbench.gnn.placement.placement_board import Costs, costs_of
+from optbench.gnn.placement.placement_milp import solve_placement
+from optbench.gnn.placement.placement_planner import (
+    Planner,
+    PlannerSettings,
+    Starts,
+    TimeLeft,
+    placement_key,
+)
 from optbench.gnn.placement.placement_search import (
     bound_order,
     construct,
     descend,
     work_order,
 )
-from optbench.gnn.placement.placement_table import (
-    PlacementTable,
-    memory_excess_bytes,
-    table_step_s,
-)
+from optbench.gnn.placement.placement_table import PlacementTable
 from optbench.rendering import resolve
 from optbench.shapes.gnn_training.training_data import Floats, Ints
 
-TimeLeft = Callable[[], float]
-METHODS = ("identity", "greedy", "argmin", "local_search")
+METHODS = ("identity", "greedy", "argmin", "local_search", "annealing", "milp")
 # The room of learning stands above this one.
-LEARNED: tuple[str, ...] = ()
+LEARNED = ("agent", "policy_gradient", "random_weights", "permuted_weights")
 PLACE_LEARNED = "optbench.learn.placement.learned_placement:place_learned"
-# Of searches without a limit of time.
-ROUNDS = 32
+# Of local searches without a limit of time, and of the exact programme.
+ROUNDS, MILP_S = 32, 60.0
 MOST_MOVES = 1_000
+# The share of the time of ``milp`` that its start takes.
+START_SHARE = 0.1
 EARLIEST_END, LEAST_INCREASE = (0.0, 1.0, 0.0), (1.0, 0.0, 0.0)
+# Tuned on the training instances of benchmarks/placement.py.
+TUNED_WEIGHTS, TUNED_NOISE = (1.0, 0.0, 0.2), 0.03
+RULE_PLANNER = PlannerSettings()
 
 
 def place(
@@ -59,12 +70,38 @@ def place(
         return construct(costs, work_order(costs), np.array(EARLIEST_END), 0.0, 0)
     if method == "argmin":
         return construct(costs, work_order(costs), np.array(LEAST_INCREASE), 0.0, 0)
-    return searched(table, costs, rng, time_left)
+    if method == "local_search":
+        return searched(table, costs, rng, time_left)
+    if method == "annealing":
+        return Planner(table, costs, RULE_PLANNER, rng, time_left).run(rule_starts(costs, rng))
+    return exactly_placed(table, costs, rng, time_left)
 
 
-def placement_key(table: PlacementTable, device: Ints) -> tuple[float, float]:
-    """What makes one placement better than another: bytes above the memories, then the step."""
-    return float(memory_excess_bytes(table, device).sum()), table_step_s(table, device)
+def exactly_placed(
+    table: PlacementTable, costs: Costs, rng: np.random.Generator, time_left: TimeLeft
+) -> Ints:
+    """Return the placement of the exact programme, which starts from that of the annealing."""
+    budget_s = time_left()
+    until = (1 - START_SHARE) * budget_s
+
+    def start_left() -> float:
+        return time_left() if math.isinf(budget_s) else time_left() - until
+
+    known = Planner(table, costs, RULE_PLANNER, rng, start_left).run(rule_starts(costs, rng))
+    return solve_placement(table, known, min(MILP_S, max(0.0, time_left()))).device
+
+
+def rule_starts(costs: Costs, rng: np.random.Generator) -> Starts:
+    """Return the starts of the tuned rule: without noise in both orders first, then with it."""
+    orders, weights = (work_order(costs), bound_order(costs)), np.array(TUNED_WEIGHTS)
+
+    def starts(number: int) -> list[Ints]:
+        if number == 0:
+            return [construct(costs, order, weights, 0.0, 0) for order in orders]
+        seed = int(rng.integers(1 << 40))
+        return [construct(costs, orders[number % 2], weights, TUNED_NOISE, seed)]
+
+    return starts
 
 
 def searched(

@@ -1,12 +1,16 @@
 """Starting the processes of a training, and starting them again when one has died.
 
-Every process is a new interpreter that runs this package, neither forked nor ``spawn``-ed: a fork
-of a process in which torch has started threads may deadlock, and ``spawn`` runs the main module of
-whoever calls it again, which fails for a script from standard input or without a main guard; its
-parent then waits for ever for an answer of children that are gone. Here the parent watches for
-exits instead. Processes of one machine meet in a file, so that no port is taken by another
-meanwhile, and talk over the loopback device, so that the address of the host's name does not
-matter.
+Every process is a new interpreter that runs this package, neither forked nor ``spawn``-ed. A fork
+of a process in which torch has started threads may deadlock. ``spawn`` runs the main module of
+whoever calls it again: in a script without a main guard the children end at once with a
+RuntimeError, in one from standard input with a FileNotFoundError, and a parent that waits for
+their answers in a queue of ``multiprocessing`` waits for ever (tried: both children are zombies
+and the parent sleeps in ``pipe_read``, with GLOO_SOCKET_IFNAME as without; with a main guard
+``spawn`` runs, with either). The start method alone was the cause. Here the parent watches for
+exits instead.
+
+Processes of one machine meet in a file, so that no port is taken by another meanwhile, and talk
+over the loopback device, so that the address of the host's name does not matter.
 
 When a process dies the others are ended, and all start again from the last checkpoint.
 """
@@ -29,6 +33,8 @@ from optbench.gnn.runtime.process_ranks import MEETING, ProcessRanks
 from optbench.gnn.runtime.training_job import SETTINGS, TrainingJob, read_job
 from optbench.rendering import resolve
 
+# The room of users' models stands above this one.
+WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MODULE = "optbench.gnn.runtime"
 # A user's module is trained by a room above this one.
 WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"

@@ -101,7 +101,9 @@ class TrainingWorker:
         widths = network_widths(job, self.features.shape[1])
         network = FusedNetwork(widths, job.seed, self.dtype).to(self.device)
         with torch.no_grad():
-            self.inputs = network_inputs(kind, self.fused, rows, self.features)
+            sparse = job.sparse_features and self.device.type == "cpu"
+            given = sparse_rows(self.features) if sparse else self.features
+            self.inputs = network_inputs(kind, self.fused, rows, given)
         return network
 
     def _scores(self, step: int | None) -> Tensor:
@@ -234,6 +236,13 @@ class TrainingWorker:
                 found = solo_speed(speed)
             self.ranks.wait_for_all()
         return self.ranks.gathered(found)
+
+
+def sparse_rows(features: Tensor) -> Any:
+    """Features as a sparse matrix."""
+    from scipy.sparse import csr_array
+
+    return csr_array(features.cpu().numpy())
 
 
 def network_widths(job: TrainingJob, features: int) -> NetworkWidths:

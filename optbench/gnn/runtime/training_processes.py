@@ -36,6 +36,8 @@ from optbench.rendering import resolve
 # The room of users' models stands above this one.
 WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MODULE = "optbench.gnn.runtime"
+# A user's module is trained by a room above this one.
+WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MISTAKE = "mistake.json"
 # A process that found a mistake exits so; starting again would find it again.
 MISTAKEN = 3

@@ -1,11 +1,10 @@
-"""Instances on which placements are compared, and one run of a method; times are of the processor."""
+"""Instances on which placements are compared, and one run of a method in processor time."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
     from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
-ROOT = Path(__file__).resolve().parents[1]
-TRAINED_ON = ROOT / "optbench" / "learn" / "placement" / "trained_on.txt"
 COMMON = "minimize=step,history=12,link_spread=3,features=64,hidden=32,overlap=0.3,latency_s=1e-5"
 # Graph, nodes, devices, parts per device, GB/s of a link. None of these lines was trained on.
 SMALL = (

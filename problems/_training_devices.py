@@ -38,11 +38,13 @@ def training_devices(text: str, num_parts: int) -> tuple[TrainingDevice, ...]:
     try:
         speeds = [float(each) for each in text.split(":")]
     except ValueError:
-        return (_of_profile(profile(text)),)
-    if not all(0 < each < np.inf for each in speeds):
+        if text.strip() and ":" not in text:
+            return (_of_profile(profile(text)),)
+        speeds = []
+    if not speeds or not all(0 < each < np.inf for each in speeds):
         raise ParameterError(
-            f"devices is {text!r}; it must be relative speeds such as 2:1, profiles such as "
-            "A100+L4, or equal"
+            f"devices is {text!r}; it must be relative speeds, positive numbers such as 2:1, "
+            "profiles such as A100+L4, a file such as cores.json, or equal"
         )
     return _cores(speeds)
 

@@ -32,6 +32,7 @@ from optbench.gnn.ingestion.graph_sources import DataFormat
 from optbench.plugins.protocol import Problem
 from optbench.shapes.gnn_training.gnn_training_shape import GnnTrainingShape
 from optbench.shapes.gnn_training.training_data import Aim, DataGraph, GnnTraining
+from optbench.shapes.gnn_training.training_origin import TrainingOrigin
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 from ._device_files import OwnDevices, read_devices
@@ -101,6 +102,9 @@ class GnnTrainingProblem(Problem):
     node_table: str | None = None
     scaling: Scaling = "none"
     edge_scaling: Scaling = "none"
+    epochs: int = 200
+    learning_rate: float = 0.01
+    weight_decay: float = 5e-4
     history: int = 0
     drop: float = 0.6
     link_spread: float = 1.0
@@ -108,9 +112,13 @@ class GnnTrainingProblem(Problem):
     def __post_init__(self) -> None:
         known = (*PLANETOID, *FAMILIES)
         self._require(self.graph in known, "graph", f"one of {', '.join(known)}")
-        for name in ("parts", "hidden", "nodes", "features", "classes", "max_part"):
+        for name in ("parts", "hidden", "nodes", "features", "classes", "max_part", "epochs"):
             value = getattr(self, name)
             self._require(value is None or value >= 1, name, "at least 1")
+        for name in ("learning_rate", "weight_decay"):
+            value = getattr(self, name)
+            least = value > 0 or (value == 0 and name == "weight_decay")
+            self._require(least and value < np.inf, name, "positive (weight_decay may be 0)")
         self._check_own()
         public = self.graph in PLANETOID
         for name in ("nodes", "degree"):
@@ -124,6 +132,8 @@ class GnnTrainingProblem(Problem):
         self._require(0 <= self.changed < 1, "changed", "at least 0 and below 1")
         share = self.imbalance
         self._require(share is None or 0 <= share < np.inf, "imbalance", "none, or at least 0")
+        self._require(0 < self.link_gb_per_s < np.inf, "link_gb_per_s", "positive")
+        self._require(0 <= self.latency_s < np.inf, "latency_s", "at least 0")
         both = share is None or self.max_part is None
         self._require(both, "imbalance", "none where max_part is given")
         self._require(self.history >= 0, "history", "at least 0")
@@ -168,7 +178,8 @@ class GnnTrainingProblem(Problem):
         found = self.ingested()
         classes = found.num_classes or self.classes or CLASSES
         features = found.num_features or self.features or FEATURES
-        made: Any = self._made(LabelledGraph(found.graph, features, classes), seed)
+        source = LabelledGraph(found.graph, features, classes)
+        made: Any = self._made(source, seed, found.ids, found.nodes)
         return Import(made, None, found.report)
 
     def ingested(self) -> IngestedGraph:
@@ -180,7 +191,19 @@ class GnnTrainingProblem(Problem):
         require_features(found, str(self.data), self.features)
         return found
 
-    def _made(self, source: LabelledGraph, seed: int) -> ShapedInstance:
+    def _made(
+        self, source: LabelledGraph, seed: int, names: tuple[str, ...] = (), nodes: Any = None
+    ) -> ShapedInstance:
+        made = self._instance(source, seed)
+        if self.data is None and self.model is None:
+            return made
+        sizes = self._widths(source)
+        rates = (self.epochs, self.learning_rate, self.weight_decay)
+        place = self.node_table or self.data or f"graph={self.graph}"
+        origin = TrainingOrigin(place, names, nodes, self.model, *sizes, *rates, seed)
+        return replace(made, origin=origin)
+
+    def _instance(self, source: LabelledGraph, seed: int) -> ShapedInstance:
         name, shape = self._name(source.graph, seed), GnnTrainingShape()
         if self.changed == 0:
             return shape.instance(name, self._data(source, seed))
@@ -232,11 +255,15 @@ class GnnTrainingProblem(Problem):
         self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
 
     def _network(self, source: LabelledGraph) -> ModelledNetwork:
-        features = self.features or source.num_features
-        classes = self.classes or source.num_classes
+        widths = self._widths(source)
         if self.model is not None:
-            return own_network(self.model, features, self.hidden, classes)
-        return modelled(self.network, features, self.hidden, classes)
+            return own_network(self.model, *widths)
+        return modelled(self.network, *widths)
+
+    def _widths(self, source: LabelledGraph) -> tuple[int, int, int]:
+        """Features, hidden values and classes."""
+        features = self.features or source.num_features
+        return features, self.hidden, self.classes or source.num_classes
 
     def _devices(self, seed: int) -> OwnDevices:
         """The devices, with what is drawn of them; the graph has numbers of its own."""

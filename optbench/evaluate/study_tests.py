@@ -115,8 +115,8 @@ def study_tests(table: Table, labels: Sequence[str], facts: FactsOf) -> StudyTes
         here = {label: found[chosen] for label, found in values.items()}
         for label in labels:
             if label != reference:
-                both = _of_instances((here[label], here[reference]), hashes[chosen])
-                pairs.append(_pair(problem, label, *both, section))
+                ours, theirs = _of_instances((here[label], here[reference]), hashes[chosen])
+                pairs.append(_pair(problem, label, ours, theirs, section))
         if len(labels) > 1:
             every = _of_instances(tuple(here.values()), hashes[chosen])
             variances.append(_variance(problem, every))

@@ -14,7 +14,7 @@ from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import Shape
 
 # By shape or capability, in this order.
-USUAL = {"schedule": "cpsat", "formulate": "highs"}
+USUAL = {"schedule": "cpsat", "gnn_training": "hyperscale", "formulate": "highs"}
 
 
 def solvers_of_shape(shape: Shape) -> list[str]:

@@ -134,8 +134,8 @@ def _pair_line(report: StudyReport, found: StudyTests, each: SolverPair) -> str:
     more = 2 if found.section.margin is not None else 0
     if each.test is None:
         missing = f'<td colspan="{5 + more}" class="words">{escape(each.why)}</td>'
-        cells = "".join(f'<td class="words">{cell}</td>' for cell in first)
-        return f'<tr><th scope="row">{head}</th>{cells}{missing}</tr>'
+        shown = "".join(f'<td class="words">{cell}</td>' for cell in first)
+        return f'<tr><th scope="row">{head}</th>{shown}{missing}</tr>'
     test, write = each.test, _ratio if found.is_log else _figure
     ends = f"{write(test.low)} to {write(test.high)}"
     cells = [f"{test.count:,}", f"{write(test.difference)}<small>{ends}</small>"]

@@ -93,6 +93,11 @@ class MisSpectral(Solver):
                 run.report(TrainingPlan(kept_labels(data, part), fusions=fusions))
         else:
             DeviceSearch(as_executed(data, fusions), run, self, fusions=fusions).run_all()
+            if run.best is None and not holds_all(data, np.arange(data.num_devices)):
+                run.report_message(
+                    "the memories of all devices together do not hold what training keeps of the "
+                    "graph; use devices of more memory_gb, or more of them"
+                )
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
         elif run.time_left() <= 0:

@@ -44,7 +44,7 @@ class DeviceMoves(NamedTuple):
     size: Ints
     where: Ints
     pull: Ints
-    count: Ints
+    held: Ints
     load: Ints
     arcs: Ints
     rows: Ints
@@ -103,12 +103,12 @@ def count_all(moves: DeviceMoves) -> None:
     """Count what the devices have."""
     for v in range(len(moves.size)):
         own = moves.where[v]
-        moves.count[own] += 1
+        moves.held[own] += 1
         moves.load[own] += moves.size[v]
         moves.arcs[own] += moves.ptr[v + 1] - moves.ptr[v]
         for e in range(moves.ptr[v], moves.ptr[v + 1]):
             moves.pull[v, moves.where[moves.adj[e]]] += 1
-        for d in range(len(moves.count)):
+        for d in range(len(moves.held)):
             if d != own and moves.pull[v, d] > 0:
                 moves.rows[own, d] += 1
 
@@ -116,7 +116,7 @@ def count_all(moves: DeviceMoves) -> None:
 @inner()
 def value(moves: DeviceMoves) -> float:
     """What is minimised; ``work`` and ``talk`` are left at those of the devices."""
-    devices, price = len(moves.count), moves.price
+    devices, price = len(moves.held), moves.price
     total, over, rows = 0.0, 0.0, 0.0
     for d in range(devices):
         n, a = float(moves.load[d]), float(moves.arcs[d])
@@ -136,7 +136,7 @@ def value(moves: DeviceMoves) -> float:
         kept = price[NODE_BYTES] * n + price[ARC_BYTES] * a + price[ROW_BYTES] * received
         kept += price[OWN_BYTES]
         over += max(0.0, kept / moves.device[d, MOST_BYTES] - 1.0)
-        over += max(0.0, moves.count[d] / moves.device[d, MOST_NODES] - 1.0)
+        over += max(0.0, moves.held[d] / moves.device[d, MOST_NODES] - 1.0)
         total += price[SMOOTH] * talk
     step = 0.0
     for w in range(len(moves.windows)):
@@ -156,7 +156,7 @@ def shift(moves: DeviceMoves, v: int, target: int) -> None:
     """Move a node to another device."""
     own = moves.where[v]
     arcs = moves.ptr[v + 1] - moves.ptr[v]
-    for d in range(len(moves.count)):
+    for d in range(len(moves.held)):
         if moves.pull[v, d] > 0:
             if d != own:
                 moves.rows[own, d] -= 1
@@ -171,8 +171,8 @@ def shift(moves: DeviceMoves, v: int, target: int) -> None:
         if moves.pull[u, target] == 0 and at != target:
             moves.rows[at, target] += 1
         moves.pull[u, target] += 1
-    moves.count[own] -= 1
-    moves.count[target] += 1
+    moves.held[own] -= 1
+    moves.held[target] += 1
     moves.load[own] -= moves.size[v]
     moves.load[target] += moves.size[v]
     moves.arcs[own] -= arcs
@@ -185,7 +185,7 @@ def slowest_and_first(moves: DeviceMoves) -> tuple[int, int]:
     """The device that works and talks longest, in the mean, and the one that does so least."""
     slowest, first = 0, 0
     most, least = -1.0, np.inf
-    for d in range(len(moves.count)):
+    for d in range(len(moves.held)):
         seconds = moves.talk[d]
         for w in range(len(moves.windows)):
             seconds += moves.work[d] / moves.windows[w, d] / len(moves.windows)
@@ -207,7 +207,7 @@ def moved_best(moves: DeviceMoves, v: int, now: float, raised: int) -> float:
     if inside and own != slowest:
         return now
     chosen, best = -1, now * (1.0 - LEAST_GAIN)
-    for d in range(len(moves.count)):
+    for d in range(len(moves.held)):
         if d == own or (d != first if inside else moves.pull[v, d] == 0):
             continue
         rows = moves.rows.sum()

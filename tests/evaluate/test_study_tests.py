@@ -177,7 +177,7 @@ def found_of(plan: Plan, given: Mapping[Any, Any]) -> StudyTests:
 
 def test_facts_of_a_shape_travel_as_data() -> None:
     facts = ShapeFacts(
-        *("s", "min", "decision", "cost", "small", "m:C"),  # type: ignore[arg-type]
+        *("s", "min", "decision", "cost", "small", "m:C"),
         facts={"n": 3.0},
         fact_words={"n": "nodes"},
     )

@@ -123,6 +123,13 @@ def test_the_limit_is_metis_s_own_unless_it_is_given() -> None:
         ("imbalance=0.1,max_part=900", "imbalance is 0.1"),
         ("graph=grid,nodes=9,parts=2,max_part=4", "max_part is 4; it must be at least 5"),
         ("devices=2:0", "devices is '2:0'"),
+        ("devices=-2:1", "devices is '-2:1'; it must be relative speeds, positive numbers"),
+        ("devices=nan:1", "devices is 'nan:1'"),
+        ("devices=inf:1", "devices is 'inf:1'"),
+        ("devices=2:x", "devices is '2:x'; it must be relative speeds"),
+        ("devices=", "devices is ''; .* a file such as cores.json"),
+        ("link_gb_per_s=0", "link_gb_per_s is 0.0; it must be positive"),
+        ("latency_s=inf", "latency_s is inf; it must be at least 0"),
     ],
 )
 def test_wrong_parameters_are_refused(spec: str, words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,14 @@ def test_mistakes_are_named(spec: str, words: str, folder: Path) -> None:
         ({"devices": [DEVICE], "links": {"gb_per_s": 0}}, "gb_per_s must be positive"),
         ({"devices": [DEVICE], "speeds": [[1, 1]]}, "a column for each of the 1 devices"),
         ({"devices": [{**DEVICE, "memory_gb": 1e-9}]}, "'big' has 1e-09 GB, which hold no part"),
+        ({"devices": [{**DEVICE, "gflops": 0}]}, "'big': gflops is 0.0; it must be positive"),
+        ({"devices": [{**DEVICE, "gb_per_s": math.nan}]}, "d.json: NaN is not JSON"),
+        ({"devices": [{**DEVICE, "gflops": math.inf}]}, "d.json: Infinity is not JSON"),
+        ({"devices": [{**DEVICE, "launch_s": -1}]}, "'big': launch_s is -1.0; .* at least 0"),
+        ({"devices": [{**DEVICE, "memory_gb": 0}]}, "'big': memory_gb is 0.0; .* positive"),
+        ({"devices": [DEVICE, DEVICE], "speeds": [[1, 0]]}, "speeds holds 0.0; .* are positive"),
+        ({"devices": [DEVICE, DEVICE], "speeds": [[1, -2]]}, "speeds holds -2.0"),
+        ({"devices": [DEVICE], "links": {"latency_s": -1}}, "latency_s at least 0"),
     ],
 )
 def test_mistakes_in_files_of_devices_are_named(held: Any, words: str, folder: Path) -> None:

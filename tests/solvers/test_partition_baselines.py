@@ -87,3 +87,10 @@ def test_random_parts_differ_by_at_most_one_node() -> None:
     instance = load_problem("gnn_training:graph=grid,nodes=25,parts=4,imbalance=0").instance(0)
     sizes = np.bincount(solved(instance, "random_parts").schedule.part)
     assert sorted(sizes.tolist()) == [6, 6, 6, 7]
+
+
+def test_metis_by_speed_gives_a_faster_device_more() -> None:
+    """Devices of 4 : 1 and a mesh of 500: 400 nodes and 100, within METIS's own imbalance."""
+    spec = "gnn_training:graph=mesh,nodes=500,parts=2,devices=4:1,minimize=step"
+    result = solved(load_problem(spec).instance(0), "metis:by_speed=true")
+    assert result.verified and 380 <= np.bincount(result.schedule.part)[0] <= 420

@@ -6,6 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, output
@@ -70,6 +71,7 @@ def configure(parser: Parser) -> None:
     readings = "take N readings of the decision's measured metrics, where its shape has some "
     readings += f"(default {MEASURED_READINGS})"
     parser.option("--measure N", readings, number(int, 1), nargs="?", const=MEASURED_READINGS)
+    parser.option("--files FOLDER", "where tables and weights that come with the result are put")
     parser.flag("-q --quiet", "no progress")
 
 
@@ -87,11 +89,9 @@ def run(args: argparse.Namespace) -> int:
         require_schedules(instance, "--explain and --bank")
     if args.measure is not None:
         _require_measured(instance)
-    result = _write_schedule(args, instance, _solve(args, instance))
+    result = _write_files(args, instance, _write_schedule(args, instance, _solve(args, instance)))
     if args.measure is not None and result.verified:
-        from optbench.plugins.shape_files import measure
-
-        result = replace(result, measured=measure(instance, result.schedule, args.measure))
+        result = _measured(args, instance, result)
     explanation = _explain(args, instance, result) if args.explain else None
     blamed = _blame(args, instance, result) if explanation is not None else None
     if args.html:
@@ -172,6 +172,46 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
 
     text = render(shape_of(instance).write_decision(instance, result.schedule))
     return replace(result, schedule_file=output.save(text, args.output))
+
+
+def _write_files(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
+    """Write the tables that come with a decision, where its shape has some."""
+    from optbench.files import write_whole
+    from optbench.plugins.schedule_shape import shape_of
+
+    if result.schedule is None:
+        return result
+    texts = shape_of(instance).decision_files(instance, result.schedule)
+    if not texts:
+        return result
+    folder = _folder(args, result)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+    paths = {Path(name).stem: str(folder / name) for name in texts}
+    return replace(result, files=paths)
+
+
+def _measured(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
+    """The result with readings; what is remarkable about them goes to stderr."""
+    from optbench.plugins.shape_files import measure
+
+    measured = measure(instance, result.schedule, args.measure, _folder(args, result))
+    for remark in measured.provenance.get("remarks", ()):
+        sys.stderr.write(f"optbench: {remark}\n")
+    return replace(result, measured=measured, files={**result.files, **measured.files})
+
+
+def _folder(args: argparse.Namespace, result: Result) -> Path:
+    """The folder of files that come with a result."""
+    if args.files is not None:
+        return Path(args.files).absolute()
+    from optbench.cli.terminal.place import announce_store
+    from optbench.workspace import store
+
+    announce_store()
+    label = "".join(c if c.isalnum() or c in "-_." else "-" for c in result.instance)
+    return store() / "solved" / f"{label}-{result.instance_hash[:8]}-{result.solver}-{result.seed}"
 
 
 def _page(instance: Instance, result: Result, explanation: Explanation | None) -> str:

@@ -64,6 +64,12 @@ def ingested(
         "classes": len(values.class_names),
     }
     _note_features(given.nodes.features, scaling, findings)
+    if features.size:
+        columns = ", ".join(given.edge_feature_names[:3])
+        words = (
+            f"columns of edges ({columns}) are read, but cuts and training count every edge as 1"
+        )
+        findings.add("warnings", words)
     report = findings.report(given.format, read)
     return IngestedGraph(graph, given.ids, values, scaled(edge_features, edge_scaling), report)
 

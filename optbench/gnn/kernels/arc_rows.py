@@ -55,9 +55,8 @@ class ArcRows:
 
         # Torch's product copies indices of 8 bytes to such of 4 bytes in every call.
         narrow = max(len(self.source), self.num_sources) < 2**31 and self.device == "cpu"
-        ptr, source, weight = self._tensors(self.ptr)
-        if narrow:
-            ptr, source = ptr.int(), source.int()
+        kind = np.int32 if narrow else np.int64
+        ptr, source, weight = self._tensors(self.ptr.astype(kind), self.source.astype(kind))
         size = (self.num_targets, self.num_sources)
         with warnings.catch_warnings():
             # Torch announces that CSR tensors are in beta state.
@@ -74,16 +73,16 @@ class ArcRows:
     @cached_property
     def ends(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Targets, sources and weights (a column) of the arcs as tensors."""
-        target, source, weight = self._tensors(self.target)
+        target, source, weight = self._tensors(self.target, self.source)
         return target, source, weight[:, None]
 
-    def _tensors(self, first: Ints) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The given numbers, sources and weights on the device."""
+    def _tensors(
+        self, first: NDArray[Any], second: NDArray[Any]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Two arrays of numbers, and the weights, on the device."""
         import torch
 
-        a, b, c = (
-            torch.from_numpy(each).to(self.device) for each in (first, self.source, self.weight)
-        )
+        a, b, c = (torch.from_numpy(each).to(self.device) for each in (first, second, self.weight))
         return a, b, c
 
 

@@ -141,20 +141,23 @@ def network_inputs(
 def _sparse_inputs(
     kind: NetworkKind, fused: Collection[str], sums: NeighbourSums, features: Any
 ) -> NetworkInputs:
-    """The same for a sparse matrix of scipy."""
+    """The same for a sparse matrix of scipy, whose rows are exchanged, once, as dense ones."""
     from scipy.sparse import csr_array, hstack
 
-    if not isinstance(sums, WholeRows):
-        raise ModelError("features: rows that are exchanged must be stored densely")
-    rows = sums.rows
-    kept = matrix_rows(features, rows.weight.dtype)
+    numbers = sums.dtype
+    kept = matrix_rows(features, numbers)
     if BEFORE not in fused:
         return NetworkInputs(sums, kept, None)
     _require_fixed_sums(kind)
-    shape = (rows.num_targets, rows.num_sources)
-    total = csr_array((rows.weight, rows.source, rows.ptr), shape=shape) @ csr_array(features)
+    if isinstance(sums, WholeRows):
+        rows = sums.rows
+        shape = (rows.num_targets, rows.num_sources)
+        total = csr_array((rows.weight, rows.source, rows.ptr), shape=shape) @ csr_array(features)
+    else:
+        dense = torch.from_numpy(features.toarray().astype(numbers))
+        total = csr_array(sums.summed(dense, sparse_product).numpy())
     joined = hstack([total, csr_array(features)]) if kind == "sage" else total
-    return NetworkInputs(sums, kept, matrix_rows(joined, rows.weight.dtype))
+    return NetworkInputs(sums, kept, matrix_rows(joined, numbers))
 
 
 def _require_fixed_sums(kind: NetworkKind) -> None:

@@ -37,6 +37,8 @@ REPLACED: dict[NetworkKind, dict[str, frozenset[str]]] = {
         "attention_epilogue": frozenset({"sums", "end"}),
     },
 }
+# With one of these the first layer of SAGE sums no rows of features in a step.
+FIT_FOR_SPARSE = frozenset({BEFORE, "aggregated_last1", "aggregated_last_epilogue1"})
 
 
 def fusions_of(kind: NetworkKind, layers: int) -> dict[str, tuple[int, frozenset[str]]]:

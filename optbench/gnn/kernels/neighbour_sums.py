@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import torch
 
@@ -27,6 +27,10 @@ KeptArcs: TypeAlias = Callable[[Ints], Bytes | None]
 
 class NeighbourSums(Protocol):
     """What a layer asks of the arcs of a graph; rows of values are those of own nodes."""
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the weights, as numpy has it."""
 
     def summed(self, values: torch.Tensor, sums: Sums) -> torch.Tensor:
         """Weighted sums of the rows of neighbours."""
@@ -60,6 +64,10 @@ class WholeRows:
 
     rows: ArcRows
     numbers: Ints | None = None
+
+    @property
+    def dtype(self) -> Any:
+        return self.rows.weight.dtype
 
     @cached_property
     def arc_numbers(self) -> Ints:

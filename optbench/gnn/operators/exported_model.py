@@ -4,6 +4,7 @@ edges, and the loss of node classification behind it.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,7 +83,7 @@ def exported(model: Any, num_features: int, name: str = "model") -> ExportedMode
         nodes, arcs = Dim("nodes", min=2), Dim("arcs", min=2)
         shapes = ({0: nodes}, {1: arcs}, {0: nodes})
         given = inputs_of(size, num_features, classes)
-        with failing(name, "torch.export cannot follow its code"):
+        with failing(name, "torch.export cannot follow its code"), _quiet():
             program = torch.export.export(
                 _WithLoss(model), given, dynamic_shapes=shapes, strict=False
             )
@@ -103,6 +104,18 @@ def _classes(model: torch.nn.Module, given: tuple[torch.Tensor, ...], name: str)
             "return a row of scores for each node"
         )
     return int(scores.shape[1])
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep back what the exporter logs on its way to an exception, which is shown."""
+    logger = logging.getLogger("torch.fx.experimental.symbolic_shapes")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 @contextmanager

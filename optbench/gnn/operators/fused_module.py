@@ -36,7 +36,7 @@ from optbench.shapes.gnn_training.operator_costs import Fusion
 
 TRIED = GraphSize(17, 57)
 # Outputs and gradients of both modules, by norm.
-AGREE_WITHIN = {torch.float32: 1e-5, torch.float64: 1e-10}
+AGREE_WITHIN = {torch.float32: 1e-4, torch.float64: 1e-10}
 RELUS = frozenset(
     (torch.relu, torch.relu_, torch.nn.functional.relu, torch.Tensor.relu, torch.Tensor.relu_)
 )
@@ -94,7 +94,7 @@ def fused_module(
 
 def _is_rectified(values: Any) -> bool:
     """Whether a kernel has computed ReLU of these values, which nothing changed since."""
-    return getattr(values, "rectified_version", -1) == values._version
+    return bool(getattr(values, "rectified_version", -1) == values._version)
 
 
 class _RectifiedConvolution(FusedConvolution):
@@ -191,26 +191,35 @@ def _behind(graph: OperatorGraph, fusion: Fusion, path: str, layers: Collection[
 
 
 def _require_alike(model: Any, fused: Any, graph: OperatorGraph, name: str) -> None:
-    """Refuse kernels that do not compute what the module computes."""
+    """Refuse kernels that do not compute what the module computes: in double precision, where the
+    module's code can, since gradients of attention lose digits in any order of operators.
+    """
     features = round(graph.feature_bytes / 4)
     x, arcs, _ = inputs_of(TRIED, features, graph.num_classes)
-    dtype = next((each.dtype for each in model.parameters()), torch.float32)
-    one, other = (_outcome(each, x.to(dtype), arcs, name) for each in (model, fused))
-    for a, b in zip(one, other, strict=True):
-        off = float((a - b).norm()) / max(float(a.norm()), 1e-30)
-        if off > AGREE_WITHIN.get(dtype, 1e-5):
+    dtype = torch.float64
+    try:
+        expected = _outcome(model, x, arcs, dtype, name)
+    except ModelError:
+        dtype = torch.float32
+        expected = _outcome(model, x, arcs, dtype, name)
+    found = _outcome(fused, x, arcs, dtype, name)
+    for one, other in zip(found, expected, strict=True):
+        off = float((one - other).norm()) / max(float(other.norm()), 1e-30)
+        if off > AGREE_WITHIN[dtype]:
             raise ModelError(
                 f"{name}: with the fusions {', '.join(fused.fusions.executed)} outputs or "
                 f"gradients differ by {off:.1e} of their norm; leave these fusions out"
             )
 
 
-def _outcome(module: Any, x: torch.Tensor, arcs: torch.Tensor, name: str) -> list[torch.Tensor]:
+def _outcome(
+    module: Any, x: torch.Tensor, arcs: torch.Tensor, dtype: torch.dtype, name: str
+) -> list[torch.Tensor]:
     """Outputs and gradients of a copy, while training, with the same random numbers."""
-    tried = deepcopy(module).train()
+    tried = deepcopy(module).train().to(dtype)
     with torch.random.fork_rng(devices=[]), failing(name, "forward(x, edge_index) fails"):
         torch.manual_seed(0)
-        out: torch.Tensor = tried(x, arcs)
+        out: Any = tried(x.to(dtype), arcs)
         tried.zero_grad()
         out.square().sum().backward()
     grads = [each.grad for each in tried.parameters() if each.grad is not None]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,6 +61,10 @@ class HaloRows:
 
     exchange: HaloExchange
     arcs: LocalArcs
+
+    @property
+    def dtype(self) -> Any:
+        return self.arcs.weight.dtype
 
     @cached_property
     def split(self) -> tuple[int, int]:
@@ -121,7 +126,7 @@ class HaloRows:
         epilogue: Epilogue,
     ) -> torch.Tensor:
         inner, last = self.split[0], sum(self.split)
-        to_inner, to_outer = (None, None) if added is None else torch.split(added, self.split)
+        to_inner, to_outer = (None, None) if added is None else torch.split(added, list(self.split))
         own, coming, flight = self.exchange.start(values)
         first = finished_product(self.inner.rows, own, to_inner, bias, epilogue.part(0, inner))
         begun = sparse_product(self.near, own)

@@ -68,7 +68,7 @@ def measured_step(data: GnnTraining, plan: TrainingPlan, machine: MeasuringMachi
 
 def step_case(data: GnnTraining, plan: TrainingPlan, readings: int) -> StepCase:
     """The job of a plan on random features and labels."""
-    used, device, speeds, cores = _devices_in_use(data, plan)
+    used, device, speeds, cores = devices_in_use(data, plan)
     found = read_network(data)
     chosen = fusion_names(data.fusions, plan.fusions)
     hidden, classes = found.widths[1:-1], found.widths[-1]
@@ -114,17 +114,17 @@ def readings_of(case: StepCase, result: GraphTrainingResult) -> Measurements:
             "fusions": list(case.job.fusions),
             "fusions_not_executed": case.not_executed,
             "sent_mb_per_step": result.sent_mb_per_step,
-            "utilisation": [_utilisation(each) for each in rows],
+            "utilisation": [utilisation(each) for each in rows],
             "device_rows": rows,
         },
     )
 
 
-def _devices_in_use(
-    data: GnnTraining, plan: TrainingPlan
+def devices_in_use(
+    data: GnnTraining, plan: TrainingPlan, pinned: bool = True
 ) -> tuple[list[int], Any, tuple[float, ...], tuple[int, ...]]:
     """The device of every process, the process of every part, the relative speed of every process,
-    and its core.
+    and its core if it is ``pinned`` to one of this machine.
     """
     device, clock = plan.device_of(data), plan.clock_of(data)
     for p, (d, c) in enumerate(zip(device.tolist(), clock.tolist(), strict=True)):
@@ -143,7 +143,8 @@ def _devices_in_use(
         return used.tolist(), number[device], (1.0,) * len(used), ()
     speeds = relative_speeds(data)[used]
     given = tuple(float(each) for each in speeds)
-    return used.tolist(), number[device], given, cores_of_devices(given, usable_cores())
+    cores = cores_of_devices(given, usable_cores()) if pinned else ()
+    return used.tolist(), number[device], given, cores
 
 
 def relative_speeds(data: GnnTraining) -> Floats:
@@ -201,7 +202,7 @@ def measured_rows(rows: list[dict[str, Any]], device: int) -> list[dict[str, Any
     return [{**row, "device": device} for row in rows if row["step"] > WARM]
 
 
-def _utilisation(rows: list[dict[str, Any]]) -> float:
+def utilisation(rows: list[dict[str, Any]]) -> float:
     """Computing over time on the wall, of one device."""
     seconds = sum(row["seconds"] for row in rows)
     return sum(row["busy_s"] for row in rows) / seconds if seconds else 0.0

@@ -16,7 +16,7 @@ import numpy as np
 
 from optbench.errors import FileFormatError, ModelError
 from optbench.files import write_whole
-from optbench.gnn.kernels.kernel_names import require_fusions
+from optbench.gnn.kernels.kernel_names import FIT_FOR_SPARSE, require_fusions
 from optbench.shapes.gnn_training.training_data import DataGraph, Ints
 from optbench.shapes.protocol.plain_data import from_plain
 
@@ -55,7 +55,9 @@ class TrainingJob:
     No ``cores`` leave the processes unpinned. A checkpoint is written every ``checkpoint_every``
     epochs, none at 0. ``precision`` is that of all arithmetic. ``fusions`` names the kernels of a
     fusion plan: without any, operators run one at a time, with a value per arc and column;
-    ``plain_csr`` has one sparse product for the sums of a layer.
+    ``plain_csr`` has one sparse product for the sums of a layer. ``sparse_features`` keeps the
+    features as a sparse matrix (not on a GPU); SAGE then needs a first layer that sums no rows of
+    features in a step (``aggregated_before``, ``aggregated_last1``).
     """
 
     network: GraphNetworkSettings
@@ -74,6 +76,7 @@ class TrainingJob:
     most_restarts: int = 3
     keep_gradients: bool = False
     fusions: tuple[str, ...] = ()
+    sparse_features: bool = False
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.checkpoint_every < 0 or self.num_classes < 1:
@@ -86,6 +89,12 @@ class TrainingJob:
         if len(self.cores) not in (0, len(self.speeds)):
             raise ModelError(f"cores is {self.cores}; it must name one for each device, or none")
         require_fusions(self.network.network, self.network.num_layers, self.fusions)
+        fit = FIT_FOR_SPARSE.intersection(self.fusions)
+        if self.sparse_features and self.network.network == "sage" and not fit:
+            raise ModelError(
+                f"sparse_features: fusions {self.fusions} sum rows of features in every step; "
+                f"choose one of {', '.join(sorted(FIT_FOR_SPARSE))}"
+            )
 
     @property
     def num_devices(self) -> int:

@@ -1,12 +1,16 @@
 """Starting the processes of a training, and starting them again when one has died.
 
-Every process is a new interpreter that runs this package, neither forked nor ``spawn``-ed: a fork
-of a process in which torch has started threads may deadlock, and ``spawn`` runs the main module of
-whoever calls it again, which fails for a script from standard input or without a main guard; its
-parent then waits for ever for an answer of children that are gone. Here the parent watches for
-exits instead. Processes of one machine meet in a file, so that no port is taken by another
-meanwhile, and talk over the loopback device, so that the address of the host's name does not
-matter.
+Every process is a new interpreter that runs this package, neither forked nor ``spawn``-ed. A fork
+of a process in which torch has started threads may deadlock. ``spawn`` runs the main module of
+whoever calls it again: in a script without a main guard the children end at once with a
+RuntimeError, in one from standard input with a FileNotFoundError, and a parent that waits for
+their answers in a queue of ``multiprocessing`` waits for ever (tried: both children are zombies
+and the parent sleeps in ``pipe_read``, with GLOO_SOCKET_IFNAME as without; with a main guard
+``spawn`` runs, with either). The start method alone was the cause. Here the parent watches for
+exits instead.
+
+Processes of one machine meet in a file, so that no port is taken by another meanwhile, and talk
+over the loopback device, so that the address of the host's name does not matter.
 
 When a process dies the others are ended, and all start again from the last checkpoint.
 """
@@ -27,7 +31,10 @@ from typing import BinaryIO, NoReturn
 from optbench.errors import OptbenchError
 from optbench.gnn.runtime.process_ranks import MEETING, ProcessRanks
 from optbench.gnn.runtime.training_job import SETTINGS, TrainingJob, read_job
+from optbench.rendering import resolve
 
+# The room of users' models stands above this one.
+WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MODULE = "optbench.gnn.runtime"
 MISTAKE = "mistake.json"
 # A process that found a mistake exits so; starting again would find it again.
@@ -55,19 +62,44 @@ def start_processes(folders: Sequence[Path]) -> int:
 
 def start_everywhere(folders: Sequence[Path]) -> int:
     """Start this machine's processes, by ``torchrun`` where there are more machines."""
-    machines = int(os.environ.get("PET_NNODES", "1"))
-    if machines == 1:
+    if machines() == 1:
         try:
             start_processes(folders)
         except OptbenchError as error:
             print(error, file=sys.stderr)
             return 1
         return 0
+    return subprocess.run(_torchrun(folders), check=False).returncode
+
+
+def train_everywhere(folder: Path) -> None:
+    """The same, with an exception where the training fails; what torchrun writes is kept."""
+    if machines() == 1:
+        start_processes([folder])
+        return
+    environment = {**os.environ, **_paths(), "OMP_NUM_THREADS": "1"}
+    with (folder / "log-0.txt").open("ab") as log:
+        command = _torchrun([folder.resolve()])
+        code = subprocess.run(
+            command, env=environment, stdout=log, stderr=log, check=False
+        ).returncode
+    if code:
+        mistaken = (folder / MISTAKE).is_file()
+        words = _mistake(folder) if mistaken else f"torchrun: exit {code}: {_last_words(folder, 0)}"
+        raise TrainingError(words)
+
+
+def machines() -> int:
+    """The number of machines that take part, as ``torchrun`` reads it."""
+    return int(os.environ.get("PET_NNODES", "1"))
+
+
+def _torchrun(folders: Sequence[Path]) -> list[str]:
     job, _ = read_job(folders[0])
-    here = os.environ.get("PET_NPROC_PER_NODE", str(-(-job.num_devices // machines)))
+    here = os.environ.get("PET_NPROC_PER_NODE", str(-(-job.num_devices // machines())))
     own = [f"--nproc-per-node={here}", f"--max-restarts={job.most_restarts}"]
     run = [sys.executable, "-m", "torch.distributed.run", *own, "-m", MODULE]
-    return subprocess.run([*run, *map(str, folders)], check=False).returncode
+    return [*run, *map(str, folders)]
 
 
 def run_process(folders: Sequence[Path]) -> NoReturn:
@@ -76,15 +108,13 @@ def run_process(folders: Sequence[Path]) -> NoReturn:
     _pin(folders[0], ranks)
     import torch
 
-    from optbench.gnn.runtime.training_worker import TrainingWorker
-
     torch.set_num_threads(1)
     folder = folders[0]
     try:
         job, _ = read_job(folder)
         ranks.join(job.timeout_s)
         for folder in folders:
-            TrainingWorker(folder, ranks).run()
+            resolve(WORKER)(folder, ranks).run()
         ranks.leave()
     except OptbenchError as error:
         (folders[0] / MISTAKE).write_text(json.dumps({"error": f"{folder}: {error}"}))

@@ -12,10 +12,11 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from optbench.errors import ModelError
@@ -44,6 +45,7 @@ from optbench.gnn.runtime.training_job import (
     TRAINED,
     UNUSED,
     VALIDATED,
+    LabelledNodes,
     TrainingJob,
     fingerprint,
     read_job,
@@ -73,11 +75,7 @@ class TrainingWorker:
         local = local_graph(nodes.graph, np.asarray(nodes.device), ranks.rank)
         self.exchange = HaloExchange(local, SectionClock(job.speeds[ranks.rank], gpu), job.overlap)
         self.exchange.to(self.device)
-        self.own, kind = local.own, job.network.network
-        self.rows = neighbour_rows(
-            kind, self.exchange, nodes.graph.num_nodes, self.dtype, str(self.device)
-        )
-        own = local.own
+        self.own = own = local.own
         self.features = torch.from_numpy(nodes.features[own]).to(self.device, self.dtype)
         self.labels = torch.from_numpy(nodes.labels[own].astype(np.int64)).to(self.device)
         split = nodes.split[own]
@@ -87,22 +85,51 @@ class TrainingWorker:
         }
         counts = np.bincount(nodes.split, minlength=TESTED + 1)
         self.counts = {name: int(counts[value]) for name, value in SPLITS.items() if value > UNUSED}
+        self.network = self._made(nodes)
+        self.optimizer = torch.optim.Adam(
+            self._trained(), lr=job.learning_rate, weight_decay=job.weight_decay
+        )
+        self._pending: list[Tensor] = []
+
+    def _made(self, nodes: LabelledNodes) -> nn.Module:
+        """The network, on this process's rows."""
+        job, kind = self.job, self.job.network.network
+        rows = neighbour_rows(
+            kind, self.exchange, nodes.graph.num_nodes, self.dtype, str(self.device)
+        )
         self.fused = frozenset(job.fusions)
         widths = network_widths(job, self.features.shape[1])
-        self.network = FusedNetwork(widths, job.seed, self.dtype).to(self.device)
-        self.optimizer = torch.optim.Adam(
-            self.network.parameters(), lr=job.learning_rate, weight_decay=job.weight_decay
-        )
+        network = FusedNetwork(widths, job.seed, self.dtype).to(self.device)
         with torch.no_grad():
-            self.inputs = network_inputs(kind, self.fused, self.rows, self.features)
-        self._pending: list[Tensor] = []
+            sparse = job.sparse_features and self.device.type == "cpu"
+            given = sparse_rows(self.features) if sparse else self.features
+            self.inputs = network_inputs(kind, self.fused, rows, given)
+        return network
+
+    def _scores(self, step: int | None) -> Tensor:
+        """The classes' scores of own nodes; without ``step`` nothing is dropped."""
+        dropout = None if step is None else self._dropout(step)
+        scores: Tensor = self.network(self.inputs, self.fused, dropout)
+        return scores
+
+    def _trained(self) -> list[nn.Parameter]:
+        return [each for each in self.network.parameters() if each.requires_grad]
+
+    def _fingerprint(self) -> str:
+        """By which a checkpoint knows its job."""
+        return fingerprint(self.folder)
+
+    def _weights(self) -> dict[str, Any]:
+        """The trained parameters by name."""
+        weights: dict[str, Any] = self.network.state_dict()
+        return weights
 
     def run(self) -> GraphTrainingResult:
         """Train from the last checkpoint, if there is one, to the end."""
         job, ranks = self.job, self.ranks
         speeds = self._solo_speeds()
         mine = read_checkpoint(self.folder) if ranks.rank == 0 else None
-        name = fingerprint(self.folder)
+        name = self._fingerprint()
         state = restored(ranks.from_first(mine), name, self.network, self.optimizer)
         first, step_s = state.step, list[float]()
         path = self.folder / f"rows-{ranks.rank}.jsonl"
@@ -133,14 +160,14 @@ class TrainingWorker:
             ranks.gathered([asdict(row) for row in rows.rows]),
             "none" if ranks.size == 1 else "gloo" if self.device.type == "cpu" else "nccl",
         )
-        if ranks.rank == 0:
-            torch.save(self.network.state_dict(), self.folder / WEIGHTS)
+        if ranks.local_rank == 0:
+            torch.save(self._weights(), self.folder / WEIGHTS)
             write_whole(self.folder / RESULT, json.dumps(asdict(found)))
         return found
 
     def _step(self, step: int) -> None:
         """One epoch of full-graph training."""
-        scores = self.network(self.inputs, self.fused, self._dropout(step))
+        scores = self._scores(step)
         chosen = self.split["train"]
         losses = functional.cross_entropy(scores[chosen], self.labels[chosen], reduction="none")
         self.optimizer.zero_grad()
@@ -155,7 +182,7 @@ class TrainingWorker:
 
     def _add_gradients(self) -> None:
         """Add the gradients of all processes, in one message."""
-        parameters = list(self.network.parameters())
+        parameters = self._trained()
         given = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
         flat = torch.cat([each.reshape(-1) for each in given])
         with self.exchange.clock.waiting():
@@ -195,7 +222,7 @@ class TrainingWorker:
     def _accuracy(self) -> dict[str, float]:
         """The share of nodes of each split whose class is found, without dropout."""
         with torch.no_grad():
-            right = self.network(self.inputs, self.fused).argmax(1) == self.labels
+            right = self._scores(None).argmax(1) == self.labels
         hits = [right[self.split[name]].sum() for name in SPLITS]
         total = self.ranks.add_up(torch.stack(hits)).tolist()
         counted = zip(SPLITS, total, strict=True)
@@ -209,6 +236,13 @@ class TrainingWorker:
                 found = solo_speed(speed)
             self.ranks.wait_for_all()
         return self.ranks.gathered(found)
+
+
+def sparse_rows(features: Tensor) -> Any:
+    """Features as a sparse matrix."""
+    from scipy.sparse import csr_array
+
+    return csr_array(features.cpu().numpy())
 
 
 def network_widths(job: TrainingJob, features: int) -> NetworkWidths:

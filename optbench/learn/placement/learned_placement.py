@@ -24,7 +24,7 @@ from optbench.learn.placement.placement_tokens import tokens_of
 from optbench.shapes.gnn_training.training_data import Ints
 
 # Chosen on the validation instances: temperature of draws, episodes at once, and of the annealing.
-HEAT, DRAWN = 0.7, 4
+HEAT, DRAWN = 0.3, 4
 AGENT_PLANNER = PlannerSettings()
 NO_PLACEMENT = np.zeros(0, dtype=np.int64)
 

@@ -10,9 +10,10 @@ from optbench.errors import ParameterError
 
 @dataclass(frozen=True)
 class PlacementTraining:
-    """``tables`` and ``episodes`` are those of a round, ``updates`` its gradient steps; ``kept`` is
-    the number of episodes in the replay. ``cpu_minutes`` and ``rounds`` end the training, whichever
-    is first. ``talk_weight`` is λ of the reward.
+    """``tables`` and ``episodes`` are those of a round, ``kept`` is the number of improved
+    episodes in the replay, from which a share ``replayed`` of the rounds learns, too.
+    ``cpu_minutes`` and ``rounds`` end the training, whichever is first. ``talk_weight`` is λ of
+    the reward.
     """
 
     agent: Literal["distributional", "policy_gradient"] = "distributional"
@@ -25,19 +26,20 @@ class PlacementTraining:
     improved: int = 1
     trials: int = 3_000
     from_elite: float = 0.5
-    updates: int = 4
+    replayed: float = 0.1
     steps: int = 16
     kept: int = 6_000
     learning_rate: float = 2e-3
     beta: float = 0.06
-    optimism: float = 0.5
+    imitation: float = 0.03
+    optimism: float = 0.0
     most_weight: float = 5.0
     entropy: float = 0.002
     talk_weight: float = 0.0
     check_every: int = 30
 
     def __post_init__(self) -> None:
-        for name in ("instances", "validation", "tables", "episodes", "updates", "steps", "kept"):
+        for name in ("instances", "validation", "tables", "episodes", "steps", "kept"):
             if not getattr(self, name) >= 1:
                 raise ParameterError(
                     f"training of placements: {name} is {getattr(self, name)}; at least 1"

@@ -3,16 +3,16 @@ actor-critic.
 
     policy_gradient   REINFORCE: −log π(a|s) (R − b), with R the return of the episode, and b the
                       moving mean of the returns on that table
-    distributional    episodes of the current actor, and improved ones: the best placement so far
-                      of a table, after short annealings, played once more, are kept in a replay.
-                      A critic learns quantiles Z(s) of the return to go R_t of replayed episodes
-                      (quantile Huber loss); the actor learns
-                      −log π(a|s) min(most, exp((R_t − z(s)) / β)), with z the mean of the
-                      quantiles from ``optimism`` on
+    distributional    a critic learns quantiles Z(s) of the return to go R_t (quantile Huber loss)
+                      of drawn episodes, and of improved ones: the best placement so far of a table,
+                      after short annealings, played once more and kept in a replay. With z the mean
+                      of the quantiles from ``optimism`` on, drawn episodes are learned from by
+                      −log π(a|s) (R_t − z(s)), centred and of deviation 1, improved ones by
+                      −log π(a|s) × imitation × min(most, exp((R_t − z(s)) / β))
 
-The improved episodes come from no policy, so that the second agent learns off-policy. An update
-takes some steps of episodes on several tables. The agent of the least mean step on the validation
-tables is kept.
+The improved episodes come from no policy: the second agent learns from them off-policy. An update
+takes some steps of episodes on several tables. The agent of the least mean step of the best of
+some draws on the validation tables is kept: the best draw is what a planner starts from.
 """
 
 from __future__ import annotations
@@ -49,6 +49,9 @@ NO_PLACEMENT = np.zeros(0, dtype=np.int64)
 # weights learn faster, as they are larger.
 FIRST_SKIP = {INCREASE: -6.0, OWN_TALK: -1.2, TALK_OF_OTHERS: -1.2}
 SKIP_RATE = 10.0
+# The temperature of draws at decision time, and draws of each order in a validation: a planner
+# starts from the best of several.
+HEAT, CHECKED = 0.3, 6
 
 
 class PreparedTable:
@@ -77,6 +80,7 @@ class KeptEpisode:
     action: Ints
     seen: Any
     to_go: Any
+    is_drawn: bool
 
 
 @dataclass(eq=False)
@@ -130,15 +134,17 @@ class PlacementTrainer:
         for prepared, head in zip(tables, heads, strict=True):
             order = prepared.orders[int(self.rng.integers(2))]
             played = self._play(prepared, head, order, NO_PLACEMENT, settings.episodes)
-            fresh += kept_of(prepared, order, played)
+            fresh += kept_of(prepared, order, played, True)
             returns.append(float(played.reward.sum(axis=1).mean()))
             if settings.agent == "distributional":
                 fresh += self._improved(prepared, head, order, played)
         if settings.agent == "policy_gradient":
             return {"return": float(np.mean(returns)), **self._update(fresh)}
-        self.replay = (self.replay + fresh)[-settings.kept :]
-        for _ in range(settings.updates):
-            figures = self._update(self.replay)
+        improved = [each for each in fresh if not each.is_drawn]
+        self.replay = (self.replay + improved)[-settings.kept :]
+        figures = self._update(fresh)
+        if settings.replayed and self.rng.random() < settings.replayed:
+            self._update(self.replay)
         return {"return": float(np.mean(returns)), **figures}
 
     def slow_down(self, share: float) -> None:
@@ -167,7 +173,7 @@ class PlacementTrainer:
             prepared.keep_better(better)
             for each in prepared.orders:
                 again = self._play(prepared, head, each, prepared.elite, 1)
-                out += kept_of(prepared, each, again)
+                out += kept_of(prepared, each, again, False)
         return out
 
     def _update(self, episodes: list[KeptEpisode]) -> dict[str, float]:
@@ -188,7 +194,11 @@ class PlacementTrainer:
             critic = quantile_huber(values, batch.to_go)
             first = int(settings.optimism * QUANTILES)
             gain = batch.to_go - values.detach().sort(dim=1).values[:, first:].mean(dim=1)
-            weight = (gain / settings.beta).clamp(max=5).exp().clamp(max=settings.most_weight)
+            drawn = gain - (gain * batch.drawn).sum() / batch.drawn.sum().clamp(min=1)
+            size = (drawn * batch.drawn).square().sum() / batch.drawn.sum().clamp(min=1)
+            drawn = drawn / size.sqrt().clamp(min=1e-6)
+            improved = (gain / settings.beta).clamp(max=5).exp().clamp(max=settings.most_weight)
+            weight = torch.where(batch.drawn > 0, drawn, settings.imitation * improved)
         loss = -(weight * chosen).mean() - settings.entropy * entropy + critic
         self.step.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
@@ -239,6 +249,8 @@ class StepBatch:
             part[r], action[r] = each.order[at], each.action[at]
             to_go[r], total[r] = each.to_go[at], each.to_go[0]
         rows = len(picked) * many
+        drawn = np.repeat([float(each.is_drawn) for _, each in picked], many)
+        self.drawn = torch.from_numpy(drawn.astype(np.float32))
         self.seen = torch.from_numpy(seen.reshape(rows, wide, len(FEATURES)))
         self.mask = torch.from_numpy(mask.reshape(rows, wide))
         self.table = torch.from_numpy(np.repeat([k for k, _ in picked], many))
@@ -246,11 +258,13 @@ class StepBatch:
         self.to_go, self.total = torch.from_numpy(to_go.reshape(rows)), total.reshape(rows)
 
 
-def kept_of(prepared: PreparedTable, order: Ints, played: Episodes) -> list[KeptEpisode]:
+def kept_of(
+    prepared: PreparedTable, order: Ints, played: Episodes, is_drawn: bool
+) -> list[KeptEpisode]:
     """The episodes with their returns to go."""
     to_go = np.cumsum(played.reward[:, ::-1], axis=1)[:, ::-1]
     return [
-        KeptEpisode(prepared, order, played.action[k], played.seen[k], to_go[k])
+        KeptEpisode(prepared, order, played.action[k], played.seen[k], to_go[k], is_drawn)
         for k in range(len(played.action))
     ]
 
@@ -264,15 +278,13 @@ def quantile_huber(found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
 
 
 def validation_ratio(network: PlacementNetwork, tables: list[PreparedTable]) -> float:
-    """Mean step of the best of both orders without sampling, over the balanced step."""
+    """Mean step of the best of some draws in both orders, over the balanced step."""
     found = []
     for each, head in zip(tables, network.heads([t.tokens for t in tables]), strict=True):
         steps = [
-            table_step_s(
-                each.table,
-                play(each.costs, order, head, 0.0, 0.0, NO_PLACEMENT, 1, 0).device[0],
-            )
+            table_step_s(each.table, device)
             for order in each.orders
+            for device in play(each.costs, order, head, 0.0, HEAT, NO_PLACEMENT, CHECKED, 0).device
         ]
         found.append((min(steps) - each.table.reduce_s) / each.scale)
     return float(np.mean(found))
@@ -287,6 +299,8 @@ def train_placement(
     stopped: Callable[[], bool] = lambda: False,
 ) -> TrainedPlacement:
     """Train an agent and return the weights that were best on the validation tables."""
+    # Threads that wait for each other took twenty times the processor time on a busy machine.
+    torch.set_num_threads(1)
     began = time.process_time()
     trainer = PlacementTrainer(tables, settings, seed)
     validation = [PreparedTable(each) for each in checks]

@@ -24,6 +24,7 @@ from optbench.shapes.gnn_training.measured_pictures import measured_pictures
 from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
+from optbench.shapes.gnn_training.training_origin import names_of, parts_table
 from optbench.shapes.gnn_training.training_pictures import pictures_of
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
@@ -35,6 +36,7 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 BOUNDS = "optbench.shapes.gnn_training_bound.training_bounds:training_bounds"
 PROVE = "optbench.shapes.gnn_training_bound.training_bounds:prove_training"
 MEASURE = "optbench.gnn.runtime.measured_step:measured_step"
+MEASURE_OWN = "optbench.gnn.own_model.own_training:measured_training"
 FORMULATE = "optbench.shapes.gnn_training_bound.cut_programme:cut_formulation"
 METRICS = {
     "cut_edges": Metric("", "edges between two parts"),
@@ -155,6 +157,19 @@ class GnnTrainingShape(DataShape):
     ) -> Measurements:
         found: Measurements = resolve(MEASURE)(data, decision, machine)
         return found
+
+    def measure_instance(
+        self, instance: ShapedInstance, decision: TrainingPlan, machine: MeasuringMachine
+    ) -> Measurements:
+        """Train what the user has given, or else a network with the instance's operators."""
+        if instance.origin is None:
+            return self.measure(instance.data, decision, machine)
+        found: Measurements = resolve(MEASURE_OWN)(instance, decision, machine)
+        return found
+
+    def decision_files(self, instance: ShapedInstance, decision: TrainingPlan) -> Mapping[str, str]:
+        names = names_of(instance.origin, instance.data.graph.num_nodes)
+        return {"parts.csv": parts_table(instance.data, decision, names)}
 
     def pictures(self, instance: ShapedInstance, decision: TrainingPlan) -> Mapping[str, str]:
         return pictures_of(instance.data, decision)

@@ -61,16 +61,16 @@ def cut_picture(data: GnnTraining, plan: TrainingPlan) -> str:
     )
     if graph.num_nodes <= MOST_NODES and graph.num_edges <= MOST_EDGES:
         parts = [f"part {p} on {names[d]}" for p, d in enumerate(device.tolist())]
-        key = {"in": "edge within a part", "cut": "edge between two parts"}
-        drawn = resolve(POINTS)(plan.part, parts, graph.tail, graph.head, words, key)
+        kinds = {"in": "edge within a part", "cut": "edge between two parts"}
+        drawn = resolve(POINTS)(plan.part, parts, graph.tail, graph.head, words, kinds)
         return str(drawn)
     labels = [(str(p), f"{count:,} nodes") for p, count in enumerate(cut.nodes.tolist())]
     used = np.unique(device)
     number = np.zeros(data.num_devices, dtype=np.int64)
     number[used] = np.arange(len(used))
-    key = [f"on {names[d]}" for d in used.tolist()]
+    places = [f"on {names[d]}" for d in used.tolist()]
     sizes = cut.nodes.astype(float)
-    drawn = resolve(BUBBLES)(sizes, labels, number[device], edges_between(cut), key, words)
+    drawn = resolve(BUBBLES)(sizes, labels, number[device], edges_between(cut), places, words)
     return str(drawn)
 
 

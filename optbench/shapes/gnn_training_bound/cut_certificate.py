@@ -1,7 +1,7 @@
 """The text of a certificate of the cut, which names its method and the numbers that it needs.
 
     cut_counting    nothing: degrees, parts and components of the instance are enough
-    cut_trees       roots and sizes of the trees of a packing
+    cut_trees       roots and sizes of the trees of a packing, and the first one that counts
     cut_spreading   rounds of lengths, each with roots, sizes and multipliers
     cut_sdp         rows with multipliers, those of the total and of nodes, and a diagonal
 
@@ -44,7 +44,8 @@ def write_certificate(problem: CutProblem, proof: CutProof) -> str:
     if proof is None:
         fields: dict[str, Any] = {"method": COUNTING}
     elif isinstance(proof, TreePacking):
-        fields = {"method": TREES, "roots": _ints(proof.roots), "sizes": _ints(proof.sizes)}
+        trees = {"roots": _ints(proof.roots), "sizes": _ints(proof.sizes)}
+        fields = {"method": TREES, **trees, "first": proof.first}
     elif isinstance(proof, list):
         fields = {"method": SPREADING, "rounds": [_round_fields(each) for each in proof]}
     else:
@@ -83,7 +84,7 @@ def read_certificate(text: str, problem: CutProblem) -> tuple[str, CutProof]:
             return method, None
         if method == TREES:
             roots, sizes = (unpacked(fields[name], MOST_TREES) for name in ("roots", "sizes"))
-            return method, TreePacking(roots.tolist(), sizes.tolist())
+            return method, TreePacking(roots.tolist(), sizes.tolist(), _first(fields["first"]))
         if method == SPREADING:
             return method, _rounds(fields["rounds"], problem)
         if method == SDP:
@@ -91,6 +92,12 @@ def read_certificate(text: str, problem: CutProblem) -> tuple[str, CutProof]:
         raise ValueError(f"its method is {method!r:.40}")
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise OptbenchError(f"the certificate cannot be read ({error})") from None
+
+
+def _first(given: Any) -> int:
+    if type(given) is not int or given < 0:
+        raise ValueError(f"first is {given!r:.20}; it must be a whole number from 0")
+    return given
 
 
 def _rounds(given: list[Any], problem: CutProblem) -> list[LengthRound]:

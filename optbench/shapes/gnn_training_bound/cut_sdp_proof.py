@@ -51,6 +51,8 @@ ONE = PRICE_ONE
 # Entries of Z must be floats exactly.
 LARGEST_ENTRY, LARGEST_PRICE, MOST_ROWS = 1 << 52, 1 << 48, 1 << 22
 MARGIN = 16
+# The matrix is dense: more nodes would not fit into memory.
+MOST_SDP_NODES = 4000
 UNIT_ROUNDING = 2.0**-53
 
 
@@ -93,6 +95,11 @@ def check_multipliers(problem: CutProblem, given: CutMultipliers) -> None:
 
 def proven_cut(problem: CutProblem, given: CutMultipliers) -> Fraction:
     """Return the value that multipliers prove."""
+    if problem.num_nodes > MOST_SDP_NODES:
+        raise OptbenchError(
+            f"the certificate has a matrix of {problem.num_nodes:,} nodes; there may be "
+            f"{MOST_SDP_NODES:,}: use the bounds of trees"
+        )
     check_multipliers(problem, given)
     total, load = priced_loads(problem, given.trees)
     matrix = whole_matrix(problem, given, load)

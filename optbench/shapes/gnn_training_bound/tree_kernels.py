@@ -17,9 +17,9 @@ from optbench.compiling.compiled import inner, njit
 Array = NDArray[Any]
 FAR = np.int64(1) << 61
 # Lengths of edges grow from 2^0 to 2^LENGTH_BITS with their load.
-LENGTH_BITS = 20
-# The most that a tree adds to the load of an edge.
-TREE_LOAD = 1 << 20
+LENGTH_BITS = 24
+# The most that a tree adds to the load of an edge; no tree of a graph has as many nodes.
+TREE_LOAD = 1 << 32
 
 
 @inner()

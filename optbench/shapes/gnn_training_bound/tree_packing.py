@@ -14,8 +14,9 @@ A packing is trees in whole numbers without a scale: for each L > 0, y_t / L are
 and the best L is the load of some edge.
 
 ``packed_trees`` lets the length of an edge grow with its load, tree after tree, in whole numbers:
-roots and sizes are all that a certificate has to say. ``spreading_lp`` finds rows by the solution
-of an LP; its certificate has the lengths for which each tree was made.
+roots and sizes are all that a certificate has to say, and the number of the first tree that
+counts: those before it, made while lengths said little, have the multiplier 0. ``spreading_lp``
+finds rows by the solution of an LP; its certificate has the lengths for which each tree was made.
 """
 
 from __future__ import annotations
@@ -41,35 +42,70 @@ from optbench.shapes.gnn_training_bound.tree_kernels import (
 
 # More trees than this could exceed 64 bits.
 MOST_TREES = 1 << 16
-# Lengths are computed anew after so many trees, and after every tree at first.
-REFRESH = 16
+# Lengths are computed anew after every one of so many trees, and then after each few of them.
+FRESH_TREES, REFRESH = 512, 4
+# Arcs that are looked at whatever the time, so that a busy machine gives a bound, too.
+LEAST_ARCS = 5_000_000
+# Numbers of first trees that are tried: none is left out, or the trees before a power of two.
+LEAST_FIRST, TRIED_FIRSTS = 16, 3
 
 
 @dataclass
 class TreePacking:
-    """Trees by root and number of nodes, in the order in which they were packed."""
+    """Trees by root and number of nodes, in the order in which they were packed; those before
+    number ``first`` do not count.
+    """
 
     roots: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
+    first: int = 0
+
+
+@dataclass
+class CountedTrees:
+    """What the trees from number ``first`` on add up to: the sides Σ b_t and the load of edges."""
+
+    first: int
+    load: Ints
+    total: int = 0
+
+    def add(self, side: int, edges: Ints, loads: Ints) -> None:
+        self.total += int(add_tree(self.load, edges, loads)) * side
+
+    @property
+    def value(self) -> Fraction:
+        """The bound at the best scale."""
+        return best_scaled(self.total, self.load)
 
 
 @dataclass
 class PackedLoads:
-    """What the trees add up to: the sides Σ b_t and the load of each edge."""
+    """The trees so far: the load that gives edges their lengths, and what the trees count for.
+
+    With ``tries_firsts`` all numbers of first trees are counted that may turn out best."""
 
     problem: CutProblem
-    total: int = 0
+    first: int = 0
+    tries_firsts: bool = False
     count: int = 0
 
     def __post_init__(self) -> None:
-        self.load = np.zeros(self.problem.num_edges, dtype=np.int64)
         self.lengths = np.full(self.problem.num_edges, 256, dtype=np.int64)
+        self.all = self._counted_from(0)
+        self.counted = [self._counted_from(self.first)] if self.first else [self.all]
+
+    def _counted_from(self, first: int) -> CountedTrees:
+        return CountedTrees(first, np.zeros(self.problem.num_edges, dtype=np.int64))
 
     def add(self, root: int, size: int | None) -> int:
         """Pack a tree; return its number of nodes, the best one where none is given, or 0."""
         problem, arcs = self.problem, self.problem.arcs
-        if self.count < REFRESH or self.count % REFRESH == 0:
-            grown_lengths(self.load, LENGTH_BITS, self.lengths)
+        number = self.count
+        if number < FRESH_TREES or number % REFRESH == 0:
+            grown_lengths(self.all.load, LENGTH_BITS, self.lengths)
+        if self.tries_firsts and number >= LEAST_FIRST and number & (number - 1) == 0:
+            self.counted = [self.all, *self.counted[1:], self._counted_from(number)]
+            del self.counted[1:-TRIED_FIRSTS]
         self.count += 1
         given = arcs.first, arcs.other, arcs.edge, self.lengths
         order, parent, to_parent, distance = shortest_paths(*given, root, FAR)
@@ -79,23 +115,33 @@ class PackedLoads:
             return 0
         side = size - problem.max_part
         edges, loads = tree_loads(order, parent, to_parent, size, side)
-        self.total += int(add_tree(self.load, edges, loads)) * side
+        for each in (self.all, *(one for one in self.counted if one is not self.all)):
+            if number >= each.first:
+                each.add(side, edges, loads)
         return size
 
     @property
-    def value(self) -> Fraction:
-        """The bound at the best scale."""
-        return best_scaled(self.total, self.load)
+    def best(self) -> CountedTrees:
+        return max(self.counted, key=lambda each: each.value)
 
 
 def best_scaled(total: int, load: Ints) -> Fraction:
-    """Return max over L of (total − Σ_e max(0, load_e − L)) / L."""
+    """Return max over L of (total − Σ_e max(0, load_e − L)) / L; floats only choose L."""
     falling = np.sort(load[load > 0])[::-1]
     if not len(falling):
         return Fraction(0)
-    beyond = np.cumsum(falling) - falling * np.arange(1, len(falling) + 1)
-    best = int(np.argmax((total - beyond) / falling))
-    return Fraction(total - int(beyond[best]), int(falling[best]))
+    sizes = falling.astype(np.float64)
+    beyond = np.cumsum(sizes) - sizes * np.arange(1, len(falling) + 1)
+    best = int(np.argmax((total - beyond) / sizes))
+    scale = int(falling[best])
+    return Fraction(total - exact_sum(falling[: best + 1] - scale), scale)
+
+
+def exact_sum(values: Ints) -> int:
+    """Return the sum of numbers from 0, which may exceed 64 bits."""
+    half = 31
+    high, low = int((values >> half).sum()), int((values & ((1 << half) - 1)).sum())
+    return (high << half) + low
 
 
 def packed_trees(
@@ -103,13 +149,15 @@ def packed_trees(
 ) -> TreePacking:
     """Pack trees of random roots for a time."""
     deadline = time.perf_counter() + time_limit_s
-    packing, loads = TreePacking(), PackedLoads(problem)
+    packing, loads = TreePacking(), PackedLoads(problem, tries_firsts=True)
+    least = LEAST_ARCS // (problem.num_nodes + 2 * problem.num_edges)
     for root in _far_roots(problem, seed, most):
         size = loads.add(root, None)
         packing.roots.append(root)
         packing.sizes.append(size)
-        if time.perf_counter() > deadline:
+        if loads.count >= least and time.perf_counter() > deadline:
             break
+    packing.first = loads.best.first
     return packing
 
 
@@ -128,9 +176,9 @@ def proven_packing(problem: CutProblem, packing: TreePacking) -> Fraction:
     """Return the value of a packing, whose trees are made again."""
     if len(packing.roots) != len(packing.sizes) or len(packing.roots) > MOST_TREES:
         raise OptbenchError(f"the certificate has {len(packing.roots)} roots; at most {MOST_TREES}")
-    loads = PackedLoads(problem)
+    loads = PackedLoads(problem, packing.first)
     for root, size in zip(packing.roots, packing.sizes):
         if not 0 <= root < problem.num_nodes:
             raise OptbenchError(f"the certificate has a tree at node {root}, which is not there")
         loads.add(root, size)
-    return loads.value
+    return loads.best.value

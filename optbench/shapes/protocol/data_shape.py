@@ -18,7 +18,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from optbench.errors import (
@@ -300,6 +300,12 @@ class DataShape(Shape):
             f"shape {self.name!r}: define measure(self, data, decision, machine)"
         )
 
+    def measure_instance(
+        self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
+    ) -> Measurements:
+        """Return the same; a shape whose instances have an origin may override it."""
+        return self.measure(instance.data, decision, machine)
+
     def measured(
         self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
     ) -> Measurements:
@@ -307,7 +313,7 @@ class DataShape(Shape):
         if not names:
             return super().measured(instance, decision, machine)
         with self.authored("measure"):
-            found = self.measure(instance.data, decision, machine)
+            found = self.measure_instance(instance, decision, machine)
         if not isinstance(found, Measurements):
             words = f"measure returned {type(found).__name__}; it must return Measurements"
             raise self.mistake(words, "measure")
@@ -319,7 +325,8 @@ class DataShape(Shape):
             if not values or not all(map(math.isfinite, values)):
                 words = f"measure returned {values!r:.60} for {name!r}; it must be finite numbers"
                 raise self.mistake(words, "measure")
-        return Measurements(readings, {**asdict(machine), **found.provenance})
+        provenance = {**machine.to_dict(), **found.provenance}
+        return replace(found, readings=readings, provenance=provenance)
 
     def write(self, instance: ShapedInstance) -> dict[str, Any]:
         return instance_document(self.name, instance.name, to_plain(instance.data))

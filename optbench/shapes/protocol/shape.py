@@ -160,6 +160,10 @@ class Shape(ABC):
         """Return pictures of a decision for reports, as SVG by title."""
         return {}
 
+    def decision_files(self, instance: Any, decision: Any) -> Mapping[str, str]:
+        """Return the text of files that come with a decision, by name, such as tables."""
+        return {}
+
     def measured_pictures(
         self, instance: Any, decision: Any, measured: Measurements
     ) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 import optbench as ob
 from optbench.errors import UnsupportedError
+from optbench.gnn.kernels.fusion_plan import KernelRates, best_fusions, fusion_names
 from optbench.gnn.runtime.measured_step import check_speeds, read_network, relative_speeds
 from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
@@ -54,6 +55,23 @@ def test_four_parts_on_two_devices() -> None:
     rows = int(CutGraph(instance.data.graph, plan.part, 4).merged(plan.device, 2).rows.sum())
     assert found.provenance["sent_mb_per_step"] * 1e6 == pytest.approx(rows * 8 * 4 * 2)
     assert "step_s" in ob.verify(instance, plan).metrics
+    # The rows of each device after the first steps, over time, for pictures; 5 steps come first.
+    devices = found.provenance["device_rows"]
+    assert [{row["device"] for row in rows} for rows in devices] == [{0}, {1}]
+    keys = {"at_s", "seconds", "busy_s", "waited_s", "sent_mb", "memory_mb", "utilisation"}
+    assert all(keys <= row.keys() and row["step"] > 5 for rows in devices for row in rows)
+
+
+@pytest.mark.parametrize("network", ["gcn", "sage", "gat"])
+def test_the_fusions_of_a_plan_are_executed(network: str) -> None:
+    """The best plan of a network is trained; device 1 alone is used, the second of the data."""
+    instance = made(parts=2, devices="1:1", features=9, network=network)
+    chosen = best_fusions(instance.data, KernelRates(instance.data.devices[0])).chosen
+    plan = plan_of(instance, device=np.array([1, 1]), fusions=chosen)
+    found = ob.measure(instance, plan, repeats=1)
+    assert found.provenance["fusions"] == sorted(fusion_names(instance.data.fusions, chosen))
+    assert found.provenance["fusions"] and found.provenance["fusions_not_executed"] == []
+    assert [{row["device"] for row in rows} for rows in found.provenance["device_rows"]] == [{1}]
 
 
 def test_slower_devices_are_relative_to_the_fastest() -> None:

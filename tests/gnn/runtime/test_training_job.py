@@ -82,6 +82,13 @@ def test_networks_out_of_range(others: dict[str, Any], message: str) -> None:
         GraphNetworkSettings(**others)
 
 
+def test_sparse_features_are_not_summed_in_every_step() -> None:
+    small_job("gcn", 1, sparse_features=True)
+    small_job("sage", 1, sparse_features=True, fusions=("aggregated_last1",))
+    with pytest.raises(ModelError, match="sum rows of features in every step; choose one of"):
+        small_job("sage", 1, sparse_features=True, fusions=("spmm1",))
+
+
 def test_a_folder_without_a_job(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match=r"job.json is missing; write_job"):
         read_job(tmp_path)

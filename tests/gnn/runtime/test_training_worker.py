@@ -30,10 +30,13 @@ PLANS: dict[str, tuple[Kind, tuple[str, ...]]] = {
     "sage-product": ("sage", ("spmm1", "one_product1", "one_pass1", "aggregated_last2")),
     "sage-last": ("sage", ("aggregated_last_epilogue1", "aggregated_last_epilogue2")),
     "sage-before": ("sage", ("aggregated_before", "spmm2", "one_product2")),
+    "sage-sparse": ("sage", ("aggregated_before", "aggregated_last2")),
     "gat": ("gat", ()),
     "gat-attention": ("gat", ("attention1", "one_pass1", "attention_epilogue2")),
+    "gat-sparse": ("gat", ("attention1",)),
     "gat-epilogue": ("gat", ("attention_epilogue1", "attention2")),
 }
+SPARSE = ("sage-sparse", "gat-sparse")
 WIDE = ("gcn-epilogue", "sage-last", "gat-epilogue")
 Runs = dict[tuple[str, str, int], Path]
 
@@ -51,6 +54,7 @@ def jobs(devices: int) -> Iterator[tuple[str, str, TrainingJob, LabelledNodes]]:
                 keep_gradients=True,
                 overlap=overlap,
                 fusions=fusions,
+                sparse_features=plan in SPARSE,
             )
             yield plan, precision, job, nodes
 
@@ -63,14 +67,14 @@ def wide(job: TrainingJob) -> TrainingJob:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """Every plan and precision on one, two and three processes; on one also without fusions."""
+    """Every plan and precision on two and three processes, and on one without fusions."""
     root, found = tmp_path_factory.mktemp("runs"), Runs()
     for devices in (1, 2, 3):
         folders = []
         for plan, precision, given, nodes in jobs(devices):
             job = wide(given) if plan in WIDE else given
             if devices == 1:
-                job = replace(job, fusions=())
+                job = replace(job, fusions=(), sparse_features=False)
             folder = root / f"{plan}-{precision}-{devices}"
             write_job(folder, job, nodes)
             found[plan, precision, devices] = folder

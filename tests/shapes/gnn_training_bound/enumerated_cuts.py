@@ -55,10 +55,37 @@ def random_cut(seed: int, most_nodes: int = 8) -> GnnTraining:
     return cut_data(n, edges, k, most)
 
 
-def cut_data(num_nodes: int, edges: Ints, num_parts: int, max_part: int) -> GnnTraining:
+def shaped_cut(seed: int) -> GnnTraining:
+    """Stars, complete graphs, circles, paths and isolated nodes, one or several of them: one to
+    five parts, rooms from none to spare to that of the whole graph, nodes with sizes.
+    """
+    rng = np.random.default_rng(seed)
+    edges, n = list[tuple[int, int]](), 0
+    for _ in range(int(rng.integers(1, 4))):
+        size, form = int(rng.integers(1, 8 if n == 0 else 4)), int(rng.integers(5))
+        size = min(size, 8 - n)
+        forms = (
+            [(0, i) for i in range(1, size)],
+            list(combinations(range(size), 2)),
+            [(i, i + 1) for i in range(size - 1)] + [(0, size - 1)] * (size > 2),
+            [(i, i + 1) for i in range(size - 1)],
+            [],
+        )
+        edges += [(n + u, n + v) for u, v in forms[form]]
+        n += size
+    k = min(n, int(rng.integers(1, 6)))
+    fewest = -(-n // k)
+    most = int(rng.choice([fewest, min(n, fewest + 1), int(rng.integers(fewest, n + 1)), n]))
+    return cut_data(n, np.array(sorted(edges)), k, most, rng.integers(1, 9, n))
+
+
+def cut_data(
+    num_nodes: int, edges: Ints, num_parts: int, max_part: int, sizes: Ints | None = None
+) -> GnnTraining:
     """An instance that minimises the cut, on one device; edges ascend."""
     edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
-    graph = DataGraph(num_nodes, edges[:, 0].copy(), edges[:, 1].copy())
+    ends = edges[:, 0].copy(), edges[:, 1].copy()
+    graph = DataGraph(num_nodes, *ends, *(() if sizes is None else (sizes,)))
     roomy = type(FAST)("roomy", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
     return GnnTraining(graph, (), (), 0.0, (roomy,), FREE, num_parts, max_part)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,7 @@ def _shaken(values: Any, rng: np.random.Generator) -> Any:
         '{"method":"cut_magic"}',
         '{"method":"cut_trees","roots":"","sizes":""}',
         '{"method":"cut_trees","roots":7,"sizes":7}',
+        '{"method":"cut_trees","roots":"eJwDAAAAAAE=","sizes":"eJwDAAAAAAE=","first":-1}',
         '{"method":"cut_spreading","rounds":[{}]}',
         '{"method":"cut_sdp"}',
     ],
@@ -146,11 +148,58 @@ def test_unreadable_certificates_are_refused(text: str) -> None:
 
 def test_trees_of_other_graphs_are_refused_or_prove_little() -> None:
     """A root that is not there is refused; a tree of too many nodes adds nothing."""
-    trees = {"method": "cut_trees", "sizes": packed(np.array([9]))}
+    trees = {"method": "cut_trees", "first": 0, "sizes": packed(np.array([9]))}
     beyond = json.dumps({**trees, "roots": packed(np.array([8]))})
     with pytest.raises(OptbenchError, match="a tree at node 8, which is not there"):
         prove_cut(PAIR, beyond)
     assert prove_cut(PAIR, json.dumps({**trees, "roots": packed(np.array([0]))})).value == 0
+
+
+def test_forged_certificates_of_every_method_are_refused_or_hold() -> None:
+    """Multipliers times a hundred, sizes of trees above their number of nodes, the certificate of
+    a graph with more edges: the core computes the value itself.
+    """
+    complete = cut_data(8, np.array(list(combinations(range(8), 2))), 2, 4)
+    least, labels = least_cut(PAIR), set()
+    for data in (PAIR, complete):
+        for bound in cut_bounds(data, 1.0):
+            fields = json.loads(bound.certificate or "")
+            for forged in _forgeries(fields):
+                instance = cut_instance(PAIR)
+                claim = replace(bound, value=1000.0, certificate=json.dumps(forged))
+                # A claim above what is proved is a solver's.
+                assert instance.shape.labelled(instance, claim).proof == "solver"
+                try:
+                    proven = prove_cut(PAIR, json.dumps(forged))
+                except OptbenchError:
+                    continue
+                assert proven.value <= least
+                labels.add(proven.source)
+    assert labels >= {"cut_counting", "cut_trees"}
+
+
+def _forgeries(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """The fields, and the same with each list of numbers a hundred times as large."""
+    out = [fields]
+    for name, text in fields.items():
+        if isinstance(text, str) and name != "method":
+            out.append({**fields, name: packed(unpacked(text, 1 << 16) * 100)})
+    if "total" in fields:
+        out.append({**fields, "total": fields["total"] * 100})
+    for each in fields.get("rounds", []):
+        prices = packed(unpacked(each["prices"], 1 << 16) * 100)
+        out.append({**fields, "rounds": [{**each, "prices": prices}]})
+    return out
+
+
+def test_a_matrix_of_too_many_nodes_is_refused_before_it_is_made() -> None:
+    """A path of 5,000 nodes: its matrix would have 25,000,000 entries."""
+    path = np.column_stack([np.arange(4_999), np.arange(1, 5_000)])
+    problem = cut_problem(cut_data(5_000, path, 2, 2_500))
+    zero = np.zeros(5_000, dtype=np.int64)
+    none = np.zeros(0, np.int64), np.zeros((0, 3), np.int64), np.zeros(0, np.int64)
+    with pytest.raises(OptbenchError, match="a matrix of 5,000 nodes"):
+        proven_cut(problem, CutMultipliers(*none, 0, zero, [], zero))
 
 
 def test_every_damaged_certificate_is_refused_or_holds() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import optbench as ob
+from optbench.errors import UnsupportedError
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.solvers.mis_spectral.device_balance import DeviceBalance
 from optbench.plugins.solvers.mis_spectral.part_loads import device_choices, ideal_step_s
@@ -91,6 +92,37 @@ def test_a_small_memory_is_held() -> None:
         )
     )
     assert result.verified and np.bincount(result.schedule.part)[0] <= 80
+
+
+def test_memories_that_are_too_small_together_are_named() -> None:
+    given = instance("graph=mesh,nodes=200,parts=2,devices=2:1")
+    needed = step_costs(given.data, TrainingPlan(np.zeros(200, np.int64), np.array([0, 0])))
+    room = 0.3 * float(needed.memory_bytes[0]) / 1e9
+    devices = tuple(replace(each, memory_gb=room) for each in given.data.devices)
+    result = solved(GnnTrainingShape().instance("small", replace(given.data, devices=devices)))
+    assert result.schedule is None and "do not hold what training keeps" in (result.message or "")
+
+
+def test_fusions_are_executed_and_balanced_for() -> None:
+    spec = "graph=mesh,nodes=200,parts=2,devices=2:1,latency_s=0"
+    given = instance(spec)
+    names = "spmm_epilogue1+spmm_epilogue2"
+    found = ob.solve(given, f"mis_spectral:fusions={names}", work_limit=4, bound=False)
+    chosen = [given.data.fusions[k].name for k in found.schedule.fusions.tolist()]
+    assert chosen == names.split("+") and found.verified
+    plain = solved(given, work_limit=4)
+    assert found.metrics["step_s"] < plain.metrics["step_s"]
+    assert found.metrics["work_imbalance"] < 0.02
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [("spmm9", "fusions: 'spmm9' is unknown"), ("spmm1+spmm_epilogue1", "replace one operator")],
+)
+def test_fusions_that_no_plan_has_are_refused(names: str, words: str) -> None:
+    with pytest.raises(UnsupportedError, match=words):
+        solved_by = f"mis_spectral:fusions={names}"
+        ob.solve(instance("graph=grid,nodes=16,parts=2"), solved_by, work_limit=1)
 
 
 def test_the_least_step_of_small_graphs_is_found() -> None:

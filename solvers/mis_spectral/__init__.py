@@ -11,7 +11,7 @@ A work limit is a number of cycles.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -212,6 +212,10 @@ class PartitionSearch:
 
     def partitions(self) -> Iterator[Ints]:
         """Yield partitions of the whole graph, each with a lower cut than the one before."""
+        uncut = self._uncut()
+        if uncut is not None:
+            yield uncut
+            return
         main = self.components.main
         if len(main) == 0:
             yield self._whole_partition(main)
@@ -231,6 +235,17 @@ class PartitionSearch:
                 self.is_done = True
             if over or (best is not None and best.excess == best.cut == 0):
                 return
+
+    def _uncut(self) -> Ints | None:
+        """Whole components in the parts, where they are found to fit."""
+        found, limit, whole = self.components, self.limit, self.whole
+        if len(found.size) < len(limit) or found.size.max() > limit.max():
+            return None
+        each = replace(found, main=found.main[:0])
+        nowhere, empty = np.full(whole.num_nodes, -1, dtype=np.int64), np.zeros_like(limit)
+        part = packed(each, nowhere, empty, limit, np.random.default_rng(self.run.seed))
+        load = np.bincount(part, whole.size, len(limit))
+        return part if (load <= limit).all() else None
 
     def _whole_partition(self, main_part: Ints) -> Ints:
         """Place the small components; where they do not fit, refine the whole graph."""

@@ -17,8 +17,9 @@ from .level_graph import LevelGraph
 
 # Components of at most this share of the fair part are taken out.
 SMALL = 0.05
-# Random orders in which packing is tried after the descending one.
-ORDERS = 20
+# Random orders in which packing is tried after the descending one, and exchanges that follow each
+# where a limit is exceeded.
+ORDERS, MOST_EXCHANGES = 20, 100
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ def packed(
     for order in range(ORDERS + 1):
         chosen = small if order == 0 else small[np.argsort(_noisy(found.size[small], rng))]
         where, over = _first_fit(found.size[chosen], limit - load)
+        if over:
+            where, over = _exchanged(found.size[chosen], where, limit - load)
         if least is None or over < least:
             best, least = _placed(len(found.size), chosen, where), over
         if over == 0:
@@ -106,6 +109,36 @@ def _first_fit(size: Ints, room: Ints) -> tuple[list[int], int]:
         where.append(p)
         left[p] -= each
     return where, sum(-each for each in left if each < 0)
+
+
+def _exchanged(size: Ints, where: list[int], room: Ints) -> tuple[list[int], int]:
+    """Move components out of the fullest part, alone or for a smaller one of another part, while
+    that lowers what exceeds the limits; components of one size are alike.
+    """
+    part = np.array(where)
+    left = room - np.bincount(part, size, len(room)).astype(np.int64)
+    for _ in range(MOST_EXCHANGES):
+        p = int(left.argmin())
+        if left[p] >= 0:
+            break
+        given, first = np.unique(np.where(part == p, size, 0), return_index=True)
+        best, change = -int(left[p]), None
+        for q in np.flatnonzero(left > 0).tolist():
+            taken, other = np.unique(np.where(part == q, size, 0), return_index=True)
+            gap = given[:, None] - taken[None, :]
+            over = np.maximum(-left[p] - gap, 0) + np.maximum(gap - left[q], 0)
+            i, j = np.unravel_index(over.argmin(), over.shape)
+            if over[i, j] < best:
+                best, change = int(over[i, j]), (q, gap[i, j], first[i], other[j], taken[j])
+        if change is None:
+            break
+        q, moved, one, back, returned = change
+        part[one] = q
+        if returned:
+            part[back] = p
+        left[p] += moved
+        left[q] -= moved
+    return part.tolist(), int(np.maximum(-left, 0).sum())
 
 
 def _placed(count: int, chosen: Ints, where: list[int]) -> Ints:

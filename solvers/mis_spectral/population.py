@@ -31,7 +31,7 @@ FROM_TWO, FROM_ONE = 0.75, 0.93
 
 
 @dataclass(frozen=True)
-class Member:
+class PartitionMember:
     """A partition, its score, and which stored directions of edges it cuts."""
 
     part: Ints
@@ -47,15 +47,15 @@ class Population:
     rng: np.random.Generator
     opening: int = 3
     patience: int = 60
-    members: list[Member] = field(default_factory=list)
+    members: list[PartitionMember] = field(default_factory=list)
     starts: int = 0
     cycles: int = 0
 
     @property
-    def best(self) -> Member:
+    def best(self) -> PartitionMember:
         return self.members[0]
 
-    def improvements(self, progress: Callable[[], float]) -> Iterator[Member]:
+    def improvements(self, progress: Callable[[], float]) -> Iterator[PartitionMember]:
         """Yield each best partition; ``progress`` is the share of the budget that is spent.
 
         After a cycle without improvement the best one is yielded again.
@@ -98,7 +98,7 @@ class Population:
 
     def _take(self, part: Ints) -> None:
         """Let a partition into the population, unless it is there or worse than all of it."""
-        new = Member(part, self.search.score(part), self.search.graph.cut_arcs(part))
+        new = PartitionMember(part, self.search.score(part), self.search.graph.cut_arcs(part))
         for each in self.members:
             if each.score == new.score and np.array_equal(each.cut, new.cut):
                 return

@@ -31,8 +31,13 @@ from typing import BinaryIO, NoReturn
 from optbench.errors import OptbenchError
 from optbench.gnn.runtime.process_ranks import MEETING, ProcessRanks
 from optbench.gnn.runtime.training_job import SETTINGS, TrainingJob, read_job
+from optbench.rendering import resolve
 
+# The room of users' models stands above this one.
+WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MODULE = "optbench.gnn.runtime"
+# A user's module is trained by a room above this one.
+WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MISTAKE = "mistake.json"
 # A process that found a mistake exits so; starting again would find it again.
 MISTAKEN = 3
@@ -105,15 +110,13 @@ def run_process(folders: Sequence[Path]) -> NoReturn:
     _pin(folders[0], ranks)
     import torch
 
-    from optbench.gnn.own_model.own_model_worker import worker_of
-
     torch.set_num_threads(1)
     folder = folders[0]
     try:
         job, _ = read_job(folder)
         ranks.join(job.timeout_s)
         for folder in folders:
-            worker_of(folder, ranks).run()
+            resolve(WORKER)(folder, ranks).run()
         ranks.leave()
     except OptbenchError as error:
         (folders[0] / MISTAKE).write_text(json.dumps({"error": f"{folder}: {error}"}))

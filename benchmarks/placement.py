@@ -52,11 +52,11 @@ was tuned on seeds from 1000 on, like the training; the planner, the same for al
 the rule, and agents were chosen, on seeds 500 to 599.
 
 Within 5 % of the proven optimum: reached, by the agent with draws and with the planner on all
-instances, by a single greedy episode in the mean. Better than the best heuristic where the MILP does
-not close: not reached. (HiGHS was tried on three of these instances, with 40, 48 and 64 parts, and
-closed none in 23 to 31 s of processor time.) With the planner the agents equal the tuned rule within the intervals,
-and from 0.1 s on so do random weights: annealing forgets its start. Without annealing the agent's
-draws are better than those of the tuned rule in the same time.
+instances, by a single greedy episode in the mean. Better than the best heuristic where the MILP
+does not close: not reached. (HiGHS was tried on three of these instances, with 40, 48 and 64 parts,
+and closed none in 23 to 31 s of processor time.) With the planner the agents equal the tuned rule
+within the intervals, and from 0.1 s on so do random weights: annealing forgets its start. Without
+annealing the agent's draws are better than those of the tuned rule in the same time.
 
 Tried besides, on the validation instances at 0.1 s: annealing colder or hotter from the agent's
 start, and a larger share of the time for draws (ratios to the rule 0.999 to 1.004); annealing whose

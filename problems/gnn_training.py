@@ -65,7 +65,9 @@ class GnnTrainingProblem(Problem):
     """A graph cut into parts, a graph neural network, and the devices that train it.
 
     ``parts`` is, if it is not given, the number of devices of a JSON file and otherwise 4, and no
-    more than nodes. ``devices`` is ``equal`` (one modelled core per part), relative speeds of modelled cores
+    more than nodes.
+
+    ``devices`` is ``equal`` (one modelled core per part), relative speeds of modelled cores
     (``2:1``) or shipped profiles (``A100+L4``); part p is computed by device p modulo their
     number, unless a solver places it otherwise. ``features`` and ``classes`` are those of the
     data set, and otherwise 128 and 8. ``step_limit_s`` is the limit of a step.

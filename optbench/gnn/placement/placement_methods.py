@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from optbench.errors import UnknownNameError
-from optbench.gnn.placement.placement_board import Costs, costs_of
+from optbench.gnn.placement.placement_board import BoardCosts, costs_of
 from optbench.gnn.placement.placement_milp import solve_placement
 from optbench.gnn.placement.placement_planner import (
     Planner,
@@ -78,7 +78,7 @@ def place(
 
 
 def exactly_placed(
-    table: PlacementTable, costs: Costs, rng: np.random.Generator, time_left: TimeLeft
+    table: PlacementTable, costs: BoardCosts, rng: np.random.Generator, time_left: TimeLeft
 ) -> Ints:
     """Return the placement of the exact programme, which starts from that of the annealing."""
     budget_s = time_left()
@@ -91,7 +91,7 @@ def exactly_placed(
     return solve_placement(table, known, min(MILP_S, max(0.0, time_left()))).device
 
 
-def rule_starts(costs: Costs, rng: np.random.Generator) -> Starts:
+def rule_starts(costs: BoardCosts, rng: np.random.Generator) -> Starts:
     """Return the starts of the tuned rule: without noise in both orders first, then with it."""
     orders, weights = (work_order(costs), bound_order(costs)), np.array(TUNED_WEIGHTS)
 
@@ -105,7 +105,7 @@ def rule_starts(costs: Costs, rng: np.random.Generator) -> Starts:
 
 
 def searched(
-    table: PlacementTable, costs: Costs, rng: np.random.Generator, time_left: TimeLeft
+    table: PlacementTable, costs: BoardCosts, rng: np.random.Generator, time_left: TimeLeft
 ) -> Ints:
     """Return the best of many starts by a noisy rule, each improved by moves and swaps."""
     orders = (work_order(costs), bound_order(costs))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optbench.gnn.placement.placement_board import Costs
+from optbench.gnn.placement.placement_board import BoardCosts
 from optbench.gnn.placement.placement_search import anneal, descend
 from optbench.gnn.placement.placement_table import (
     PlacementTable,
@@ -60,7 +60,7 @@ class Planner:
     def __init__(
         self,
         table: PlacementTable,
-        costs: Costs,
+        costs: BoardCosts,
         settings: PlannerSettings,
         rng: np.random.Generator,
         time_left: TimeLeft,

@@ -82,7 +82,9 @@ def network_starts(
     return starts
 
 
-def greedy_rollout(network: PlacementNetwork, table: PlacementTable, costs: BoardCosts) -> list[Ints]:
+def greedy_rollout(
+    network: PlacementNetwork, table: PlacementTable, costs: BoardCosts
+) -> list[Ints]:
     """Return the placements of the best actions, in both orders, without a planner."""
     return network_starts(network, table, costs, np.random.default_rng(0))(0)
 

@@ -11,8 +11,8 @@ import pytest
 from optbench import api
 from optbench.errors import DisagreementError, UnsupportedError
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
-from optbench.shapes.gnn_training_bound.cut_programme import CutFormulation, cut_formulation
 from optbench.shapes.gnn_training_bound.cut_problem import CutProblem
+from optbench.shapes.gnn_training_bound.cut_programme import CutFormulation, cut_formulation
 from optbench.shapes.gnn_training_bound.first_partition import first_partition, searches_of
 from optbench.shapes.milp.exact_point import broken
 from tests.shapes.gnn_training.small_training import instance as training_instance

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import floor
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from optbench.plugins.protocol import Run
 from optbench.shapes.gnn_training.adjacency import adjacency_of
 from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 
 # METIS takes the largest imbalance in thousandths, and wants at least one.
 LEAST_UFACTOR = 1
+# Runs where neither a work limit nor a time limit ends a search.
+MOST_RUNS = 1000
+# Between METIS's seeds of two seeds of a run.
+SEEDS_APART = 100_003
 
 
 class MetisRuns:
@@ -29,8 +33,19 @@ class MetisRuns:
     @property
     def ufactor(self) -> int:
         """The imbalance that ``max_part`` allows, in METIS's unit."""
-        fair = self.data.graph.num_nodes / self.data.num_parts
-        return max(LEAST_UFACTOR, floor(1000 * (self.data.max_part / fair - 1)))
+        nodes, parts = self.data.graph.num_nodes, self.data.num_parts
+        return max(LEAST_UFACTOR, 1000 * self.data.max_part * parts // nodes - 1000)
+
+    def many(self, run: Run) -> Iterator[tuple[int, Ints]]:
+        """Yield cut and parts of METIS's default, then of recursive and k-way runs in turn with
+        many seeds, up to the imbalance that is allowed; a work limit is a number of runs.
+        """
+        most = run.work_limit or (MOST_RUNS if run.time_limit_s is None else float("inf"))
+        yield self.part()
+        number = 1
+        while number < most and run.time_left() > 0:
+            yield self.part(number % 2 == 1, run.seed * SEEDS_APART + number, self.ufactor)
+            number += 1
 
     def part(
         self,

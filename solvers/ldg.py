@@ -32,6 +32,9 @@ class Ldg(Solver):
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
     needs: ClassVar[frozenset[str]] = frozenset({"streaming"})
 
+    def warm_up(self, instance: Any) -> None:
+        import scipy.optimize  # noqa: F401  # for labels of a graph that changed
+
     def solve(self, instance: Any, run: Run) -> Any:
         data = instance.data
         nodes = data.graph.num_nodes

@@ -28,6 +28,7 @@ class Metis(Solver):
 
     def warm_up(self, instance: Any) -> None:
         import pymetis  # noqa: F401
+        import scipy.optimize  # noqa: F401  # for labels of a graph that changed
 
     def solve(self, instance: Any, run: Run) -> Any:
         runs = MetisRuns(instance.data)

@@ -19,6 +19,9 @@ class RandomParts(Solver):
 
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
 
+    def warm_up(self, instance: Any) -> None:
+        import scipy.optimize  # noqa: F401  # for labels of a graph that changed
+
     def solve(self, instance: Any, run: Run) -> Any:
         data = instance.data
         part = dealt_parts(data.graph.num_nodes, data.num_parts, run.rng)

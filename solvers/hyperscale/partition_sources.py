@@ -7,7 +7,6 @@ shorter. Where parts are placed and each device has several, equal parts are sea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -76,15 +75,10 @@ def _by_metis(data: GnnTraining, run: Run) -> Iterator[Ints]:
     those that cut fewer edges than all before.
     """
     runs = MetisRuns(data)
-    ways = ((None, None), (True, runs.ufactor), (False, runs.ufactor))
-    most = run.work_limit or (MOST_RUNS if run.time_limit_s is None else np.inf)
     least: float = np.inf
-    for number in count():
-        recursive, ufactor = ways[number % len(ways)]
-        seed = None if number == 0 else run.seed * 100_003 + number
-        cut, part = runs.part(recursive, seed, ufactor)
+    for cut, part in runs.many(run):
         if (cut < least or data.minimize != "cut") and runs.fits(part):
             least = cut
             yield part
-        if number + 1 >= most or run.time_left() <= 0 or least == 0:
+        if least == 0:
             return

@@ -64,10 +64,14 @@ def test_many_seeds_are_no_worse_than_one() -> None:
 
 
 def test_the_limit_is_given_to_metis_in_its_unit() -> None:
-    """1,000 nodes in 4 parts of at most 260: 40 thousandths above 250; none is at least 1."""
+    """1,000 nodes in 4 parts of at most 260: 40 thousandths above 250; none is at least 1; in 5
+    parts of at most 205: 25 thousandths, of which a floating quotient would leave 24.
+    """
     wide = load_problem("gnn_training:graph=power,nodes=1000,parts=4,max_part=260").instance(0)
     tight = load_problem("gnn_training:graph=power,nodes=1000,parts=4,max_part=250").instance(0)
-    assert (MetisRuns(wide.data).ufactor, MetisRuns(tight.data).ufactor) == (40, 1)
+    fifths = load_problem("gnn_training:graph=power,nodes=1000,parts=5,max_part=205").instance(0)
+    found = [MetisRuns(each.data).ufactor for each in (wide, tight, fifths)]
+    assert found == [40, 1, 25]
 
 
 def test_streaming_by_hand() -> None:

@@ -76,7 +76,8 @@ def _neighbours(ptr: Ints, neighbour: Ints, nodes: Ints) -> Ints:
     """The neighbours of nodes, one after the other."""
     length = ptr[nodes + 1] - ptr[nodes]
     first = np.repeat(ptr[nodes] - np.cumsum(length) + length, length)
-    return neighbour[first + np.arange(length.sum())]
+    found: Ints = neighbour[first + np.arange(length.sum())]
+    return found
 
 
 def _padded(

@@ -105,10 +105,15 @@ class OwnModelWorker(TrainingWorker):
         sizes = self.ranks.gathered((len(around.nodes), around.num_arcs))
         if self.ranks.rank == 0:
             nodes, arcs = (list(each) for each in zip(*sizes, strict=True))
-            words = {"neighbourhood_depth": plan.depth, "refreshed_tensors": len(plan.refreshed)}
-            words |= {"fusions": fusions.executed, "fusions_not_executed": sorted(fusions.left)}
-            words |= {"fusion_remarks": {**fusions.partly, **fusions.left}}
-            words |= {"nodes_computed": nodes, "arcs_computed": arcs}
+            words = {
+                "neighbourhood_depth": plan.depth,
+                "refreshed_tensors": len(plan.refreshed),
+                "fusions": fusions.executed,
+                "fusions_not_executed": sorted(fusions.left),
+                "fusion_remarks": {**fusions.partly, **fusions.left},
+                "nodes_computed": nodes,
+                "arcs_computed": arcs,
+            }
             write_whole(self.folder / COMPUTED, json.dumps(words))
 
     def _features_of(self, nodes: LabelledNodes, which: np.ndarray[Any, Any]) -> Tensor:

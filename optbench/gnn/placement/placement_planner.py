@@ -122,7 +122,8 @@ class Planner:
     def _anneal_in_pieces(self, trials: int) -> None:
         """Anneal once; each piece goes on from the best, at the temperature of the last one."""
         settings = self.settings
-        pieces = math.ceil(trials * price_operations(self.costs) / OPERATIONS_AT_ONCE)
+        operations = trials * price_operations(self.costs)
+        pieces = min(trials, math.ceil(operations / OPERATIONS_AT_ONCE))
         fall = settings.cold / settings.hot
         for k in range(pieces):
             if self.time_left() <= 0:

@@ -34,7 +34,7 @@ CHANGES = dict.fromkeys(("lp_guided", "random_rules"), ("all of it", "absent"))
 # Small problems of other shapes, for solvers that take these alone.
 TRAINING = (
     "gnn_training:graph=community,nodes=60,parts=3,imbalance=0.1",
-    "gnn_training:graph=grid,nodes=49",
+    "gnn_training:graph=grid,nodes=36,parts=3",
 )
 PROBLEMS = {
     **dict.fromkeys(("ldg", "metis", "metis_best", "mis_spectral", "random_parts"), TRAINING),

@@ -92,7 +92,8 @@ def test_features_labels_and_splits_of_tables(tmp_path: Path) -> None:
     assert (rows.nodes.split.tolist(), rows.graph.sizes.tolist()) == ([0, 2], [2, 1])
     assert rows.edge_features.tolist() == [[4.0]]
     assert [each.what for each in rows.report.warnings] == [
-        "repeated edges with other features than the first, which is kept"
+        "repeated edges with other features than the first, which is kept",
+        "columns of edges (weight) are read, but cuts and training count every edge as 1",
     ]
     standard = read_graph(edges, IngestOptions(None, nodes, "standard", "standard"))
     assert standard.nodes.features.tolist() == [[1.0, 1.0], [-1.0, -1.0]]

@@ -57,13 +57,17 @@ class ProvenPlacement:
         return self.excess_bytes == 0 and self.step_s - self.bound_s <= 2 * CLOSED * self.step_s
 
 
-def solve_placement(table: PlacementTable, known: Ints, time_limit_s: float) -> ProvenPlacement:
-    """Solve the programme from a known placement."""
+def solve_placement(
+    table: PlacementTable, known: Ints, time_limit_s: float, most_nodes: int | None = None
+) -> ProvenPlacement:
+    """Solve the programme from a known placement, within so many nodes of the search tree."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     programme = PlacementProgramme(table, known)
     rule: Any = LinearConstraint(*programme.rows())
     options: Any = {"time_limit": time_limit_s, "mip_rel_gap": CLOSED}
+    if most_nodes is not None:
+        options["node_limit"] = most_nodes
     found: Any = milp(
         programme.objective,
         constraints=rule,

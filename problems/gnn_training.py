@@ -53,8 +53,8 @@ NAME = "gnn_training"
 FEATURES, CLASSES = 128, 8
 # Where neither the user nor a file of devices says how many.
 PARTS = 4
-# Changes of a graph are drawn apart from the graph itself.
-CHANGE_STREAM = 1
+# Changes of a graph, and what is drawn of devices, are drawn apart from the graph itself.
+CHANGE_STREAM, DEVICE_STREAM = 1, 2
 Source = Literal[
     "cora", "citeseer", "community", "grid", "hubs", "mesh", "molecules", "power"
 ]  # fmt: skip
@@ -293,7 +293,7 @@ class GnnTrainingProblem(Problem):
 
     def _devices(self, seed: int) -> OwnDevices:
         """The devices, with what is drawn of them; the graph has numbers of its own."""
-        found, rng = self._given_devices(), np.random.default_rng([seed, 1])
+        found, rng = self._given_devices(), np.random.default_rng((seed, DEVICE_STREAM))
         if self.history:
             free = found.speeds.size == 0
             self._require(free, "history", f"left out: {self.devices} states the speeds")

@@ -23,7 +23,8 @@ from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.measured_pictures import measured_pictures
-from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
+from optbench.shapes.gnn_training.operator_costs import costs_of_plan
+from optbench.shapes.gnn_training.plan_form import well_formed
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_origin import (
@@ -89,6 +90,7 @@ class GnnTrainingShape(DataShape):
     fact_words: ClassVar[Mapping[str, str]] = FACTS
     minimize = "cut_edges"
     capabilities = frozenset({"formulate"})
+    usual_solver = "hyperscale"
 
     def aims(self, data: GnnTraining) -> tuple[str, ...]:
         return LEVELS[data.minimize]
@@ -115,7 +117,7 @@ class GnnTrainingShape(DataShape):
 
     def verify(self, data: GnnTraining, decision: TrainingPlan) -> Findings:
         found = Findings()
-        if not _well_formed(data, decision, found):
+        if not well_formed(data, decision, found):
             return found
         costs = step_costs(data, decision)
         found.metrics = metrics_of(data, decision, costs)
@@ -257,40 +259,3 @@ def _work_imbalance(data: GnnTraining, plan: TrainingPlan, cut: CutGraph) -> flo
         given = (float(cut.sizes[p]), float(cut.arcs[p]))
         seconds[device[p]] += part_seconds(costs, *given, on, on.clocks[-1]) / mean[device[p]]
     return float(seconds.max() * speed.sum()) - 1.0
-
-
-def _well_formed(data: GnnTraining, plan: TrainingPlan, found: Findings) -> bool:
-    """Check lengths and indices, and the fusions."""
-    k = data.num_parts
-    lengths = {"part": data.graph.num_nodes, "device": k, "clock": k}
-    for name, wanted in lengths.items():
-        length = len(getattr(plan, name))
-        words = f"{name} has {length} entries; it must have {wanted}"
-        fits = length == wanted or (length == 0 and name != "part")
-        found.require(fits, "form", words)
-    if not found.violations:
-        _check_range(found, "part", plan.part, np.full(len(plan.part), k))
-        _check_range(found, "fusions", plan.fusions, np.full(len(plan.fusions), len(data.fusions)))
-        _check_range(found, "device", plan.device_of(data), np.full(k, data.num_devices))
-    if not found.violations:
-        clocks = np.array([len(each.clocks) for each in data.devices])
-        _check_range(found, "clock", plan.clock_of(data), clocks[plan.device_of(data)])
-    if found.violations:
-        return False
-    chosen = [data.fusions[i].replaces for i in plan.fusions.tolist()]
-    members = [i for each in chosen for i in each]
-    twice = sorted({i for i in members if members.count(i) > 1})
-    words = f"operators {twice} are replaced by two fusions"
-    found.require(not twice, "fusion_overlap", words, len(twice))
-    if not twice:
-        circle = has_cycle(data.operators, chosen)
-        found.require(not circle, "fusion_cycle", "chosen fusions wait for each other")
-    return not found.violations
-
-
-def _check_range(found: Findings, name: str, values: Any, ends: Any) -> None:
-    """Note the first value that is not from 0 to below its end."""
-    wrong = (values < 0) | (values >= ends)
-    for i in np.flatnonzero(wrong)[:1].tolist():
-        words = f"{name}[{i}] is {values[i]}; it must be from 0 to {ends[i] - 1}"
-        found.require(False, "form", words, float(wrong.sum()))

@@ -12,10 +12,12 @@ cut, the step, or the energy below a limit of the step.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from optbench.errors import UnsupportedError
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
@@ -25,7 +27,11 @@ from optbench.shapes.gnn_training.operator_costs import costs_of_plan
 from optbench.shapes.gnn_training.plan_form import well_formed
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
-from optbench.shapes.gnn_training.training_origin import names_of, parts_table
+from optbench.shapes.gnn_training.training_origin import (
+    names_of,
+    parts_table,
+    remove_trained,
+)
 from optbench.shapes.gnn_training.training_pictures import pictures_of
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
@@ -37,6 +43,7 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 BOUNDS = "optbench.shapes.gnn_training_bound.training_bounds:training_bounds"
 PROVE = "optbench.shapes.gnn_training_bound.training_bounds:prove_training"
 MEASURE = "optbench.gnn.runtime.measured_step:measured_step"
+READ_NETWORK = "optbench.gnn.runtime.measured_step:read_network"
 MEASURE_OWN = "optbench.gnn.own_model.own_training:measured_training"
 FORMULATE = "optbench.shapes.gnn_training_bound.cut_programme:cut_formulation"
 METRICS = {
@@ -164,10 +171,19 @@ class GnnTrainingShape(DataShape):
         self, instance: ShapedInstance, decision: TrainingPlan, machine: MeasuringMachine
     ) -> Measurements:
         """Train what the user has given, or else a network with the instance's operators."""
+        found: Measurements
+        remarks = list[str]()
         if instance.origin is None:
-            return self.measure(instance.data, decision, machine)
-        found: Measurements = resolve(MEASURE_OWN)(instance, decision, machine)
-        return found
+            require_known_network(instance.data)
+            found = self.measure(instance.data, decision, machine)
+        else:
+            remarks = remove_trained(machine.folder)
+            found = resolve(MEASURE_OWN)(instance, decision, machine)
+        said = found.provenance
+        more: dict[str, Any] = {"devices_used": devices_used(instance.data, decision)}
+        if remarks:
+            more["remarks"] = [*remarks, *said.get("remarks", ())]
+        return replace(found, provenance={**said, **more})
 
     def decision_files(self, instance: ShapedInstance, decision: TrainingPlan) -> Mapping[str, str]:
         names = names_of(instance.origin, instance.data.graph.num_nodes)
@@ -202,6 +218,24 @@ def metrics_of(data: GnnTraining, plan: TrainingPlan, costs: StepCosts) -> dict[
         "memory_gb": float(costs.memory_bytes.max()) / 1e9,
         "moved_nodes": float(moved_nodes(data, plan.part)),
     }
+
+
+def require_known_network(data: GnnTraining) -> None:
+    """Refuse operators of a model that is not here, and say where it is."""
+    try:
+        resolve(READ_NETWORK)(data)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"{error}. A saved instance has no model, names, features or labels: measure with the "
+            "target from which it was made, gnn_training:model=FILE.py:NAME,data=FILE,..."
+        ) from None
+
+
+def devices_used(data: GnnTraining, plan: TrainingPlan) -> str:
+    """Such as ``1 of 2 devices: left``."""
+    used = np.unique(plan.device_of(data)[np.unique(plan.part)]).tolist()
+    names = ", ".join(data.devices[d].name for d in used)
+    return f"{len(used)} of {data.num_devices} devices: {names}"
 
 
 def moved_nodes(data: GnnTraining, part: Ints) -> int:

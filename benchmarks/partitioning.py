@@ -53,7 +53,8 @@ GOAL_DEFAULT, GOAL_BEST, GOAL_FIRST = 0.90, 0.98, 5.0
 # How the rows in the raw file were measured.
 REMARKS = (
     "Rows were measured at commit 5f763ea8; those of METIS with many seeds at 3 % again at "
-    "26f35d54, after its `ufactor` was computed in whole numbers. The process had one of the two cores to itself by priority while others worked on "
+    "26f35d54, after its `ufactor` was computed in whole numbers. The process had one of the two "
+    "cores to itself by priority while others worked on "
     "the other one. Large graphs have one seed, at 3 % only five parts; at 3 % a run has 5 s "
     "instead of 10 s."
 )

@@ -57,13 +57,13 @@ def placement_key(table: PlacementTable, device: Ints) -> tuple[float, float]:
     return float(memory_excess_bytes(table, device).sum()), table_step_s(table, device)
 
 
-def price_operations(costs: Costs) -> int:
+def price_operations(costs: BoardCosts) -> int:
     """About how many operations it takes to price a move."""
     _, devices, windows = costs.work.shape
     return int(devices * (devices + windows))
 
 
-def descended(costs: Costs, device: Ints, time_left: TimeLeft) -> Ints:
+def descended(costs: BoardCosts, device: Ints, time_left: TimeLeft) -> Ints:
     """Return a placement improved by the best moves and swaps, until none helps or time is up."""
     parts, devices, _ = costs.work.shape
     each = (parts * devices + parts * parts / 2) * price_operations(costs)

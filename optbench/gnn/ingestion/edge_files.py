@@ -58,7 +58,8 @@ def adjacency_list(text: str, where: str) -> GivenGraph:
     own = np.repeat(codes[first], lengths - 1)
     is_neighbour = np.ones(len(codes), dtype=bool)
     is_neighbour[first] = False
-    return GivenGraph("adjacency list", ids, np.stack([own, codes[is_neighbour]], axis=1))
+    ends = np.stack([own, codes[is_neighbour]], axis=1)
+    return GivenGraph("adjacency list", ids, ends, direction="undirected")
 
 
 def _rows(text: str, where: str) -> list[tuple[int, list[str]]]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from optbench.shapes.gnn_training.training_data import Floats, Ints
 
+Direction: TypeAlias = Literal["", "directed", "undirected"]
 # Columns that name the two ends of an edge, in the order in which they are looked for.
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"), ("tail", "head"), ("u", "v"))
 # Columns of a node table that are no features.
 ID_NAMES = ("id", "node", "node_id")
 LABEL, SIZE, SPLIT = "label", "size", "split"
+# Columns that hold labels elsewhere; y beside x is a coordinate.
+LABEL_LIKE = ("y", "class", "classes", "labels", "target", "category")
 SPLITS = {"": -1, "train": 0, "validation": 1, "val": 1, "test": 2}
 
 
@@ -43,7 +47,10 @@ class NodeValues:
 
 @dataclass(frozen=True, eq=False)
 class GivenGraph:
-    """``ends`` has a row for each edge that is given; nothing is dropped yet."""
+    """``ends`` has a row for each edge that is given; nothing is dropped yet. ``direction`` is what
+    the source says of its edges, and empty where it says nothing. ``remarks`` warn of what is not
+    read as its owner may think.
+    """
 
     format: str
     ids: tuple[str, ...]
@@ -51,6 +58,8 @@ class GivenGraph:
     nodes: NodeValues = field(default_factory=NodeValues)
     edge_features: Floats = field(default_factory=_no_floats)
     edge_feature_names: tuple[str, ...] = ()
+    direction: Direction = ""
+    remarks: tuple[str, ...] = ()
 
 
 def indices_of(tokens: Iterable[str]) -> tuple[tuple[str, ...], Ints]:

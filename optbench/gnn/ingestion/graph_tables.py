@@ -22,6 +22,7 @@ from optbench.gnn.ingestion.given_graph import (
     END_NAMES,
     ID_NAMES,
     LABEL,
+    LABEL_LIKE,
     SIZE,
     SPLIT,
     SPLITS,
@@ -58,7 +59,20 @@ def graph_of_tables(format: str, edges: TextTable, nodes: TextTable | None) -> G
     ends = np.stack(
         [_known(edges, name, side, ids) for name, side in zip(found, sides, strict=True)], axis=1
     )
-    return GivenGraph(format, ids, ends, values, features, names)
+    remarks = label_remarks(nodes, values.feature_names)
+    return GivenGraph(format, ids, ends, values, features, names, remarks=remarks)
+
+
+def label_remarks(table: TextTable, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Warn of features whose columns are called as labels are."""
+    lower = {name.lower(): name for name in names}
+    found = [lower[each] for each in LABEL_LIKE if each in lower]
+    return tuple(
+        f"{table.where}: column {name!r} is read as a feature; if it holds labels, call it "
+        f"{LABEL!r}, and otherwise the network is given what it should learn"
+        for name in found
+        if not (name.lower() == "y" and "x" in lower)
+    )
 
 
 def node_values(table: TextTable) -> tuple[tuple[str, ...], NodeValues]:

@@ -8,6 +8,7 @@ since entities in them can make a small file large.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -38,7 +39,12 @@ def read_graphml(text: str, where: str) -> GivenGraph:
         )
     node_table = _table(root, "node", nodes, ("id",), f"{where}, nodes")
     edge_table = _table(root, "edge", edges, ("source", "target"), f"{where}, edges")
-    return graph_of_tables("graphml", edge_table, node_table)
+    found = graph_of_tables("graphml", edge_table, node_table)
+    default = next((e.get("edgedefault", "") for e in root.iter() if _tag(e) == "graph"), "")
+    said = {each.get("directed", "") for each in edges}
+    if "true" in said or (default == "directed" and said & {""}):
+        return replace(found, direction="directed")
+    return replace(found, direction="undirected")
 
 
 def _table(

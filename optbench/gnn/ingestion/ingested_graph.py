@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,6 +65,8 @@ def ingested(
         "classes": len(values.class_names),
     }
     _note_features(given.nodes.features, scaling, findings)
+    for remark in given.remarks:
+        findings.add("warnings", remark)
     if features.size:
         columns = ", ".join(given.edge_feature_names[:3])
         words = (
@@ -93,6 +96,7 @@ def _kept(given: GivenGraph, findings: ImportFindings) -> Ints:
     findings.add_rows("dropped", "repeated edges", words(again), len(again))
     what = "edges given in both directions, which count once"
     findings.add_rows("assumed", what, words(back), len(back))
+    _note_direction(given, np.unique(directed[ends[:, 0] != ends[:, 1]]), words, findings)
     features = given.edge_features
     if features.size and rest.any():
         kept_row = _row_of(len(ids), ends, kept)[np.flatnonzero(rest)]
@@ -101,6 +105,23 @@ def _kept(given: GivenGraph, findings: ImportFindings) -> Ints:
         what = "repeated edges with other features than the first, which is kept"
         findings.add_rows("warnings", what, words(other), len(other))
     return kept
+
+
+def _note_direction(
+    given: GivenGraph, arcs: Ints, words: Callable[[Ints], list[str]], findings: ImportFindings
+) -> None:
+    """Note arcs without their reverse, where the source is directed. One that does not say is taken
+    to be if some arcs have their reverse and some not: else each edge stands once by convention.
+    """
+    count = len(given.ids)
+    single = arcs[~np.isin(arcs, arcs % count * count + arcs // count)]
+    mixed = given.direction == "" and len(single) < len(arcs)
+    if not len(single) or not (mixed or given.direction == "directed"):
+        return
+    keys = given.ends[:, 0] * count + given.ends[:, 1]
+    rows = np.flatnonzero(np.isin(keys, single[:3]))
+    what = "directed edges without their reverse, which are made undirected"
+    findings.add_rows("assumed", what, words(rows), len(single))
 
 
 def _row_of(num_nodes: int, ends: Ints, kept: Ints) -> Ints:

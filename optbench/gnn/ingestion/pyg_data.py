@@ -57,7 +57,7 @@ def graph_of_pyg(given: Any, where: str = "data") -> GivenGraph:
     for name, rows, wanted in (("x", features, nodes), ("edge_attr", edges, ends.shape[1])):
         if rows.shape[1] and len(rows) != wanted:
             raise FileFormatError(f"{where}: {name} has {len(rows)} rows; there must be {wanted}")
-    labels, classes = _labels(values.get("y"), nodes, where)
+    labels, classes, remarks = _labels(values.get("y"), nodes, where)
     own = NodeValues(
         features,
         tuple(f"x{k}" for k in range(features.shape[1])),
@@ -67,7 +67,8 @@ def graph_of_pyg(given: Any, where: str = "data") -> GivenGraph:
     )
     names = tuple(f"edge_attr{k}" for k in range(edges.shape[1]))
     ids = tuple(map(str, range(nodes)))
-    return GivenGraph("pyg", ids, ends.T.astype(np.int64), own, edges, names)
+    arcs = ends.T.astype(np.int64)
+    return GivenGraph("pyg", ids, arcs, own, edges, names, "directed", remarks)
 
 
 def _single(given: Any, where: str) -> Any:
@@ -122,11 +123,19 @@ def _num_nodes(values: dict[str, Any], features: Floats, ends: Ints, where: str)
     return int(nodes)
 
 
-def _labels(value: Any, nodes: int, where: str) -> tuple[Ints, tuple[str, ...]]:
+def _labels(value: Any, nodes: int, where: str) -> tuple[Ints, tuple[str, ...], tuple[str, ...]]:
+    """Classes of nodes, and a remark where y is something else, which is not used."""
     found = _array(value, f"{where}: y")
-    if found is None or found.dtype.kind not in "iub" or found.size != nodes:
-        return np.zeros(0, dtype=np.int64), ()  # targets of another kind are no classes of nodes
-    return classes_of([str(int(each)) if each >= 0 else "" for each in found.ravel()])
+    if found is None:
+        return np.zeros(0, dtype=np.int64), (), ()
+    if found.dtype.kind not in "iub" or found.size != nodes:
+        words = f"{where}: y is {found.dtype} {found.shape} and is not used; labels are whole "
+        words += f"numbers, one for each of the {nodes} nodes"
+        if found.ndim == 2 and found.shape[0] == nodes and found.shape[1] > 1:
+            words += ", such as data.y.argmax(dim=1) where it is one-hot"
+        return np.zeros(0, dtype=np.int64), (), (words,)
+    names = [str(int(each)) if each >= 0 else "" for each in found.ravel()]
+    return *classes_of(names), ()
 
 
 def _split(values: dict[str, Any], nodes: int, where: str) -> Ints:
@@ -136,6 +145,13 @@ def _split(values: dict[str, Any], nodes: int, where: str) -> Ints:
         return np.zeros(0, dtype=np.int64)
     split = np.full(nodes, -1, dtype=np.int64)
     for number, mask in enumerate(masks):
-        if mask is not None:
-            split[mask.reshape(nodes, -1)[:, 0].astype(bool)] = number
+        if mask is None:
+            continue
+        chosen = mask.reshape(nodes, -1)[:, 0].astype(bool)
+        for node in np.flatnonzero(chosen & (split >= 0))[:1].tolist():
+            raise FileFormatError(
+                f"{where}: node {node} is in {MASKS[split[node]]} and in {MASKS[number]}; a node "
+                "is in one of them at most"
+            )
+        split[chosen] = number
     return split

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -43,13 +44,13 @@ def in_database(folder: Path) -> str:
     return f"sqlite:///{file}"
 
 
-def graphml_text() -> str:
+def graphml_text(kind: str = "undirected") -> str:
     nodes = "".join(f'<node id="{each}"><data key="k">{each}1</data></node>' for each in "abcde")
     edges = "".join(f'<edge source="{one}" target="{other}"/>' for one, other in PAIRS)
     return (
         '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         '<key id="k" for="node" attr.name="label"/><key id="w" for="node" attr.name="w">'
-        f"<default>2.5</default></key><graph>{nodes}{edges}</graph></graphml>"
+        f'<default>2.5</default></key><graph edgedefault="{kind}">{nodes}{edges}</graph></graphml>'
     )
 
 
@@ -66,7 +67,9 @@ def test_every_source_gives_the_same_graph(source: str, tmp_path: Path) -> None:
     found = read_graph(given)
     assert (found.ids, edges_of(found)) == (("a", "b", "c", "d", "e"), EDGES)
     assert dropped(found) == {"self-loops": 1, "repeated edges": 1}
-    assert [each.count for each in found.report.assumed] == [1]
+    # a-b and d-e stand in one direction; GraphML says that its edges have none.
+    single = [] if source == "graphml" else [2]
+    assert [each.count for each in found.report.assumed] == [1, *single]
     read = found.report.read
     assert (read["rows"], read["components"], read["largest component"]) == (6, 2, 3)
 
@@ -129,6 +132,51 @@ def test_pyg_objects_and_saved_files(tmp_path: Path) -> None:
     assert np.array_equal(data.nodes.features, np.eye(5)) and data.num_classes == 2
     with pytest.raises(FileFormatError, match="a data set of 2 graphs"):
         read_graph([pyg_data(), pyg_data()])
+
+
+def test_directed_graphs_are_made_undirected_with_a_note(tmp_path: Path) -> None:
+    """Of a-b, b-c, c-b and d-e, two have no reverse. Edges that stand once each are no arcs."""
+    what = "directed edges without their reverse, which are made undirected"
+    found = read_graph(write(tmp_path, "g.graphml", graphml_text("directed")))
+    assert [(each.what, each.count) for each in found.report.assumed][1:] == [(what, 2)]
+    assert found.report.assumed[1].examples == ("a - b", "d - e")
+    (arc,) = (each for each in read_graph(pyg_data()).report.assumed if each.what == what)
+    assert (arc.count, arc.examples) == (1, ("3 - 4",))
+    once = write(tmp_path, "g.edges", "a b\nb c\nd e\n")
+    assert read_graph(once).report.assumed == ()
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([0.5, 1, 0, 1, 0], r"y is float32 \(5,\) and is not used"),
+        ([[1, 0]] * 5, r"y is int64 \(5, 2\) .*such as data.y.argmax\(dim=1\)"),
+    ],
+)
+def test_labels_of_pyg_that_are_no_classes_are_named(y: Any, words: str) -> None:
+    import torch
+
+    data = pyg_data()
+    data.y = torch.tensor(y)
+    found = read_graph(data)
+    assert found.num_classes == 0
+    assert any(re.search(words, each.what) for each in found.report.warnings)
+
+
+def test_masks_that_overlap_are_refused() -> None:
+    import torch
+
+    mask = torch.tensor([False, False, True, False, False])
+    with pytest.raises(FileFormatError, match="node 2 is in train_mask and in test_mask"):
+        read_graph(pyg_data(train_mask=mask, test_mask=mask))
+
+
+def test_columns_that_are_called_as_labels_are_named(tmp_path: Path) -> None:
+    edges = write(tmp_path, "e.csv", "source,target\na,b\n")
+    for head, wanted in (("Class,y", ["'y'", "'Class'"]), ("x,y", [])):
+        nodes = write(tmp_path, "n.csv", f"id,{head}\na,0,1\nb,1,2\n")
+        warned = read_graph(edges, IngestOptions(node_table=nodes)).report.warnings
+        assert [each.what.split("column ")[1].split()[0] for each in warned] == wanted
 
 
 def test_a_saved_file_that_names_code_is_refused(tmp_path: Path) -> None:

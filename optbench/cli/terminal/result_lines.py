@@ -85,6 +85,8 @@ def show_result(
         show(measured_table(instance, measured))
         used = measured["provenance"].get("devices_used")
         show(*([] if used is None else [f"ran on {escape(used)}"]), "")
+        for name, reason in measured.get("withheld", {}).items():
+            show(f"no readings of {escape(name)}: {escape(reason)}", "")
         if "outcome" in measured:
             words = ",  ".join(f"{k} {figure_or_text(v)}" for k, v in measured["outcome"].items())
             show(f"trained: {escape(words)}", "")

@@ -201,7 +201,13 @@ GRAPHS = [
         {"my_graph.csv": "source,target\n0,\n"},
     ),
     Case("no such file", "data=mygraph.csv,parts=2", REFUSED, "no such file"),
-    Case("unknown suffix", "data=my_graph.xyz,parts=2", REFUSED, "does not follow from this name"),
+    Case(
+        "unknown suffix",
+        "data=my_graph.xyz,parts=2",
+        REFUSED,
+        "does not follow from this name",
+        {"my_graph.xyz": "0 1\n"},
+    ),
     Case("binary file", PLAIN, REFUSED, "NUL", {"my_graph.csv": "source,target\n\0\0\n"}),
 ]
 TABLES = [

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from optbench.errors import ParameterError
+from optbench.errors import FileFormatError, ParameterError
+from optbench.model.files.json_fields import shown
 from optbench.shapes.gnn_training.training_data import GnnTraining
 
 from ._modelled_networks import ModelledNetwork
 
 if TYPE_CHECKING:
     from optbench.gnn.ingestion.ingested_graph import IngestedGraph
+
+
+def require_files(
+    model: str | None, data: str | None, node_table: str | None, devices: str | None
+) -> None:
+    """Refuse names of files that do not exist; tables of databases and OGB's names are none."""
+    from optbench.gnn.ingestion.ogb_folder import is_ogb
+
+    table = node_table
+    if data is not None and ("://" in data or is_ogb(data)):
+        data = table = None
+    named = {"data": data, "node_table": table, "devices": devices}
+    if model is not None and ":" in model:
+        named["model"] = model.rpartition(":")[0]
+    for name, file in named.items():
+        if file is not None and not Path(file).exists():
+            raise FileFormatError(f"{name} {shown(Path(file))}: no such file")
 
 
 def own_network(model: str, features: int, hidden: int, classes: int) -> ModelledNetwork:

@@ -40,7 +40,7 @@ from ._graph_changes import changed_graph
 from ._graph_families import FAMILIES
 from ._metis_limits import default_largest_part, default_partition
 from ._modelled_networks import ModelledNetwork, Network, modelled
-from ._own_training import own_network, require_features, require_memory
+from ._own_training import own_network, require_features, require_files, require_memory
 from ._planetoid import PLANETOID, LabelledGraph, planetoid
 from ._training_devices import drawn_links, drawn_speeds, training_devices, uniform_links
 
@@ -51,8 +51,10 @@ if TYPE_CHECKING:
 NAME = "gnn_training"
 # Of graphs that say nothing about them.
 FEATURES, CLASSES = 128, 8
-# Changes of a graph are drawn apart from the graph itself.
-CHANGE_STREAM = 1
+# Where neither the user nor a file of devices says how many.
+PARTS = 4
+# Changes of a graph, and what is drawn of devices, are drawn apart from the graph itself.
+CHANGE_STREAM, DEVICE_STREAM = 1, 2
 Source = Literal[
     "cora", "citeseer", "community", "grid", "hubs", "mesh", "molecules", "power"
 ]  # fmt: skip
@@ -61,6 +63,9 @@ Source = Literal[
 @dataclass(frozen=True)
 class GnnTrainingProblem(Problem):
     """A graph cut into parts, a graph neural network, and the devices that train it.
+
+    ``parts`` is, if it is not given, the number of devices of a JSON file and otherwise 4, and no
+    more than nodes.
 
     ``devices`` is ``equal`` (one modelled core per part), relative speeds of modelled cores
     (``2:1``) or shipped profiles (``A100+L4``); part p is computed by device p modulo their
@@ -80,7 +85,7 @@ class GnnTrainingProblem(Problem):
     """
 
     graph: Source = "community"
-    parts: int = 4
+    parts: int | None = None
     nodes: int | None = None
     degree: float | None = None
     devices: str = "equal"
@@ -163,11 +168,23 @@ class GnnTrainingProblem(Problem):
     def _require(self, holds: bool, field: str, allowed: str) -> None:
         require(holds, NAME, field, getattr(self, field), allowed)
 
+    @property
+    def num_parts(self) -> int:
+        """The number of parts that is given, or that of devices in a file, or 4."""
+        if self.parts is not None:
+            return self.parts
+        return len(self._given_devices().devices) if self._has_device_file else PARTS
+
+    @property
+    def _has_device_file(self) -> bool:
+        return self.devices.endswith(".json")
+
     def instance(self, seed: int = 0) -> ShapedInstance:
         found = self.imported(seed)
         if found is not None:
             own: ShapedInstance = found.instance  # type: ignore[assignment]  # of this shape
             return own
+        self._require_files()
         return self._made(self._source(seed), seed)
 
     def imported(self, seed: int = 0) -> Import | None:
@@ -175,12 +192,18 @@ class GnnTrainingProblem(Problem):
             return None
         from optbench.formats.imported import Import
 
+        self._require_files()
         found = self.ingested()
         classes = found.num_classes or self.classes or CLASSES
         features = found.num_features or self.features or FEATURES
         source = LabelledGraph(found.graph, features, classes)
         made: Any = self._made(source, seed, found.ids, found.nodes)
         return Import(made, None, found.report)
+
+    def _require_files(self) -> None:
+        """Refuse names of files that are not there, before anything is read."""
+        devices = self.devices if self._has_device_file else None
+        require_files(self.model, self.data, self.node_table, devices)
 
     def ingested(self) -> IngestedGraph:
         """The graph of ``data``, with its features and labels."""
@@ -194,6 +217,9 @@ class GnnTrainingProblem(Problem):
     def _made(
         self, source: LabelledGraph, seed: int, names: tuple[str, ...] = (), nodes: Any = None
     ) -> ShapedInstance:
+        if self.parts is None:
+            own = replace(self, parts=min(self.num_parts, source.graph.num_nodes))
+            return own._made(source, seed, names, nodes)
         made = self._instance(source, seed)
         if self.data is None and self.model is None:
             return made
@@ -210,16 +236,16 @@ class GnnTrainingProblem(Problem):
         self._require_parts(source.graph)
         rng = np.random.default_rng((seed, CHANGE_STREAM))
         after = changed_graph(source.graph, self.changed, rng)
-        previous = after.carried(default_partition(source.graph, self.parts))
+        previous = after.carried(default_partition(source.graph, self.num_parts))
         changed = self._data(replace(source, graph=after.graph), seed)
         data = replace(changed, previous=previous)
         return shape.instance(f"{name}-changed-{self.changed:g}-{seed}", data)
 
     def _name(self, graph: DataGraph, seed: int) -> str:
         if self.data is not None:
-            return f"{Path(self.data.partition('#')[0]).stem}-{self.parts}"
+            return f"{Path(self.data.partition('#')[0]).stem}-{self.num_parts}"
         drawn = "" if self.graph in PLANETOID else f"-{graph.num_nodes}-{seed}"
-        return f"{self.graph}{drawn}-{self.parts}"
+        return f"{self.graph}{drawn}-{self.num_parts}"
 
     def _source(self, seed: int) -> LabelledGraph:
         """The graph with its numbers of features and classes."""
@@ -241,7 +267,7 @@ class GnnTrainingProblem(Problem):
             network.parameter_bytes,
             devices.devices,
             devices.links,
-            self.parts,
+            self.num_parts,
             self._max_part(graph),
             self.minimize,
             self.step_limit_s,
@@ -251,7 +277,7 @@ class GnnTrainingProblem(Problem):
         return data
 
     def _require_parts(self, graph: DataGraph) -> None:
-        within = self.parts <= graph.num_nodes
+        within = self.num_parts <= graph.num_nodes
         self._require(within, "parts", f"at most the {graph.num_nodes} nodes")
 
     def _network(self, source: LabelledGraph) -> ModelledNetwork:
@@ -267,7 +293,7 @@ class GnnTrainingProblem(Problem):
 
     def _devices(self, seed: int) -> OwnDevices:
         """The devices, with what is drawn of them; the graph has numbers of its own."""
-        found, rng = self._given_devices(), np.random.default_rng([seed, 1])
+        found, rng = self._given_devices(), np.random.default_rng((seed, DEVICE_STREAM))
         if self.history:
             free = found.speeds.size == 0
             self._require(free, "history", f"left out: {self.devices} states the speeds")
@@ -279,18 +305,19 @@ class GnnTrainingProblem(Problem):
 
     def _given_devices(self) -> OwnDevices:
         links = (self.link_gb_per_s, self.latency_s, self.overlap)
-        if self.devices.endswith(".json"):
+        if self._has_device_file:
             return read_devices(self.devices, *links)
-        devices = training_devices(self.devices, self.parts)
+        devices = training_devices(self.devices, self.num_parts)
         return OwnDevices(devices, uniform_links(len(devices), *links), np.zeros((0, 0)))
 
     def _max_part(self, graph: DataGraph) -> int:
         """The most nodes of a part."""
-        nodes, least = graph.num_nodes, -(-graph.num_nodes // self.parts)
+        parts, nodes = self.num_parts, graph.num_nodes
+        least = -(-nodes // parts)
         if self.max_part is not None:
             enough = self.max_part >= least
             self._require(enough, "max_part", f"at least {least}, the fair share of {nodes} nodes")
             return min(self.max_part, nodes)
         if self.imbalance is not None:
-            return max(least, min(nodes, floor((1 + self.imbalance) * nodes / self.parts)))
-        return default_largest_part(graph, self.parts) if self.minimize == "cut" else nodes
+            return max(least, min(nodes, floor((1 + self.imbalance) * nodes / parts)))
+        return default_largest_part(graph, parts) if self.minimize == "cut" else nodes

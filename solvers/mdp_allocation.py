@@ -7,6 +7,7 @@ one on instances of the given problems.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +18,11 @@ import numpy as np
 from optbench import __version__
 from optbench.errors import ParameterError
 from optbench.gnn.placement.placement_methods import LEARNED, METHODS, place
-from optbench.gnn.placement.placement_table import PlacementTable, placement_table
+from optbench.gnn.placement.placement_table import (
+    PlacementTable,
+    placement_table,
+    smallest_table,
+)
 from optbench.learn.placement.placement_settings import PlacementTraining
 from optbench.plugins.protocol import Run
 from optbench.plugins.training import FIRST_SEED, Trainable, TrainingResult, TrainingRun
@@ -26,6 +31,8 @@ from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
 from ._metis_runs import MetisRuns
 
+# Methods that use up any budget.
+ENDLESS = ("local_search", "annealing", *LEARNED)
 # Seeds 500 to 599 are for validation.
 FIRST_VALIDATION = 500
 
@@ -36,7 +43,7 @@ class MdpAllocation(Trainable):
 
     ``method`` is agent, policy_gradient, random_weights, permuted_weights, identity, greedy,
     argmin, local_search, annealing or milp; ``checkpoint`` is a file of ``optbench train``, for the
-    method agent.
+    method agent. With a work limit a method makes its fixed number of rounds, whatever the limit.
     """
 
     shapes: ClassVar[frozenset[str] | set[str]] = frozenset({"gnn_training"})
@@ -60,9 +67,7 @@ class MdpAllocation(Trainable):
     def warm_up(self, instance: Any) -> None:
         import pymetis  # noqa: F401
 
-        limit = iter([1e-3])
-        table = placement_table(instance.data, _parts_in_turn(instance.data))
-        self._placed(table, np.random.default_rng(0), lambda: next(limit, 0.0))
+        self._placed(smallest_table(), np.random.default_rng(0), lambda: np.inf, np.inf)
 
     def solve(self, instance: Any, run: Run) -> Any:
         data: GnnTraining = instance.data
@@ -73,15 +78,28 @@ class MdpAllocation(Trainable):
             )
             return None
         plan = TrainingPlan(part)
-        device = self._placed(placement_table(data, plan), run.rng, run.time_left)
+        table = placement_table(data, plan)
+        device = self._placed(table, run.rng, _time_left(run), run.time_left())
         run.report(TrainingPlan(part, device))
         if run.stop_requested.is_set():
             run.report_termination("interrupted")
+        elif run.time_left() <= 0:
+            run.report_termination("time_limit")
+        elif self.method in ENDLESS and run.work_limit is not None:
+            run.report_termination("work_limit")
+        elif self.method in ENDLESS and run.time_limit_s is not None:
+            run.report_termination("time_limit")
         return run.best
 
-    def _placed(self, table: PlacementTable, rng: np.random.Generator, time_left: Any) -> Ints:
+    def _placed(
+        self,
+        table: PlacementTable,
+        rng: np.random.Generator,
+        time_left: Callable[[], float],
+        most_s: float,
+    ) -> Ints:
         if self.checkpoint is None:
-            return place(self.method, table, rng, time_left)
+            return place(self.method, table, rng, time_left, most_s)
         from optbench.learn.placement.learned_placement import place_by_checkpoint
 
         return place_by_checkpoint(Path(self.checkpoint), table, rng, time_left)
@@ -148,5 +166,8 @@ def _metis_parts(data: GnnTraining) -> Ints | None:
     return part if runs.fits(part) else None
 
 
-def _parts_in_turn(data: GnnTraining) -> TrainingPlan:
-    return TrainingPlan(np.arange(data.graph.num_nodes, dtype=np.int64) % data.num_parts)
+def _time_left(run: Run) -> Callable[[], float]:
+    """What a method is told of the time: where work is limited, nothing until it is over."""
+    if run.work_limit is None:
+        return run.time_left
+    return lambda: np.inf if run.time_left() > 0 else 0.0

@@ -13,9 +13,10 @@ The equivalence test is two one-sided paired t-tests (Schuirmann 1987): p below 
 mean difference lies within ±m.
 
 Differences that are all the same have no spread, from which a t-test could judge. Where all are 0
-the two samples are the same one: the t-test returns t = 0 and p = 1, and the samples are equivalent
-(p = 0). Any other constant difference is refused, because nothing in the data is random. Values
-count as the same where they differ by rounding alone.
+the two samples are the same one: the t-test returns t = 0 and p = 1, and the samples are
+``identical``, which is no result of a test (p = 0 by definition). Any other constant difference is
+refused, because nothing in the data is random. Values count as the same where they differ by
+rounding alone.
 """
 
 from __future__ import annotations
@@ -67,6 +68,11 @@ class EquivalenceTest:
     p_above: float
     p_below: float
     p_value: float
+
+    @property
+    def identical(self) -> bool:
+        """Whether all pairs are the same, so that nothing was tested."""
+        return self.standard_error == 0.0
 
 
 @dataclass(frozen=True)

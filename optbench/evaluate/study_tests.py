@@ -3,7 +3,9 @@
 With y the study's metric (its natural logarithm with ``scale = "log"``) of a cell:
 
     pairs        paired t-test of each solver against the reference, over the instances; Holm's
-                 correction over all pairs of the study
+                 correction over all pairs of the study; a pair whose differences
+                 are all the same and not 0 has no test and counts with p = 1, and so do
+                 identical ones among the tests of equivalence
     solvers      one-way ANOVA over the solvers, and with instances as blocks
     regression   y of one solver on numbers of the instance, the problem and the machine
 
@@ -17,7 +19,7 @@ A test that the values do not allow is replaced by the reason.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from statistics import fmean
 from typing import TypeVar
@@ -54,7 +56,9 @@ FactsOf = Callable[[str], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class SolverPair:
-    """A solver against the reference; the corrected p-values are Holm's."""
+    """A solver against the reference; the corrected p-values are Holm's. ``constant`` are
+    differences that are all the same, and not 0.
+    """
 
     problem: str
     label: str
@@ -63,6 +67,7 @@ class SolverPair:
     equivalence: EquivalenceTest | None
     equivalence_corrected: float | None
     why: str = ""
+    constant: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,25 +184,28 @@ def _pair(
     if section.margin is not None:
         margin = float(np.log1p(section.margin)) if section.scale == "log" else section.margin
         equivalence, _ = _tried(lambda: equivalence_test(ours, theirs, margin))
-    return SolverPair(problem, label, test, None, equivalence, None, why)
+    constant = test is None and len(ours) > 1
+    return SolverPair(problem, label, test, None, equivalence, None, why, constant)
 
 
 def _corrected(pairs: Sequence[SolverPair]) -> tuple[SolverPair, ...]:
-    """The same pairs with p-values corrected over those that could be tested."""
-    differ = iter(holm([each.test.p_value for each in pairs if each.test is not None]))
-    alike = iter(holm([each.equivalence.p_value for each in pairs if each.equivalence is not None]))
-    return tuple(
-        SolverPair(
-            each.problem,
-            each.label,
-            each.test,
-            None if each.test is None else next(differ),
-            each.equivalence,
-            None if each.equivalence is None else next(alike),
-            each.why,
-        )
-        for each in pairs
-    )
+    """The same pairs with p-values corrected over those that have enough values."""
+    out = list(pairs)
+    family = [k for k, each in enumerate(pairs) if each.test is not None or each.constant]
+    tests = [pairs[k].test for k in family]
+    differ = holm([1.0 if test is None else test.p_value for test in tests])
+    alike = holm([_alike(pairs[k].equivalence) for k in family])
+    for k, p_value, other in zip(family, differ, alike, strict=True):
+        found = pairs[k].equivalence
+        tested = found is not None and not found.identical
+        corrected = other if tested else None
+        out[k] = replace(pairs[k], p_corrected=p_value, equivalence_corrected=corrected)
+    return tuple(out)
+
+
+def _alike(test: EquivalenceTest | None) -> float:
+    """The p-value of a test of equivalence; 1 where there was nothing to test."""
+    return 1.0 if test is None or test.identical else test.p_value
 
 
 def _variance(problem: str, values: Sequence[Floats]) -> SolverVariance:

@@ -29,6 +29,7 @@ class ScheduleShape(Shape):
     """The shape of ``ob.Model``: when each task runs, and in which mode."""
 
     name = "schedule"
+    usual_solver = "cpsat"
     decision = "schedule"
     decision_words = "an ob.Schedule (ob.Schedule.of makes one)"
     fact_words: ClassVar[Mapping[str, str]] = {

@@ -36,7 +36,8 @@ LEAST_P = 1e-4
 PAIRED = (
     "Paired t-tests over the instances that both solvers have, each with its mean over seeds and "
     "repetitions; of a single instance, over these. Small: 95 % interval. p is two-sided, "
-    "corrected by Holm over all tests of its column, and in bold below 0.05. A t-test supposes "
+    "corrected by Holm over all tests of its column, and in bold below 0.05; where all "
+    "differences are the same, there is no test, and p counts as 1. A t-test supposes "
     "that pairs are independent and their differences about normal."
 )
 EQUIVALENT = (
@@ -142,8 +143,11 @@ def _pair_line(report: StudyReport, found: StudyTests, each: SolverPair) -> str:
     cells += [_figure(test.statistic), p_words(test.p_value), _marked(each.p_corrected)]
     if more:
         alike = each.equivalence
-        cells += [NONE if alike is None else p_words(alike.p_value)]
-        cells += [_marked(each.equivalence_corrected)]
+        if alike is not None and alike.identical:
+            cells += ["identical, not tested", NONE]
+        else:
+            cells += [NONE if alike is None else p_words(alike.p_value)]
+            cells += [_marked(each.equivalence_corrected)]
     return row(head, [*first, *cells], words=words)
 
 

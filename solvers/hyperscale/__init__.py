@@ -24,7 +24,7 @@ from .. import mis_spectral
 from .energy_search import least_energy
 from .fusion_choice import after_fusion, best_plan, fusion_plans
 from .partition_sources import PlacedPartition, Source, placed_partitions
-from .placing import Placement, placed, warm_up
+from .placing import Placement, is_within_memory, placed, warm_up
 
 # Placements that also keep the devices that parts are made for, where these are better.
 SEARCHES = ("agent", "annealing", "local_search", "milp", "policy_gradient")
@@ -38,12 +38,13 @@ class HyperScale(Solver):
     ``overlap=off`` for devices that exchange rows before they compute. ``placement=identity`` keeps
     the devices that mis_spectral made the parts for, and otherwise part p on device p modulo their
     number; ``agent``, ``policy_gradient``, ``annealing``, ``local_search`` and ``milp`` keep them
-    where their own placement is no better, and all others place without looking at them.
+    where their own placement is no better, and all others place without looking at them. No device
+    changes a cut: where the cut counts, parts are placed only if they may exceed a memory.
     """
 
     partition: Source = "mis_spectral"
     fusion: bool = True
-    placement: Placement = "local_search"
+    placement: Placement = "annealing"
     overlap: bool = True
 
     shapes: ClassVar[frozenset[str]] = frozenset({"gnn_training"})
@@ -64,7 +65,8 @@ class HyperScale(Solver):
 
         if self.partition == "metis":
             import pymetis  # noqa: F401
-        warm_up(self.placement, instance.data)
+        if _may_place(instance.data):
+            warm_up(self.placement, instance.data)
 
     def solve(self, instance: Any, run: Run) -> Any:
         if run.warm_start is not None:
@@ -80,6 +82,11 @@ class HyperScale(Solver):
         elif self.partition != "random" and run.objective:
             run.report_termination("work_limit")
         return run.best
+
+
+def _may_place(data: GnnTraining) -> bool:
+    """Whether parts are placed: not for their cut, unless a memory may be too small for them."""
+    return data.minimize != "cut" or any(each.memory_gb is not None for each in data.devices)
 
 
 class _PlanMaker:
@@ -106,11 +113,15 @@ class _PlanMaker:
         if device is not None:
             plan = replace(plan, device=device)
         plan = replace(plan, fusions=best_plan(data, plan, self.fusions))
+        if data.minimize == "cut" and is_within_memory(data, plan):
+            yield replace(plan, device=plan.device_of(data))
+            return
         if settings.placement == "identity" or (
             settings.placement in SEARCHES and device is not None
         ):
             yield self._with_clocks(plan)
-        if settings.placement != "identity":
+        is_late = self.run.time_left() <= 0 and self.run.best is not None
+        if settings.placement != "identity" and not is_late:
             found = placed(settings.placement, data, plan, self.rng, self.run)
             yield self._with_clocks(replace(plan, device=found))
 

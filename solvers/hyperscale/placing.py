@@ -1,15 +1,14 @@
 """The device of every part, by the methods of ``optbench.gnn.placement``.
 
 Searches make their fixed number of rounds, so that the same partition is placed alike, and end
-where the run's time is over; they make one where the cut alone counts. The exact programme has a
-share of the time.
+where the run's time is over. The exact programme has a share of the time, or a number of nodes
+where work is limited.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
 from typing import Literal
 
 import numpy as np
@@ -32,10 +31,8 @@ Placement = Literal[
 ]
 
 
-# The share of a run's time for the programme of one partition, and seconds where time is unlimited.
-MILP_SHARE, MILP_S = 0.1, 5.0
-# Seconds of a placement that only loads code.
-SHORT_S = 1e-3
+# The share of a run's time for the programme of one partition.
+MILP_SHARE = 0.1
 
 
 def placed(
@@ -50,32 +47,31 @@ def placed(
     table = placement_table(data, plan)
     if not plan.overlap:
         table = replace(table, overlap=0.0)
-    return place(method, table, rng, _time_left(method, data.minimize == "cut", run))
+    return place(method, table, rng, _time_left(method, run), run.time_left())
+
+
+def is_within_memory(data: GnnTraining, plan: TrainingPlan) -> bool:
+    """Whether the parts of a plan surely fit the memories of their devices."""
+    if all(each.memory_gb is None for each in data.devices):
+        return True
+    from optbench.gnn.placement.placement_table import memory_excess_bytes, placement_table
+
+    return not memory_excess_bytes(placement_table(data, plan), plan.device_of(data)).any()
 
 
 def warm_up(method: Placement, data: GnnTraining) -> None:
-    """Load what a method needs, and its compiled code, by a placement that is cut short."""
+    """Load what a method needs, and its compiled code, by placing two parts on two devices."""
     if method == "identity" or data.num_devices == 1:
         return
     from optbench.gnn.placement.placement_methods import place
-    from optbench.gnn.placement.placement_table import placement_table
+    from optbench.gnn.placement.placement_table import smallest_table
 
-    part = np.arange(data.graph.num_nodes, dtype=np.int64) % data.num_parts
-    left = iter([SHORT_S])
-    table = placement_table(data, TrainingPlan(part))
-    place(method, table, np.random.default_rng(0), lambda: next(left, 0.0))
+    place(method, smallest_table(), np.random.default_rng(0), lambda: np.inf)
 
 
-def _time_left(method: Placement, is_brief: bool, run: Run) -> Callable[[], float]:
-    """What a method is told of the time: none is left after the first round of a brief search."""
-    if method == "milp":
-        share = MILP_S if run.time_limit_s is None else MILP_SHARE * run.time_limit_s
-        end = run.elapsed_s() + share
+def _time_left(method: Placement, run: Run) -> Callable[[], float]:
+    """What a method is told of the time: a share, or infinity until the run's time is over."""
+    if method == "milp" and run.work_limit is None and run.time_limit_s is not None:
+        end = run.elapsed_s() + MILP_SHARE * run.time_limit_s
         return lambda: min(run.time_left(), end - run.elapsed_s())
-    asked = count()
-
-    def left() -> float:
-        is_over = run.time_left() <= 0 or (is_brief and next(asked) > 0)
-        return 0.0 if is_over else np.inf
-
-    return left
+    return lambda: np.inf if run.time_left() > 0 else 0.0

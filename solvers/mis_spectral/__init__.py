@@ -17,11 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from optbench.plugins.protocol import Run, Solver
+from optbench.shapes.gnn_training.fusion_names import fusion_numbers, wrong_fusions
 from optbench.shapes.gnn_training.part_labels import kept_labels
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
-from .chosen_fusions import as_executed, fusion_numbers, wrong_fusions
+from .chosen_fusions import as_executed
 from .components import components_of, packed
 from .device_balance import DeviceBalance
 from .level_graph import LevelGraph
@@ -30,8 +31,9 @@ from .multilevel import Multilevel
 from .part_loads import PartLoads, device_choices, holds_all, ideal_step_s, part_loads
 from .population import Population
 
-# Entries of the table of pulls, one per node and part.
-MOST_PULLS = 400_000_000
+# Bytes of a search by node and part: ``refine`` keeps a pull and a place in a queue, 8 bytes each.
+BYTES_PER_ENTRY = 16
+MOST_GB = 4.0
 # Cycles before the first report, and nodes beyond which there are more.
 LEAST_CYCLES, MANY_NODES = 3, 4_000
 # The budget where neither work nor time is limited.
@@ -69,11 +71,11 @@ class MisSpectral(Solver):
 
     def refuse(self, instance: Any) -> str | None:
         data: GnnTraining = instance.data
-        entries = data.graph.num_nodes * data.num_parts
-        if entries > MOST_PULLS:
+        needed_gb = BYTES_PER_ENTRY * data.graph.num_nodes * data.num_parts / 1e9
+        if needed_gb > MOST_GB:
             return (
-                f"{data.graph.num_nodes:,} nodes in {data.num_parts} parts need a table of "
-                f"{entries:,} entries, more than {MOST_PULLS:,}; use fewer parts, or metis"
+                f"{data.graph.num_nodes:,} nodes in {data.num_parts:,} parts need tables of "
+                f"{needed_gb:.3g} GB, more than {MOST_GB:g} GB; use fewer parts, or metis"
             )
         return wrong_fusions(data, self.fusions)
 

@@ -27,7 +27,7 @@ URGENT = 1 << 52
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 
 
-class Moves(NamedTuple):
+class PartMoves(NamedTuple):
     """The state of a search: a graph, its parts with loads and limits, pulls, and moves made."""
 
     ptr: Ints
@@ -60,7 +60,7 @@ def refine(
 ) -> int:
     """Change ``part`` by at most ``rounds`` rounds; return by how much the cut has fallen."""
     nodes, parts = len(size), len(limit)
-    moves = Moves(
+    moves = PartMoves(
         ptr, adj, weight, size, part, limit, limit + slack, np.zeros(parts, np.int64),
         np.zeros((nodes, parts), np.int64), np.empty(nodes, np.int64), np.empty(nodes, np.int64),
         np.zeros(nodes, np.int64), np.full(1, seed, np.int64),
@@ -88,14 +88,14 @@ def refine(
 
 
 @inner()
-def chance_below_unit(moves: Moves) -> int:
+def chance_below_unit(moves: PartMoves) -> int:
     """A pseudo-random number from 0 to UNIT - 1."""
     moves.chance[0] = moves.chance[0] * MULTIPLIER + INCREMENT
     return (moves.chance[0] >> 40) & (UNIT - 1)
 
 
 @inner()
-def excess(moves: Moves) -> int:
+def excess(moves: PartMoves) -> int:
     """The load over the limits, of all parts."""
     total = 0
     for p in range(len(moves.limit)):
@@ -104,7 +104,7 @@ def excess(moves: Moves) -> int:
 
 
 @inner()
-def best_target(moves: Moves, v: int) -> int:
+def best_target(moves: PartMoves, v: int) -> int:
     """The part with room that pulls node v most, the emptier of two; -1 if there is none.
 
     One that does not pull at all counts only where the node's own part is over its limit."""
@@ -121,7 +121,7 @@ def best_target(moves: Moves, v: int) -> int:
 
 
 @inner()
-def queue_boundary(moves: Moves, queues: MoveQueues) -> None:
+def queue_boundary(moves: PartMoves, queues: MoveQueues) -> None:
     """Queue the nodes that have a target: those on the boundary, and in overloaded parts."""
     for v in range(len(moves.part)):
         target = best_target(moves, v)
@@ -132,7 +132,7 @@ def queue_boundary(moves: Moves, queues: MoveQueues) -> None:
 
 
 @inner()
-def next_part(moves: Moves, queues: MoveQueues) -> int:
+def next_part(moves: PartMoves, queues: MoveQueues) -> int:
     """The part whose first node is to move next; -1 if nothing is queued."""
     chosen, best = -1, -URGENT - URGENT
     for p in range(len(queues.length)):
@@ -147,7 +147,7 @@ def next_part(moves: Moves, queues: MoveQueues) -> int:
 
 
 @inner()
-def move(moves: Moves, v: int, target: int) -> int:
+def move(moves: PartMoves, v: int, target: int) -> int:
     """Move a node and return by how much the excess changes."""
     own, size = moves.part[v], moves.size[v]
     change = -max(0, moves.load[own] - moves.limit[own])
@@ -165,7 +165,7 @@ def move(moves: Moves, v: int, target: int) -> int:
 
 
 @inner()
-def queue_neighbours(moves: Moves, queues: MoveQueues, v: int, number: int) -> None:
+def queue_neighbours(moves: PartMoves, queues: MoveQueues, v: int, number: int) -> None:
     """Give the neighbours of a moved node their new keys."""
     for e in range(moves.ptr[v], moves.ptr[v + 1]):
         u = moves.adj[e]
@@ -180,7 +180,7 @@ def queue_neighbours(moves: Moves, queues: MoveQueues, v: int, number: int) -> N
 
 
 @inner()
-def climb(moves: Moves, queues: MoveQueues, number: int, patience: int) -> int:
+def climb(moves: PartMoves, queues: MoveQueues, number: int, patience: int) -> int:
     """Move queued nodes, go back to the best point, and return its gain."""
     count, best_count, gain, best_gain = 0, 0, 0, 0
     over = excess(moves)

@@ -78,7 +78,26 @@ def test_logarithms_compare_by_ratios() -> None:
     found = found_in(table(*results(metric="objective", scale="log")))
     assert found.pairs[0].test is None
     assert "all 3 differences are 0.0953102" in found.pairs[0].why
-    assert found.pairs[1].test is not None
+    z = found.pairs[1]
+    assert z.test is not None
+    # Holm: two pairs, of which one has no test and counts with p = 1.
+    assert (found.pairs[0].constant, found.pairs[0].p_corrected) == (True, 1.0)
+    assert z.p_corrected == pytest.approx(min(1.0, 2 * z.test.p_value))
+
+
+def test_identical_values_are_counted_apart_from_tests_of_equivalence() -> None:
+    plan, _ = results(metric="objective", margin=10.0)
+    given: Mapping[Any, Any] = {
+        (label, f"a-{k}"): (COSTS["y" if label == "z" else label][k], None)
+        for label in COSTS
+        for k in SEEDS
+    }
+    x, z = found_in(table(plan, records_of(plan, given))).pairs
+    assert z.equivalence is not None and z.equivalence.identical
+    assert z.equivalence_corrected is None
+    # The identical pair counts with p = 1, so that that of x counts twice.
+    assert x.equivalence is not None and not x.equivalence.identical
+    assert x.equivalence_corrected == pytest.approx(2 * x.equivalence.p_value)
 
 
 def test_cells_without_a_value_enter_no_test() -> None:

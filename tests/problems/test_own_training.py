@@ -160,3 +160,16 @@ def test_mistakes_in_files_of_devices_are_named(held: Any, words: str, folder: P
     (folder / "d.json").write_text(json.dumps(held))
     with pytest.raises(OptbenchError, match=words):
         made("graph=grid,nodes=9,parts=2,devices=d.json")
+
+
+def test_parts_that_nobody_gives_are_the_devices_of_a_file(folder: Path) -> None:
+    """Two devices in the file; without one there are 4 parts, and 2 of a graph of two nodes."""
+    assert made("data=my_graph.csv,devices=my.json").instance.data.num_parts == 2
+    assert made("data=my_graph.csv,devices=2:1").instance.data.num_parts == 4
+    (folder / "small.csv").write_text("source,target\n0,1\n")
+    assert made("data=small.csv").instance.data.num_parts == 2
+
+
+def test_names_of_files_are_checked_before_sizes(folder: Path) -> None:
+    with pytest.raises(OptbenchError, match=r"devices no\.json: no such file"):
+        made("data=my_graph.csv,parts=99,devices=no.json")

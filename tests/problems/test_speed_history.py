@@ -9,6 +9,7 @@ import pytest
 
 from optbench.api import load_target
 from optbench.errors import ParameterError
+from optbench.plugins.problems._training_devices import drawn_speeds
 from optbench.shapes.gnn_training.training_data import GnnTraining
 
 GRID = "gnn_training:graph=grid,nodes=64,devices=2:1:1,parts=6,minimize=step"
@@ -47,6 +48,15 @@ def test_what_is_drawn_follows_the_seed_and_leaves_the_graph() -> None:
     assert plain.speeds.size == 0
     assert np.array_equal(plain.links.gb_per_s, one.links.gb_per_s)
     assert np.array_equal(plain.graph.tail, one.graph.tail)
+
+
+def test_devices_are_drawn_apart_from_the_graph_and_its_changes() -> None:
+    """The stream 1 of a seed changes graphs; devices have the stream 2."""
+    found = drawn(",history=4,drop=0.5", seed=7).speeds
+    streams = [np.random.default_rng((7, k)) for k in (1, 2)]
+    changes, devices = (drawn_speeds(3, 4, 0.5, rng) for rng in streams)
+    assert np.array_equal(found, devices)
+    assert not np.array_equal(found, changes)
 
 
 @pytest.mark.parametrize("wrong", ["history=-1", "drop=1.0", "link_spread=0.5"])

@@ -82,9 +82,11 @@ def show_result(
         show(metrics_table(instance, result.metrics), "")
     if result.measured is not None:
         measured = result.measured.to_dict()
-        show(measured_table(instance, measured), "")
+        show(measured_table(instance, measured))
         for name, reason in measured.get("withheld", {}).items():
-            show(f"no readings of {escape(name)}: {escape(reason)}", "")
+            show(f"no readings of {escape(name)}: {escape(reason)}")
+        used = measured["provenance"].get("devices_used")
+        show(*([] if used is None else [f"ran on {escape(used)}"]), "")
         if "outcome" in measured:
             words = ",  ".join(f"{k} {figure_or_text(v)}" for k, v in measured["outcome"].items())
             show(f"trained: {escape(words)}", "")

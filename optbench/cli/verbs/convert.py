@@ -155,10 +155,16 @@ def _convert_other(args: argparse.Namespace, instance: Any, report: ImportReport
         words = MILPS.describe(MILPS.instance(program))
         size = {"columns": program.num_columns, "rows": program.num_rows}
     written = output.save(text, args.output)
+    left_out: tuple[str, ...] = getattr(instance.origin, "left_out", ())
+    if left_out:
+        remedy = f"solve {args.input!r} itself where they are needed"
+        sys.stderr.write(f"left out of the file: {', '.join(left_out)}; {remedy}\n")
     if args.json:
         identity = {"instance": instance.name, "instance_hash": instance.hash}
         # A graph that was read has a report; a shape's own file has none.
-        read = {"report": report.to_dict()} if report.read else {}
+        read: dict[str, Any] = {"report": report.to_dict()} if report.read else {}
+        if left_out:
+            read["left_out"] = list(left_out)
         emit_json({**identity, **size, "format": to, "file": written, **read})
         return exits.DONE
     if report.read:

@@ -184,7 +184,7 @@ def _write_files(args: argparse.Namespace, instance: Instance, result: Result) -
     texts = shape_of(instance).decision_files(instance, result.schedule)
     if not texts:
         return result
-    folder = _folder(args, result)
+    folder = _folder(args, instance, result)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_whole(folder / name, text)
@@ -196,14 +196,14 @@ def _measured(args: argparse.Namespace, instance: Instance, result: Result) -> R
     """The result with readings; what is remarkable about them goes to stderr."""
     from optbench.plugins.shape_files import measure
 
-    measured = measure(instance, result.schedule, args.measure, _folder(args, result))
+    measured = measure(instance, result.schedule, args.measure, _folder(args, instance, result))
     for remark in measured.provenance.get("remarks", ()):
         sys.stderr.write(f"optbench: {remark}\n")
     return replace(result, measured=measured, files={**result.files, **measured.files})
 
 
-def _folder(args: argparse.Namespace, result: Result) -> Path:
-    """The folder of files that come with a result."""
+def _folder(args: argparse.Namespace, instance: Instance, result: Result) -> Path:
+    """The folder of files that come with a result, another for each thing that is trained."""
     if args.files is not None:
         return Path(args.files).absolute()
     from optbench.cli.terminal.place import announce_store
@@ -211,7 +211,10 @@ def _folder(args: argparse.Namespace, result: Result) -> Path:
 
     announce_store()
     label = "".join(c if c.isalnum() or c in "-_." else "-" for c in result.instance)
-    return store() / "solved" / f"{label}-{result.instance_hash[:8]}-{result.solver}-{result.seed}"
+    words = [label, result.instance_hash[:8], result.solver, str(result.seed)]
+    trained = getattr(getattr(instance, "origin", None), "fingerprint", None)
+    words += [] if trained is None else [trained]
+    return store() / "solved" / "-".join(words)
 
 
 def _page(instance: Instance, result: Result, explanation: Explanation | None) -> str:

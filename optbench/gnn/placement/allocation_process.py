@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from optbench.compiling.compiled import inner, njit
 from optbench.gnn.placement.placement_board import (
     Board,
-    Costs,
+    BoardCosts,
     empty_board,
     make_move,
     price_moved_talk,
@@ -86,7 +86,7 @@ class Episodes(NamedTuple):
     seen: Singles  # (K, P, D, F) by step
 
 
-class Scales(NamedTuple):
+class FeatureScales(NamedTuple):
     """What features are relative to."""
 
     step: float
@@ -99,7 +99,7 @@ class Scales(NamedTuple):
 
 
 @njit()
-def scales_of(costs: Costs) -> Scales:
+def scales_of(costs: BoardCosts) -> FeatureScales:
     """Return the scales of a table."""
     parts, devices, windows = costs.work.shape
     total = np.zeros((devices, windows))
@@ -130,12 +130,12 @@ def scales_of(costs: Costs) -> Scales:
             met += 1.0 if costs.rows[p, q] + costs.rows[q, p] > 0 else 0.0
             part_rows[p] += costs.rows[p, q] + costs.rows[q, p]
         part_talk[p] = (seconds * most + meeting * min(met, devices - 1.0)) / step
-    return Scales(step, part_talk, part_rows, row, speed, worst, total.sum())
+    return FeatureScales(step, part_talk, part_rows, row, speed, worst, total.sum())
 
 
 @njit()
 def play(
-    costs: Costs,
+    costs: BoardCosts,
     order: Ints,
     head: HeadWeights,
     talk_weight: float,
@@ -209,7 +209,7 @@ def score_of(head: HeadWeights, p: int, d: int, seen: Singles, hidden: Singles) 
 
 @inner()
 def observe(
-    costs: Costs, scales: Scales, board: Board, p: int, left: float, seen: Singles
+    costs: BoardCosts, scales: FeatureScales, board: Board, p: int, left: float, seen: Singles
 ) -> float:
     """Write the features of all devices for part p; return the step of the board as it is."""
     devices, windows = board.work.shape
@@ -264,7 +264,7 @@ def observe(
 
 
 @inner()
-def room_left(costs: Costs, board: Board, p: int, d: int) -> float:
+def room_left(costs: BoardCosts, board: Board, p: int, d: int) -> float:
     """The share of the memory that is left, from -1 to 1; 1 where there is no limit."""
     if not np.isfinite(costs.room[d]):
         return 1.0

@@ -29,7 +29,7 @@ MISSING = -1
 MEMORY_SHARE = 0.01
 
 
-class Costs(NamedTuple):
+class BoardCosts(NamedTuple):
     """The arrays of a table, in the order in which the compiled code reads them."""
 
     work: Floats  # (P, D, W)
@@ -55,7 +55,7 @@ class Board(NamedTuple):
     scratch: Floats  # (3, D): talk after a move, and the rows of the two devices
 
 
-def costs_of(table: PlacementTable) -> Costs:
+def costs_of(table: PlacementTable) -> BoardCosts:
     """Return the arrays of a table."""
     room = table.memory_bytes - table.parameter_bytes
     limited = np.isfinite(room)
@@ -63,7 +63,7 @@ def costs_of(table: PlacementTable) -> Costs:
     if limited.any():
         least = max(1.0, float(np.abs(room[limited]).min()))
         byte_s = float(table.work_s.mean(axis=2).max(axis=1).sum()) / (MEMORY_SHARE * least)
-    return Costs(
+    return BoardCosts(
         np.ascontiguousarray(table.work_s),
         np.ascontiguousarray(table.rows),
         table.meeting_s,
@@ -76,7 +76,7 @@ def costs_of(table: PlacementTable) -> Costs:
 
 
 @njit()
-def empty_board(costs: Costs) -> Board:
+def empty_board(costs: BoardCosts) -> Board:
     """Return the board without a part."""
     parts, devices, windows = costs.work.shape
     return Board(
@@ -92,7 +92,7 @@ def empty_board(costs: Costs) -> Board:
 
 
 @njit()
-def board_of(costs: Costs, device: Ints) -> Board:
+def board_of(costs: BoardCosts, device: Ints) -> Board:
     """Return the board of a placement."""
     board: Board = empty_board(costs)
     for p in range(len(device)):
@@ -102,13 +102,13 @@ def board_of(costs: Costs, device: Ints) -> Board:
 
 
 @inner()
-def pair_s(costs: Costs, d: int, e: int, most: float) -> float:
+def pair_s(costs: BoardCosts, d: int, e: int, most: float) -> float:
     """Seconds of device d for exchanging at most so many rows in a direction with device e."""
     return costs.meeting[d, e] + costs.row[d, e] * most if most > 0.5 else 0.0
 
 
 @njit()
-def price_moved_talk(costs: Costs, board: Board, p: int, b: int) -> None:
+def price_moved_talk(costs: BoardCosts, board: Board, p: int, b: int) -> None:
     """Write into ``scratch[0]`` the talk of each device once part p is on device b."""
     devices, a = len(board.talk), board.device[p]
     talk, between, out, into = board.scratch[0], board.between, board.out, board.into
@@ -130,7 +130,7 @@ def price_moved_talk(costs: Costs, board: Board, p: int, b: int) -> None:
 
 
 @inner()
-def change_talk(costs: Costs, board: Board, d: int, e: int, there: float, back: float) -> None:
+def change_talk(costs: BoardCosts, board: Board, d: int, e: int, there: float, back: float) -> None:
     """Add to ``scratch[0]`` what other rows between two devices change; links may differ by
     direction.
     """
@@ -141,7 +141,7 @@ def change_talk(costs: Costs, board: Board, d: int, e: int, there: float, back: 
 
 
 @njit()
-def move_price(costs: Costs, board: Board, p: int, b: int, blend: float) -> float:
+def move_price(costs: BoardCosts, board: Board, p: int, b: int, blend: float) -> float:
     """Return the price of the board once part p is on device b; talk is left in ``scratch[0]``."""
     price_moved_talk(costs, board, p, b)
     devices, windows = board.work.shape
@@ -166,7 +166,7 @@ def move_price(costs: Costs, board: Board, p: int, b: int, blend: float) -> floa
 
 
 @njit()
-def excess_bytes(costs: Costs, board: Board, p: int, b: int) -> float:
+def excess_bytes(costs: BoardCosts, board: Board, p: int, b: int) -> float:
     """Return the bytes above the memories once part p is on device b."""
     devices, a, over = len(board.talk), board.device[p], 0.0
     for d in range(devices):
@@ -197,13 +197,13 @@ def excess_bytes(costs: Costs, board: Board, p: int, b: int) -> float:
 
 
 @njit()
-def board_price(costs: Costs, board: Board, blend: float) -> float:
+def board_price(costs: BoardCosts, board: Board, blend: float) -> float:
     """Return the price of the board as it is."""
     return move_price(costs, board, 0, board.device[0], blend) if len(board.device) else 0.0
 
 
 @njit()
-def make_move(costs: Costs, board: Board, p: int, b: int) -> None:
+def make_move(costs: BoardCosts, board: Board, p: int, b: int) -> None:
     """Put part p on device b, or take it away (b = -1)."""
     parts, devices = board.out.shape
     windows, a = board.work.shape[1], board.device[p]
@@ -237,7 +237,7 @@ def make_move(costs: Costs, board: Board, p: int, b: int) -> None:
 
 
 @inner()
-def shift_part(costs: Costs, board: Board, p: int, d: int, sign: float) -> None:
+def shift_part(costs: BoardCosts, board: Board, p: int, d: int, sign: float) -> None:
     """Add the rows of part p on device d to those between devices, or take them away."""
     for e in range(board.between.shape[0]):
         if e != d:

@@ -14,9 +14,9 @@ exchange rows, and for pairs of devices d < e the rows z_de, and m_de = 1 where 
     memory_d     Σ_p kept_p x_pd + received × (rows of the others to d) ≤ room_d
     equal_pd     x_pd' ≤ Σ_{q<p} x_qd         for devices d < d' that are alike in everything
 
-Only x is binary. Seconds are divided by the best step known, which is also an upper limit of the
-objective: a placement that is not better is not looked for, and a programme without a solution
-proves the known one (to the tolerance of HiGHS).
+Only x is binary. Seconds are divided by the step of the known placement. If that fits the memories,
+it is also an upper limit of the objective: a placement that is not better is not looked for, and a
+programme without a solution proves the known one (to the tolerance of HiGHS).
 """
 
 from __future__ import annotations
@@ -36,29 +36,38 @@ from optbench.shapes.gnn_training.training_data import Floats, Ints
 
 # What counts as closed, relative.
 CLOSED = 1e-4
+# What SciPy calls a programme without a solution.
+INFEASIBLE = 2
 
 
 @dataclass(frozen=True, eq=False)
 class ProvenPlacement:
-    """The best placement found, its step, and the bound that HiGHS states."""
+    """The best placement found, its step, the bound that HiGHS states for those that fit (infinite
+    where none does), and by how much the placement exceeds the memories.
+    """
 
     device: Ints
     step_s: float
     bound_s: float
+    excess_bytes: float = 0.0
 
     @property
     def is_closed(self) -> bool:
-        """Whether the bound proves the placement."""
-        return self.step_s - self.bound_s <= 2 * CLOSED * self.step_s
+        """Whether the placement fits and the bound proves it."""
+        return self.excess_bytes == 0 and self.step_s - self.bound_s <= 2 * CLOSED * self.step_s
 
 
-def solve_placement(table: PlacementTable, known: Ints, time_limit_s: float) -> ProvenPlacement:
-    """Solve the programme from a known placement."""
+def solve_placement(
+    table: PlacementTable, known: Ints, time_limit_s: float, most_nodes: int | None = None
+) -> ProvenPlacement:
+    """Solve the programme from a known placement, within so many nodes of the search tree."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     programme = PlacementProgramme(table, known)
     rule: Any = LinearConstraint(*programme.rows())
     options: Any = {"time_limit": time_limit_s, "mip_rel_gap": CLOSED}
+    if most_nodes is not None:
+        options["node_limit"] = most_nodes
     found: Any = milp(
         programme.objective,
         constraints=rule,
@@ -68,15 +77,19 @@ def solve_placement(table: PlacementTable, known: Ints, time_limit_s: float) -> 
     )
     step, unit = table_step_s(table, known), programme.unit
     bound = -np.inf if found.mip_dual_bound is None else float(found.mip_dual_bound)
-    bound_s = table.reduce_s + (unit if found.status == 2 else min(1.0, bound) * unit)
+    excess = float(memory_excess_bytes(table, known).sum())
+    if excess == 0:
+        bound = 1.0 if found.status == INFEASIBLE else min(1.0, bound)
+    elif found.status == INFEASIBLE:
+        bound = np.inf
+    bound_s = table.reduce_s + bound * unit
     if found.x is None:
-        return ProvenPlacement(known, step, bound_s)
+        return ProvenPlacement(known, step, bound_s, excess)
     device = programme.placement(found.x)
     fits = not memory_excess_bytes(table, device).any()
-    better = table_step_s(table, device) < step or memory_excess_bytes(table, known).any()
-    if fits and better:
+    if fits and (excess > 0 or table_step_s(table, device) < step):
         return ProvenPlacement(device, table_step_s(table, device), bound_s)
-    return ProvenPlacement(known, step, bound_s)
+    return ProvenPlacement(known, step, bound_s, excess)
 
 
 class PlacementProgramme:
@@ -87,6 +100,7 @@ class PlacementProgramme:
         self.parts, self.devices = table.num_parts, table.num_devices
         self.windows = table.num_windows
         self.unit = table_step_s(table, known) - table.reduce_s
+        self.is_limited = not memory_excess_bytes(table, known).any()
         both = np.triu(table.rows + table.rows.T, 1) > 0
         self.pairs: list[tuple[int, int]] = [(int(p), int(q)) for p, q in np.argwhere(both)]
         self.links = [(d, e) for d in range(self.devices) for e in range(d + 1, self.devices)]
@@ -126,7 +140,8 @@ class PlacementProgramme:
         self._loads()
         self._memory()
         self._alike()
-        self._row(np.arange(self.first_t, self.size), 1.0 / self.windows, -np.inf, 1.0)
+        if self.is_limited:
+            self._row(np.arange(self.first_t, self.size), 1.0 / self.windows, -np.inf, 1.0)
         at, column = np.concatenate(self._at), np.concatenate(self._column)
         shape = (len(self._lower), self.size)
         matrix = csr_matrix((np.concatenate(self._value), (at, column)), shape=shape)

@@ -21,7 +21,7 @@ import numpy as np
 from optbench.compiling.compiled import inner, njit
 from optbench.gnn.placement.placement_board import (
     Board,
-    Costs,
+    BoardCosts,
     board_of,
     board_price,
     empty_board,
@@ -45,7 +45,7 @@ def uniform(word: Ints) -> float:
 
 
 @njit()
-def construct(costs: Costs, order: Ints, weights: Floats, noise: float, seed: int) -> Ints:
+def construct(costs: BoardCosts, order: Ints, weights: Floats, noise: float, seed: int) -> Ints:
     """Return a placement by the rule of the head of this module."""
     board: Board = empty_board(costs)
     devices, windows = board.work.shape
@@ -67,7 +67,7 @@ def construct(costs: Costs, order: Ints, weights: Floats, noise: float, seed: in
 
 
 @njit()
-def descend(costs: Costs, device: Ints, blend: float, most: int) -> tuple[Ints, bool]:
+def descend(costs: BoardCosts, device: Ints, blend: float, most: int) -> tuple[Ints, bool]:
     """Return a placement improved by at most ``most`` best moves and swaps, and whether none
     is left.
     """
@@ -107,7 +107,7 @@ def descend(costs: Costs, device: Ints, blend: float, most: int) -> tuple[Ints, 
 
 @njit()
 def anneal(
-    costs: Costs,
+    costs: BoardCosts,
     device: Ints,
     blend: float,
     hot: float,
@@ -158,13 +158,13 @@ def anneal(
     return best
 
 
-def work_order(costs: Costs) -> Ints:
+def work_order(costs: BoardCosts) -> Ints:
     """The parts by descending mean work."""
     found: Ints = np.argsort(-costs.work.mean(axis=(1, 2)), kind="stable")
     return found
 
 
-def bound_order(costs: Costs) -> Ints:
+def bound_order(costs: BoardCosts) -> Ints:
     """The part of most rows first, then always the one that exchanges most with those before."""
     rows = costs.rows + costs.rows.T
     parts = len(rows)

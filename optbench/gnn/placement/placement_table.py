@@ -98,6 +98,15 @@ class PlacementTable:
         return self.row_bytes / 2
 
 
+def smallest_table() -> PlacementTable:
+    """Return two parts on two devices, the second half as fast: enough to load what places."""
+    work = np.array([[[1.0], [2.0]]] * 2)
+    rows, flat = 1.0 - np.eye(2), np.ones((2, 2))
+    return PlacementTable(
+        work, rows, 1.0, 2.0, flat, flat, 0.0, 0.0, np.ones(2), np.full(2, np.inf)
+    )
+
+
 def placement_table(data: GnnTraining, plan: TrainingPlan) -> PlacementTable:
     """Return the table of the parts of a plan, with its fusions, at the devices' top clocks."""
     costs = costs_of_plan(data.operators, data.fusions, plan.fusions.tolist())

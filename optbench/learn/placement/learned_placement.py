@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from optbench.gnn.placement.allocation_process import play
-from optbench.gnn.placement.placement_board import Costs, costs_of
+from optbench.gnn.placement.placement_board import BoardCosts, costs_of
 from optbench.gnn.placement.placement_planner import Planner, PlannerSettings, Starts, TimeLeft
 from optbench.gnn.placement.placement_search import bound_order, work_order
 from optbench.gnn.placement.placement_table import PlacementTable
@@ -66,7 +66,7 @@ def place_by_network(
 
 
 def network_starts(
-    network: PlacementNetwork, table: PlacementTable, costs: Costs, rng: np.random.Generator
+    network: PlacementNetwork, table: PlacementTable, costs: BoardCosts, rng: np.random.Generator
 ) -> Starts:
     """Return the starts of a network: the best actions first, then draws."""
     (head,) = network.heads([tokens_of(table)])
@@ -82,7 +82,9 @@ def network_starts(
     return starts
 
 
-def greedy_rollout(network: PlacementNetwork, table: PlacementTable, costs: Costs) -> list[Ints]:
+def greedy_rollout(
+    network: PlacementNetwork, table: PlacementTable, costs: BoardCosts
+) -> list[Ints]:
     """Return the placements of the best actions, in both orders, without a planner."""
     return network_starts(network, table, costs, np.random.default_rng(0))(0)
 

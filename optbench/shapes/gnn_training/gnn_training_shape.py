@@ -12,19 +12,26 @@ cut, the step, or the energy below a limit of the step.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from optbench.errors import UnsupportedError
 from optbench.model.result import Bound
 from optbench.model.verify import Verdict
 from optbench.rendering import resolve
 from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.measured_pictures import measured_pictures
-from optbench.shapes.gnn_training.operator_costs import costs_of_plan, has_cycle
+from optbench.shapes.gnn_training.operator_costs import costs_of_plan
+from optbench.shapes.gnn_training.plan_form import well_formed
 from optbench.shapes.gnn_training.step_costs import StepCosts, part_seconds, step_costs
 from optbench.shapes.gnn_training.training_data import GnnTraining, Ints
-from optbench.shapes.gnn_training.training_origin import names_of, parts_table
+from optbench.shapes.gnn_training.training_origin import (
+    names_of,
+    parts_table,
+    remove_trained,
+)
 from optbench.shapes.gnn_training.training_pictures import pictures_of
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.data_shape import DataShape, Findings
@@ -36,6 +43,7 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 BOUNDS = "optbench.shapes.gnn_training_bound.training_bounds:training_bounds"
 PROVE = "optbench.shapes.gnn_training_bound.training_bounds:prove_training"
 MEASURE = "optbench.gnn.runtime.measured_step:measured_step"
+READ_NETWORK = "optbench.gnn.runtime.measured_step:read_network"
 MEASURE_OWN = "optbench.gnn.own_model.own_training:measured_training"
 FORMULATE = "optbench.shapes.gnn_training_bound.cut_programme:cut_formulation"
 METRICS = {
@@ -82,6 +90,7 @@ class GnnTrainingShape(DataShape):
     fact_words: ClassVar[Mapping[str, str]] = FACTS
     minimize = "cut_edges"
     capabilities = frozenset({"formulate"})
+    usual_solver = "hyperscale"
 
     def aims(self, data: GnnTraining) -> tuple[str, ...]:
         return LEVELS[data.minimize]
@@ -108,7 +117,7 @@ class GnnTrainingShape(DataShape):
 
     def verify(self, data: GnnTraining, decision: TrainingPlan) -> Findings:
         found = Findings()
-        if not _well_formed(data, decision, found):
+        if not well_formed(data, decision, found):
             return found
         costs = step_costs(data, decision)
         found.metrics = metrics_of(data, decision, costs)
@@ -162,10 +171,19 @@ class GnnTrainingShape(DataShape):
         self, instance: ShapedInstance, decision: TrainingPlan, machine: MeasuringMachine
     ) -> Measurements:
         """Train what the user has given, or else a network with the instance's operators."""
+        found: Measurements
+        remarks = list[str]()
         if instance.origin is None:
-            return self.measure(instance.data, decision, machine)
-        found: Measurements = resolve(MEASURE_OWN)(instance, decision, machine)
-        return found
+            require_known_network(instance.data)
+            found = self.measure(instance.data, decision, machine)
+        else:
+            remarks = remove_trained(machine.folder)
+            found = resolve(MEASURE_OWN)(instance, decision, machine)
+        said = found.provenance
+        more: dict[str, Any] = {"devices_used": devices_used(instance.data, decision)}
+        if remarks:
+            more["remarks"] = [*remarks, *said.get("remarks", ())]
+        return replace(found, provenance={**said, **more})
 
     def decision_files(self, instance: ShapedInstance, decision: TrainingPlan) -> Mapping[str, str]:
         names = names_of(instance.origin, instance.data.graph.num_nodes)
@@ -202,6 +220,24 @@ def metrics_of(data: GnnTraining, plan: TrainingPlan, costs: StepCosts) -> dict[
     }
 
 
+def require_known_network(data: GnnTraining) -> None:
+    """Refuse operators of a model that is not here, and say where it is."""
+    try:
+        resolve(READ_NETWORK)(data)
+    except UnsupportedError as error:
+        raise UnsupportedError(
+            f"{error}. A saved instance has no model, names, features or labels: measure with the "
+            "target from which it was made, gnn_training:model=FILE.py:NAME,data=FILE,..."
+        ) from None
+
+
+def devices_used(data: GnnTraining, plan: TrainingPlan) -> str:
+    """Such as ``1 of 2 devices: left``."""
+    used = np.unique(plan.device_of(data)[np.unique(plan.part)]).tolist()
+    names = ", ".join(data.devices[d].name for d in used)
+    return f"{len(used)} of {data.num_devices} devices: {names}"
+
+
 def moved_nodes(data: GnnTraining, part: Ints) -> int:
     """Nodes that had a part before the graph changed and have another one."""
     if not len(data.previous):
@@ -223,40 +259,3 @@ def _work_imbalance(data: GnnTraining, plan: TrainingPlan, cut: CutGraph) -> flo
         given = (float(cut.sizes[p]), float(cut.arcs[p]))
         seconds[device[p]] += part_seconds(costs, *given, on, on.clocks[-1]) / mean[device[p]]
     return float(seconds.max() * speed.sum()) - 1.0
-
-
-def _well_formed(data: GnnTraining, plan: TrainingPlan, found: Findings) -> bool:
-    """Check lengths and indices, and the fusions."""
-    k = data.num_parts
-    lengths = {"part": data.graph.num_nodes, "device": k, "clock": k}
-    for name, wanted in lengths.items():
-        length = len(getattr(plan, name))
-        words = f"{name} has {length} entries; it must have {wanted}"
-        fits = length == wanted or (length == 0 and name != "part")
-        found.require(fits, "form", words)
-    if not found.violations:
-        _check_range(found, "part", plan.part, np.full(len(plan.part), k))
-        _check_range(found, "fusions", plan.fusions, np.full(len(plan.fusions), len(data.fusions)))
-        _check_range(found, "device", plan.device_of(data), np.full(k, data.num_devices))
-    if not found.violations:
-        clocks = np.array([len(each.clocks) for each in data.devices])
-        _check_range(found, "clock", plan.clock_of(data), clocks[plan.device_of(data)])
-    if found.violations:
-        return False
-    chosen = [data.fusions[i].replaces for i in plan.fusions.tolist()]
-    members = [i for each in chosen for i in each]
-    twice = sorted({i for i in members if members.count(i) > 1})
-    words = f"operators {twice} are replaced by two fusions"
-    found.require(not twice, "fusion_overlap", words, len(twice))
-    if not twice:
-        circle = has_cycle(data.operators, chosen)
-        found.require(not circle, "fusion_cycle", "chosen fusions wait for each other")
-    return not found.violations
-
-
-def _check_range(found: Findings, name: str, values: Any, ends: Any) -> None:
-    """Note the first value that is not from 0 to below its end."""
-    wrong = (values < 0) | (values >= ends)
-    for i in np.flatnonzero(wrong)[:1].tolist():
-        words = f"{name}[{i}] is {values[i]}; it must be from 0 to {ends[i] - 1}"
-        found.require(False, "form", words, float(wrong.sum()))

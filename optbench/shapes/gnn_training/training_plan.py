@@ -5,6 +5,7 @@ fusions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,18 @@ def _none() -> Ints:
     return np.zeros(0, dtype=np.int64)
 
 
+def _as_int64(given: Any) -> Any:
+    """An array of integers, or without entries, as int64; all else as it is."""
+    if not isinstance(given, np.ndarray) or given.ndim != 1:
+        return given
+    if not given.size:
+        return _none()
+    is_whole = np.issubdtype(given.dtype, np.integer)
+    if not is_whole or given.max() > np.iinfo(np.int64).max:
+        return given
+    return np.asarray(given, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class TrainingPlan:
     """Indices: ``part`` of each node, ``device`` and ``clock`` (of its device) of each part,
@@ -23,6 +36,9 @@ class TrainingPlan:
 
     What a solver leaves empty is the identity: part p on device p modulo the number of devices, at
     its top clock, and no fusion. Without ``overlap`` devices exchange rows first and compute then.
+
+    Arrays of other integers are cast to int64, in which products of indices do not wrap; what is no
+    array of integers is kept as it is, for the verifier to refuse.
     """
 
     part: Ints
@@ -30,6 +46,10 @@ class TrainingPlan:
     clock: Ints = field(default_factory=_none)
     fusions: Ints = field(default_factory=_none)
     overlap: bool = field(default=True, metadata=LEFT_OUT_BY_DEFAULT)
+
+    def __post_init__(self) -> None:
+        for name in ("part", "device", "clock", "fusions"):
+            object.__setattr__(self, name, _as_int64(getattr(self, name)))
 
     def device_of(self, data: GnnTraining) -> Ints:
         """The device of every part."""

@@ -41,8 +41,8 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
 # Larger programmes are refused: none of them was closed.
 MOST_COLUMNS = 20_000
-# Rows of trees from rounds of the spreading LP.
-TREE_ROUNDS = 12
+# Rows of trees from rounds of the spreading LP, where there are few edges: no clock ends it.
+TREE_ROUNDS, MOST_TREE_EDGES = 12, 2_000
 # Nodes with rows of order; those of later nodes are long and cut little off.
 ORDERED_NODES = 40
 
@@ -143,7 +143,8 @@ def cut_formulation(instance: ShapedInstance) -> CutFormulation:
     _refuse(instance.name, data)
     problem = cut_problem(data)
     order = np.argsort(-problem.degrees, kind="stable")
-    trees = spreading_rows(problem, TREE_ROUNDS)
+    few = problem.num_edges <= MOST_TREE_EDGES
+    trees = spreading_rows(problem, TREE_ROUNDS) if few else []
     start = TrainingPlan(first_partition(problem))
     bound = fixed_work_bound(data, CutGraph(data.graph, start.part, data.num_parts).cut_edges)
     program = cut_program(instance.name, problem, order, trees, bound)

@@ -2,6 +2,8 @@
 
 A step moves a node to another part with room, or exchanges two nodes of different parts, whichever
 adds the fewest cut edges; a node that has moved stays for a few steps unless the cut is a new best.
+A step looks at all pairs of nodes, so that searches are fewer on larger graphs, and beyond
+``MOST_NODES`` there is none: the start is then runs of nodes in their order.
 """
 
 from __future__ import annotations
@@ -17,16 +19,28 @@ from optbench.shapes.gnn_training_bound.cut_problem import CutProblem
 
 Array = NDArray[Any]
 STARTS, STEPS_PER_NODE, TENURE = 30, 10, 7
+# Pairs of nodes that all steps look at (some two seconds), and nodes beyond which none are made.
+MOST_PAIRS, MOST_NODES = 2_400_000_000, 400
+
+
+def searches_of(num_nodes: int) -> int:
+    """The number of searches for which there is work."""
+    if num_nodes > MOST_NODES:
+        return 0
+    return min(STARTS, MOST_PAIRS // (STEPS_PER_NODE * num_nodes**3))
 
 
 def first_partition(problem: CutProblem, seed: int = 0) -> Ints:
-    """Return the best partition of a few searches from random ones."""
+    """Return the best partition of a few searches from random ones; of a large graph, runs."""
     rng = np.random.default_rng(seed)
     n, k = problem.num_nodes, problem.num_parts
+    searches = searches_of(n)
+    if searches == 0:
+        return np.arange(n, dtype=np.int64) * k // n
     joined = np.zeros((n, n), dtype=np.int64)
     joined[problem.tail, problem.head] = joined[problem.head, problem.tail] = 1
     best, least = np.arange(n, dtype=np.int64) % k, problem.num_edges + 1
-    for _ in range(STARTS):
+    for _ in range(searches):
         part = (rng.permutation(n) % k).astype(np.int64)
         steps = STEPS_PER_NODE * n
         tenure = rng.integers(1, TENURE + 1, steps)

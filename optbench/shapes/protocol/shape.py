@@ -73,6 +73,9 @@ class Shape(ABC):
     # The policy with which ``simulate`` compares all others; None where there is none.
     reference: ClassVar[str | None] = None
 
+    # The solver that is taken where none is named; None leaves it to capabilities and features.
+    usual_solver: ClassVar[str | None] = None
+
     # What a decision is, for messages to whoever gives something else.
     decision_words: ClassVar[str] = "a decision of the instance's shape"
 

@@ -15,6 +15,7 @@ from optbench.api import load_target
 from optbench.errors import ModelError, UnknownNameError
 from optbench.gnn.placement.placement_board import board_of, board_price, costs_of, move_price
 from optbench.gnn.placement.placement_methods import place
+from optbench.gnn.placement.placement_milp import solve_placement
 from optbench.gnn.placement.placement_planner import placement_key
 from optbench.gnn.placement.placement_table import (
     PlacementTable,
@@ -73,6 +74,27 @@ def partitioned() -> tuple[object, TrainingPlan]:
     instance = load_target("gnn_training:graph=mesh,nodes=600,devices=4:2:1,parts=12,minimize=step")
     x = np.random.default_rng(1).integers(0, 12, 600)
     return instance.data, TrainingPlan(x)
+
+
+def test_a_placement_beyond_the_memory_is_no_proof() -> None:
+    # Both parts on device 0 take 1.5 s and exceed its byte by one; apart, device 1 takes 100 s.
+    work = np.array([[[1.0], [100.0]], [[0.5], [100.0]]])
+    flat = np.ones((2, 2))
+    rooms = np.array([1.0, 10.0])
+    table = PlacementTable(
+        work, np.zeros((2, 2)), 0.0, 2.0, flat, flat * 0.25, 0.0, 0.5, np.ones(2), rooms
+    )
+    found = solve_placement(table, np.array([0, 0]), 20.0)
+    assert sorted(found.device.tolist()) == [0, 1]
+    assert found.is_closed and found.excess_bytes == 0 and found.step_s == 100.5
+    # From one that fits, the programme without a better one proves it.
+    again = solve_placement(table, np.array([0, 1]), 20.0)
+    assert again.is_closed and again.bound_s == pytest.approx(100.5)
+    # No part fits anywhere: what is known stays, and is not closed.
+    nowhere = replace(table, memory_bytes=np.array([0.5, 0.5]))
+    left = solve_placement(nowhere, np.array([0, 0]), 20.0)
+    assert left.device.tolist() == [0, 0] and left.excess_bytes == 1.5
+    assert not left.is_closed and left.bound_s == inf
 
 
 def test_the_table_is_never_below_the_cost_model(partitioned: tuple[object, TrainingPlan]) -> None:

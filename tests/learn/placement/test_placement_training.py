@@ -27,11 +27,13 @@ from optbench.learn.placement.placement_settings import PlacementTraining
 from optbench.learn.placement.placement_tokens import tokens_of
 from optbench.learn.placement.placement_training import (
     NO_PLACEMENT,
+    PlacementTrainer,
     PreparedTable,
     TrainedPlacement,
     fresh_network,
     quantile_huber,
     train_placement,
+    validation_ratio,
 )
 from optbench.shapes.gnn_training.operator_costs import Operator, OperatorCost
 
@@ -65,11 +67,26 @@ def trained(agent: Any) -> TrainedPlacement:
 def test_the_same_seed_trains_the_same_agent(agent: str) -> None:
     first, again = trained(agent), trained(agent)
     assert len(first.history) == 4
-    least = min(point["validation"] for point in first.history)
-    assert least <= first.history[0]["validation"]
     assert {k: v.tolist() for k, v in first.weights.items()} == {
         k: v.tolist() for k, v in again.weights.items()
     }
+
+
+@pytest.mark.parametrize("agent", ["distributional", "policy_gradient"])
+def test_an_agent_without_rules_learns(agent: Any) -> None:
+    """Without the weights that a network begins with, sixty rounds on one table shorten the step
+    there, and on a table that it has not seen, by a tenth; the mean of its draws rises, too.
+    """
+    settings = replace(QUICK, agent=agent, rounds=60, episodes=16)
+    trainer = PlacementTrainer([drawn_table(0)], settings, 1)
+    with torch.no_grad():
+        trainer.network.skip.weight.zero_()
+    tables = [[PreparedTable(drawn_table(k))] for k in (0, 9)]
+    before = [validation_ratio(trainer.network, each) for each in tables]
+    returns = [trainer.round()["return"] for _ in range(60)]
+    after = [validation_ratio(trainer.network, each) for each in tables]
+    assert all(late < 0.9 * early for early, late in zip(before, after, strict=True))
+    assert np.mean(returns[-10:]) > np.mean(returns[:10]) + 0.1
 
 
 def test_training_changes_the_network() -> None:
@@ -78,8 +95,6 @@ def test_training_changes_the_network() -> None:
     settings = replace(QUICK, rounds=2, check_every=100)
     train_placement([drawn_table(0)], [drawn_table(1)], settings, seed=1)
     assert np.array_equal(before, fresh_network(1).skip.weight.detach().numpy())
-    from optbench.learn.placement.placement_training import PlacementTrainer
-
     trainer = PlacementTrainer([drawn_table(0)], settings, 1)
     trainer.round()
     assert not np.array_equal(before, trainer.network.skip.weight.detach().numpy())

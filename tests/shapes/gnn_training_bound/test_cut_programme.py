@@ -11,7 +11,9 @@ import pytest
 from optbench import api
 from optbench.errors import DisagreementError, UnsupportedError
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
+from optbench.shapes.gnn_training_bound.cut_problem import CutProblem
 from optbench.shapes.gnn_training_bound.cut_programme import CutFormulation, cut_formulation
+from optbench.shapes.gnn_training_bound.first_partition import first_partition, searches_of
 from optbench.shapes.milp.exact_point import broken
 from tests.shapes.gnn_training.small_training import instance as training_instance
 from tests.shapes.gnn_training_bound.enumerated_cuts import (
@@ -90,6 +92,23 @@ def test_a_large_graph_has_no_formulation() -> None:
         _ = made.formulation
     decision = TrainingPlan((np.arange(11_000) >= 5_500).astype(np.int64))
     assert made.shape.accept(made, decision).verdict.objectives == (1.0,)
+
+
+def test_making_a_programme_is_little_work() -> None:
+    """Steps of searches times pairs of nodes: 10 n × n² each, of which 2.4 billion are allowed."""
+    # All 30 searches of the sizes that were measured; 2.4e9 / 6.4e8 is 3 at 400 nodes.
+    assert [searches_of(n) for n in (1, 36, 144, 200, 400, 401)] == [30, 30, 30, 30, 3, 0]
+    # A dense table of 100,000 nodes would take 80 GB. Three runs of the path cut two edges.
+    tail = np.arange(99_999)
+    part = first_partition(CutProblem(100_000, tail, tail + 1, 3, 33_334))
+    assert np.bincount(part).max() == 33_334 and (np.diff(part) != 0).sum() == 2
+
+
+@pytest.mark.parametrize(("nodes", "has_trees"), [(36, True), (3_000, False)])
+def test_rows_of_trees_are_made_where_edges_are_few(nodes: int, has_trees: bool) -> None:
+    path = np.column_stack([np.arange(nodes - 1), np.arange(1, nodes)])
+    program = cut_formulation(cut_instance(cut_data(nodes, path, 2, nodes // 2))).program
+    assert any(row.startswith("tree_") for row in program.rows) == has_trees
 
 
 def test_devices_with_room_have_a_formulation() -> None:

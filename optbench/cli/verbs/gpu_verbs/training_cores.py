@@ -11,7 +11,6 @@ from optbench.cli.terminal import exits, output
 from optbench.cli.terminal.output import emit_json, figure, percent, show
 from optbench.cli.terminal.parser import Parser, UsageError, number
 from optbench.cli.terminal.targets import add_target, instance_of
-from optbench.errors import nearest
 
 DESCRIPTION = (
     "Measure training steps of a gnn_training TARGET on one core and on two cores of this machine, "
@@ -40,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from optbench.gnn.calibration.device_file import device_document
     from optbench.gnn.calibration.step_samples import measured_samples
     from optbench.gnn.runtime.measured_step import relative_speeds
+    from optbench.shapes.gnn_training.fusion_names import fusion_numbers, wrong_fusions
     from optbench.shapes.protocol.measurements import MeasuringMachine
 
     if args.output is None:
@@ -48,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--json and -o - would mix; give the file a path")
     output.check_writable("-o", args.output)
     data = training_data(args.target, args.format)
+    wrong = wrong_fusions(data, args.fusions)
+    if wrong is not None:
+        raise UsageError(f"--{wrong}")
     if not (args.quiet or args.json):
         print("optbench: steps on one core and on two are measured", file=sys.stderr, flush=True)
     samples = measured_samples(data, fusion_numbers(data, args.fusions), args.repeats)
@@ -84,15 +87,3 @@ def training_data(target: str, format: str | None) -> Any:
             "gnn_training:graph=cora,parts=2,devices=2:1"
         )
     return instance.data
-
-
-def fusion_numbers(data: Any, names: str) -> Any:
-    """The indices of fusions that are named with + between."""
-    import numpy as np
-
-    known = [each.name for each in data.fusions]
-    words = [each.strip() for each in names.split("+")] if names else []
-    for word in words:
-        if word not in known:
-            raise UsageError(f"--fusions: {word!r} is unknown; {nearest(word, known)}")
-    return np.array(sorted(known.index(word) for word in words), dtype=np.int64)

@@ -83,10 +83,10 @@ def show_result(
     if result.measured is not None:
         measured = result.measured.to_dict()
         show(measured_table(instance, measured))
+        for name, reason in measured.get("withheld", {}).items():
+            show(f"no readings of {escape(name)}: {escape(reason)}")
         used = measured["provenance"].get("devices_used")
         show(*([] if used is None else [f"ran on {escape(used)}"]), "")
-        for name, reason in measured.get("withheld", {}).items():
-            show(f"no readings of {escape(name)}: {escape(reason)}", "")
         if "outcome" in measured:
             words = ",  ".join(f"{k} {figure_or_text(v)}" for k, v in measured["outcome"].items())
             show(f"trained: {escape(words)}", "")

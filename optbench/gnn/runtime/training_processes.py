@@ -32,7 +32,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-import optbench
 from optbench.errors import OptbenchError, ParameterError
 from optbench.files import write_whole
 from optbench.gnn.runtime.held_folder import COMMAND, end_with_the_command, held
@@ -243,7 +242,7 @@ def _named() -> Mapping[str, str]:
     """The number of this process, and where the new one finds this package and other modules."""
     given = os.environ.get("PYTHONPATH", "")
     paths = [given] if given else []
-    root = str(Path(optbench.__file__).parents[1])
+    root = str(Path(__file__).resolve().parents[3])
     if root not in (*given.split(os.pathsep), *map(sysconfig.get_path, ("purelib", "platlib"))):
         paths.append(root)
     more = [os.path.abspath(each) for each in sys.path if each]

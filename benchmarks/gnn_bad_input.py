@@ -129,6 +129,13 @@ class Case:
 
 
 MEASURED = ("-s", "metis", "--time-limit", "2s", "--measure", "1")
+
+
+def table_case(name: str, words: str, text: str) -> Case:
+    """A table of nodes that is refused."""
+    return Case(name, OWN, REFUSED, words, {"my_nodes.csv": text})
+
+
 GRAPHS = [
     Case("undamaged", NET, RIGHT, "verified"),
     Case(
@@ -211,16 +218,10 @@ GRAPHS = [
     Case("binary file", PLAIN, REFUSED, "NUL", {"my_graph.csv": "source,target\n\0\0\n"}),
 ]
 TABLES = [
-    Case("NaN feature", OWN, REFUSED, "finite numbers", {"my_nodes.csv": nodes(row3="3,a,nan,1")}),
-    Case("empty feature", OWN, REFUSED, "finite numbers", {"my_nodes.csv": nodes(row3="3,a,,1")}),
-    Case(
-        "feature is text",
-        OWN,
-        REFUSED,
-        "finite numbers",
-        {"my_nodes.csv": nodes(row3="3,a,high,1")},
-    ),
-    Case("node twice", OWN, REFUSED, "ids are different", {"my_nodes.csv": nodes(row3="2,a,1,1")}),
+    table_case("NaN feature", "finite numbers", nodes(row3="3,a,nan,1")),
+    table_case("empty feature", "finite numbers", nodes(row3="3,a,,1")),
+    table_case("feature is text", "finite numbers", nodes(row3="3,a,high,1")),
+    table_case("node twice", "ids are different", nodes(row3="2,a,1,1")),
     Case(
         "edge to an unknown node",
         OWN,
@@ -228,14 +229,8 @@ TABLES = [
         "no id of the table of nodes",
         {"my_graph.csv": edges(RING, "3,99\n")},
     ),
-    Case(
-        "no column id",
-        OWN,
-        REFUSED,
-        "no column with the ids",
-        {"my_nodes.csv": nodes(head="who,label,x,y")},
-    ),
-    Case("unknown split", OWN, REFUSED, "split", {"my_nodes.csv": nodes(head="id,split,x,y")}),
+    table_case("no column id", "no column with the ids", nodes(head="who,label,x,y")),
+    table_case("unknown split", "split", nodes(head="id,split,x,y")),
     Case(
         "nobody is trained on",
         NET,
@@ -252,7 +247,7 @@ TABLES = [
         {"my_nodes.csv": "id,x,y\n" + "".join(f"{v},{v},1\n" for v in range(12))},
         MEASURED,
     ),
-    Case("empty table of nodes", OWN, REFUSED, "empty", {"my_nodes.csv": ""}),
+    table_case("empty table of nodes", "empty", ""),
 ]
 MODELS = [
     Case("no such class", f"{OWN},model=my_model.py:Nett", REFUSED, "did you mean 'Net'"),

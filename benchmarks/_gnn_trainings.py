@@ -132,7 +132,8 @@ def best_plan(instance: Any, network: str, repeats: int) -> tuple[str, ...]:
     widths: Any = read_network(data).widths
     heads = HEADS if network == "gat" else 1
     kind: Any = network
-    case = KernelCase(data, NetworkWidths(kind, *widths, heads))
+    features, hidden, classes = widths
+    case = KernelCase(data, NetworkWidths(kind, features, hidden, classes, heads))
     chosen = best_fusions(data, fitted_rates(case, data.devices[0], repeats)).chosen
     return tuple(sorted(fusion_names(data.fusions, chosen)))
 

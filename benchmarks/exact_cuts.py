@@ -121,7 +121,8 @@ def naive_programme(data: Any) -> Any:
     columns = [f"x_{v}_{p}" for v in range(n) for p in range(k)] + [f"d_{e}" for e in range(m)]
     cost = np.concatenate([np.zeros(n * k), np.ones(m)])
     zero, one = np.zeros(len(cost)), np.ones(len(cost))
-    sides, triplets = (rows.names, rows.lower, rows.upper), list(zip(*rows.entries))
+    sides = (rows.names, rows.lower, rows.upper)
+    triplets: Any = list(zip(*rows.entries, strict=True))
     whole = one.astype(bool)
     return MilpShape().instance(
         milp("naive", "min", columns, cost, zero, one, whole, *sides, triplets)

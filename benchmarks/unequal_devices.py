@@ -117,11 +117,11 @@ def instance_of(graph: str, network: str, devices: str, parts: int) -> Any:
 
 def cores_of(network: str, devices: str) -> Path:
     """The file of fitted devices; a core that is there is not fitted again."""
-    from optbench.cli.verbs.gpu_verbs.training_cores import fusion_numbers
     from optbench.gnn.calibration.core_fit import fit_core
     from optbench.gnn.calibration.device_file import device_document
     from optbench.gnn.calibration.step_samples import measured_samples
     from optbench.gnn.runtime.measured_step import relative_speeds
+    from optbench.shapes.gnn_training.fusion_names import fusion_numbers
 
     held = json.loads(CORES.read_text(encoding="utf-8")) if CORES.exists() else {}
     if network not in held:
@@ -150,8 +150,8 @@ def cores_of(network: str, devices: str) -> Path:
 def run_cell(cell: tuple[str, str, str], turns: int, seconds: float) -> list[StepRow]:
     """Solve a cell by all methods, and measure their plans in turns."""
     import optbench as ob
-    from optbench.cli.verbs.gpu_verbs.training_cores import fusion_numbers
     from optbench.gnn.runtime.measured_turns import measured_in_turns
+    from optbench.shapes.gnn_training.fusion_names import fusion_numbers
 
     graph, network, devices = cell
     names = NETWORKS[network][1]
@@ -161,7 +161,7 @@ def run_cell(cell: tuple[str, str, str], turns: int, seconds: float) -> list[Ste
     plans, bounds = list[Any](), list[Any]()
     for method in METHODS:
         solver = f"{method}:fusions={names}" if method == OURS else method
-        result = ob.solve(fitted, solver, seed=0, time_limit_s=seconds, bound=True)
+        result: Any = ob.solve(fitted, solver, seed=0, time_limit_s=seconds, bound=True)
         plans.append(replace(result.schedule, fusions=fusions))
         bounds.append(result.bound)
     measured = measured_in_turns([(fitted.data, each) for each in plans], turns)
@@ -313,8 +313,8 @@ def speed_lines(rows: Sequence[StepRow]) -> list[str]:
         for speed, solo, held in zip(row.speeds, row.solo, row.held, strict=True):
             found.setdefault(speed, []).append((solo, held))
     for speed, pairs in sorted(found.items(), reverse=True):
-        solo, held = (np.array(each) for each in zip(*pairs, strict=True))
-        figures = [speed, solo.min(), solo.max(), held.min(), np.median(held), held.max()]
+        alone, kept = (np.array(each) for each in zip(*pairs, strict=True))
+        figures = [speed, alone.min(), alone.max(), kept.min(), np.median(kept), kept.max()]
         lines.append(f"| {' | '.join(f'{each:.3f}' for each in figures)} |")
     return [*lines, "", "Devices that `--measure` is asked for, on this machine:", "", *refusals()]
 

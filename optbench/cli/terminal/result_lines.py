@@ -83,6 +83,8 @@ def show_result(
     if result.measured is not None:
         measured = result.measured.to_dict()
         show(measured_table(instance, measured))
+        for name, reason in measured.get("withheld", {}).items():
+            show(f"no readings of {escape(name)}: {escape(reason)}")
         used = measured["provenance"].get("devices_used")
         show(*([] if used is None else [f"ran on {escape(used)}"]), "")
         if "outcome" in measured:

@@ -54,7 +54,8 @@ def fit_core(samples: Sequence[StepSample]) -> FittedCore:
     pairs = [each for each in samples if each.data.num_devices == 2]
     link = _link(pairs, core) if pairs else None
     errors = tuple(estimate_s(each, core, link) / each.seconds - 1 for each in samples)
-    return FittedCore(core, *(link or (None, None)), errors)
+    gb_per_s, latency_s = link or (None, None)
+    return FittedCore(core, gb_per_s, latency_s, errors)
 
 
 def estimate_s(

@@ -3,8 +3,10 @@
 Two ways were compared to run a module that knows nothing of processes:
 
     neighbourhood   a process holds the nodes of its device and all nodes that their rows depend on.
-                    The module runs unchanged; nothing but gradients is exchanged. Nodes near a
-                    boundary are computed by several processes.
+                    The module runs unchanged. Nodes near a boundary are computed by several
+                    processes. Besides gradients, the rows of neighbours that layers of PyTorch
+                    Geometric sum are exchanged (``row_refresh``), which keeps the neighbourhood
+                    shallow; where the module has no such layers, nothing but gradients is.
     exchange        a process holds its nodes and their neighbours, and the inputs of each layer
                     that sums over neighbours are exchanged by hooks on PyTorch Geometric's
                     MessagePassing. No node is computed twice, but a hook has to know what such a
@@ -51,7 +53,6 @@ class OwnModelWorker(TrainingWorker):
     def _made(self, nodes: LabelledNodes) -> nn.Module:
         own, ranks, seed = self.exchange.local.own, self.ranks, self.job.seed
         settings = read_own_model(self.folder)
-        self._same_job()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             module: nn.Module = load_model(
@@ -88,17 +89,6 @@ class OwnModelWorker(TrainingWorker):
         network: Any = self.network
         weights: dict[str, Any] = network.module.state_dict()
         return weights
-
-    def _same_job(self) -> None:
-        """Refuse processes, on several machines, that were given different jobs."""
-        found = self.ranks.gathered(self._fingerprint())
-        if len(set(found)) > 1:
-            other = next(rank for rank, each in enumerate(found) if each != found[0])
-            raise ModelError(
-                f"process {other} was given another job than process 0: the graph, the plan, the "
-                "settings or the file of the model differ. Give each machine the same files, the "
-                "same --seed, and a --work-limit (plans found within a time limit differ)"
-            )
 
     def _note(self, plan: RowPlan, around: NodeNeighbourhood, fusions: ModuleFusions) -> None:
         """Write how many nodes and arcs each process computes, and by which kernels."""

@@ -4,11 +4,14 @@ Each device that the plan uses is a process, as in ``runtime.measured_step``: on
 or on a core of this machine, throttled to the device's relative speed. All epochs are trained; the
 readings are means over equal blocks of steps after the first ones. The folder then holds
 
-    weights.pt      the trained parameters, which ``load_state_dict`` of the user's class takes
-    training.json   losses, accuracies, and what is needed to use the weights: sizes, classes
+    weights.pt         the trained parameters, which ``load_state_dict`` of the user's class takes
+    training.json      losses, accuracies, and what is needed to use the weights: sizes, classes
+    device_rows.jsonl  samples of each process that ran on this machine, over time
 
 and ``training/`` while the processes run, from whose last checkpoint a training that was
-interrupted goes on. Without labels nothing can be learnt: seconds are measured with labels that are
+interrupted goes on. A finished training is kept also where its seconds say nothing, because a
+device had not its speed or no epoch was left to time; readings are then withheld, with the reason.
+Without labels nothing can be learnt: seconds are measured with labels that are
 drawn by the seed, and no weights are kept.
 """
 
@@ -28,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from optbench.errors import UnsupportedError
 from optbench.files import write_whole
 from optbench.gnn.kernels.fusion_plan import fusion_names
 from optbench.gnn.kernels.kernel_names import fusions_of
@@ -38,14 +42,15 @@ from optbench.gnn.own_model.own_model_job import (
     own_model_fingerprint,
     write_own_model,
 )
+from optbench.gnn.runtime.held_folder import held
 from optbench.gnn.runtime.measured_step import (
     SAMPLE_S,
-    check_speeds,
     devices_in_use,
     measured_rows,
     read_network,
     utilisation,
 )
+from optbench.gnn.runtime.section_clock import check_speeds
 from optbench.gnn.runtime.training_job import (
     GraphNetworkSettings,
     LabelledNodes,
@@ -69,6 +74,7 @@ from optbench.shapes.protocol.shaped_instance import ShapedInstance
 WARM = 5
 NO_FOLDER = "the weights were not kept; name a folder for them: ob.measure(..., folder='trained')"
 TRAINING, JOB_NAME, SUMMARY = "training", "job_hash.txt", "training.json"
+SAMPLES = "device_rows.jsonl"
 
 
 def measured_training(
@@ -94,21 +100,23 @@ def measured_training(
         overlap=plan.overlap,
         sample_s=SAMPLE_S,
         fusions=tuple(sorted(executed)),
+        only_readings=values.drawn_labels,
     )
     nodes = LabelledNodes(
         data.graph, values.features, values.labels, values.split, device[plan.part]
     )
     with _folder_of(machine) as folder:
         work = folder / (TRAINING if machines() == 1 else f"{TRAINING}-{platform.node()}")
-        result = _trained(work, job, nodes, origin, own)
-        check_speeds(speeds, result.solo_speeds)
-        files = _kept(folder, work, machine, origin, values, result, job)
-        computed = _computed(work)
-        shutil.rmtree(work)
+        with held(work) as lock:
+            result = _trained(work, lock, job, nodes, origin, own)
+            files = _kept(folder, work, machine, origin, values, result, job)
+            computed = _computed(work)
+            shutil.rmtree(work)
+    reason = why_withheld(speeds, result)
     rows = [measured_rows(each, d) for d, each in zip(used, result.device_rows, strict=True)]
     unkept = [] if machine.folder or values.drawn_labels else [NO_FOLDER]
     return Measurements(
-        {"step_s": _readings(result.step_s, machine.repeats)},
+        {} if reason else {"step_s": _readings(result.step_s, machine.repeats)},
         {
             "tool": f"torch {version('torch')}, {result.backend}",
             "speeds": list(speeds),
@@ -124,7 +132,19 @@ def measured_training(
         },
         _outcome(result, values),
         files,
+        {"step_s": reason} if reason else {},
     )
+
+
+def why_withheld(speeds: tuple[float, ...], result: GraphTrainingResult) -> str:
+    """Why there are no readings of a training that is finished; empty where there are."""
+    if not result.step_s:
+        return "the training had been interrupted after its last epoch; no epoch was left to time"
+    try:
+        check_speeds(speeds, result.solo_speeds)
+    except UnsupportedError as error:
+        return str(error)
+    return ""
 
 
 def _network_of(
@@ -152,27 +172,26 @@ def _folder_of(machine: MeasuringMachine) -> Iterator[Path]:
 
 def _trained(
     folder: Path,
+    lock: int,
     job: TrainingJob,
     nodes: LabelledNodes,
     origin: TrainingOrigin,
     fusions: list[str],
 ) -> GraphTrainingResult:
-    """Train anew, or go on where the same training was interrupted."""
+    """Train anew, or go on where the same training was interrupted, if it is not finished."""
     name = _written(folder, job, nodes, origin, fusions)
     before = folder / JOB_NAME
-    if before.is_file() and (before.read_text() != name or (folder / RESULT).is_file()):
+    if not before.is_file() or before.read_text() != name:
         shutil.rmtree(folder)
-        name = _written(folder, job, nodes, origin, fusions)
-    write_whole(folder / JOB_NAME, name)
+        _written(folder, job, nodes, origin, fusions)
+    elif (folder / RESULT).is_file() and machines() == 1:
+        return read_result(folder)
+    write_whole(before, name)
     try:
-        train_everywhere(folder)
+        train_everywhere(folder, lock)
     except TrainingError as error:
         raise TrainingError(str(error).removeprefix(f"{folder}: ")) from None
-    result = read_result(folder)
-    if not result.step_s:  # It was interrupted after its last step.
-        shutil.rmtree(folder)
-        return _trained(folder, job, nodes, origin, fusions)
-    return result
+    return read_result(folder)
 
 
 def _written(
@@ -231,8 +250,11 @@ def _kept(
     """Keep weights and summary where a folder is named and there was something to learn."""
     if machine.folder is None or values.drawn_labels:
         return {}
-    weights, summary = folder / WEIGHTS, folder / SUMMARY
-    (work / WEIGHTS).replace(weights)
+    weights, summary, samples = (folder / name for name in (WEIGHTS, SUMMARY, SAMPLES))
+    # ``work`` stays whole, so that a command that is killed here finds the result again.
+    write_whole(weights, (work / WEIGHTS).read_bytes())
+    lines = (each.read_bytes() for each in sorted(work.glob("rows-*.jsonl")))
+    write_whole(samples, b"".join(lines))
     words = {
         "model": origin.model,
         "sizes": {name: getattr(origin, name) for name in ("features", "hidden", "classes")},
@@ -248,4 +270,4 @@ def _kept(
         "losses": result.losses,
     }
     write_whole(summary, json.dumps(words, indent=1))
-    return {"weights": str(weights), "training": str(summary)}
+    return {"weights": str(weights), "training": str(summary), "device_rows": str(samples)}

@@ -2,11 +2,11 @@
 
 While ``refreshing`` is active, tensors with a row per node that layers of PyTorch Geometric give to
 ``propagate`` and ``edge_updater``, and those that layers with fused kernels are given, are numbered
-in the order of the calls. Those of a plan are
-refreshed: the rows of the halo, which other processes own, are replaced by what their owners have.
-Rows behind the halo stay as they are; they only make degrees right. What each tensor is replaced by
-is a function of its number: nothing while the whole graph is recorded, recorded rows while a plan
-is tried, and the exchange between processes while one is trained.
+in the order of the calls. Those of a plan are refreshed: the rows of the halo, which other
+processes own, are replaced by what their owners have. Rows behind the halo stay as they are; they
+only make degrees right. What each tensor is replaced by is a function of its number: nothing while
+the whole graph is recorded, recorded rows while a plan is tried, and the exchange between processes
+while one is trained.
 """
 
 from __future__ import annotations

@@ -26,6 +26,8 @@ from optbench.errors import UnsupportedError
 from optbench.gnn.kernels.fusion_plan import fusion_names
 from optbench.gnn.kernels.kernel_names import fusions_of
 from optbench.gnn.runtime.core_placement import cores_of_devices, usable_cores
+from optbench.gnn.runtime.section_clock import check_speeds
+from optbench.gnn.runtime.thinned_rows import thinned
 from optbench.gnn.runtime.trained_network import train
 from optbench.gnn.runtime.training_job import GraphNetworkSettings, LabelledNodes, TrainingJob
 from optbench.gnn.runtime.training_result import GraphTrainingResult
@@ -34,8 +36,6 @@ from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from optbench.shapes.protocol.measurements import Measurements, MeasuringMachine
 
 WARM, BLOCK = 5, 20
-# A throttled process whose measured speed is further from its own is no such device.
-SPEED_TOLERANCE = 0.1
 VALUE_BYTES = 4.0
 # Rows of devices over time are at least so far apart.
 SAMPLE_S = 0.02
@@ -84,6 +84,7 @@ def step_case(data: GnnTraining, plan: TrainingPlan, readings: int) -> StepCase:
         most_restarts=1,
         sample_s=SAMPLE_S,
         fusions=tuple(sorted(executed)),
+        only_readings=True,
     )
     rng = np.random.default_rng(0)
     n = data.graph.num_nodes
@@ -186,20 +187,11 @@ def read_network(data: GnnTraining) -> ReadNetwork:
     return ReadNetwork(network, tuple(widths))
 
 
-def check_speeds(speeds: tuple[float, ...], measured: list[float]) -> None:
-    """Refuse readings of processes that were not as fast as their devices."""
-    for d, (wanted, found) in enumerate(zip(speeds, measured, strict=True)):
-        if wanted < 1 and abs(found / wanted - 1) > SPEED_TOLERANCE:
-            raise UnsupportedError(
-                f"device {d} alone computed at {found:.3f} of a core; it stands for {wanted:.3f}, "
-                f"and at most {SPEED_TOLERANCE:.0%} off is allowed. Measure while the machine has "
-                "no other work"
-            )
-
-
 def measured_rows(rows: list[dict[str, Any]], device: int) -> list[dict[str, Any]]:
-    """The rows of a process after the first steps, with the number of its device."""
-    return [{**row, "device": device} for row in rows if row["step"] > WARM]
+    """The rows of a process after the first steps, with the number of its device; neighbours are
+    joined where there are many.
+    """
+    return thinned([{**row, "device": device} for row in rows if row["step"] > WARM])
 
 
 def utilisation(rows: list[dict[str, Any]]) -> float:

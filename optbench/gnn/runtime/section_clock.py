@@ -17,7 +17,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from optbench.errors import ParameterError
+from optbench.errors import ParameterError, UnsupportedError
+
+# A throttled process whose measured speed is further from its own is no such device.
+SPEED_TOLERANCE = 0.1
 
 
 class SectionClock:
@@ -84,6 +87,17 @@ def solo_speed(speed: float, sections: int = 8, tries: int = 20) -> float:
         if best >= 0.95 * speed:
             break
     return best
+
+
+def check_speeds(speeds: tuple[float, ...], measured: list[float]) -> None:
+    """Refuse readings of processes that were not as fast as their devices."""
+    for d, (wanted, found) in enumerate(zip(speeds, measured, strict=True)):
+        if wanted < 1 and abs(found / wanted - 1) > SPEED_TOLERANCE:
+            raise UnsupportedError(
+                f"device {d} alone computed at {found:.3f} of a core; it stands for {wanted:.3f}, "
+                f"and at most {SPEED_TOLERANCE:.0%} off is allowed. Measure while the machine has "
+                "no other work"
+            )
 
 
 def _spin(seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from optbench.gnn.runtime.held_folder import held
 from optbench.gnn.runtime.training_job import LabelledNodes, TrainingJob, write_job
 from optbench.gnn.runtime.training_processes import start_processes
 from optbench.gnn.runtime.training_result import GraphTrainingResult, read_result
@@ -15,6 +16,7 @@ def train(folder: Path, job: TrainingJob, nodes: LabelledNodes) -> GraphTraining
     A folder that holds a checkpoint of this job continues it. ``trained_weights`` reads what came
     of it.
     """
-    write_job(folder, job, nodes)
-    start_processes([folder])
+    with held(folder) as lock:
+        write_job(folder, job, nodes)
+        start_processes([folder], lock)
     return read_result(folder)

@@ -53,8 +53,8 @@ def restored(content: bytes | None, job: str, network: nn.Module, optimizer: Any
     found = torch.load(io.BytesIO(content), weights_only=True, map_location="cpu")
     if found["job"] != job:
         raise FileFormatError(
-            f"{FILE} belongs to a job with other settings. Remove it, or give the new job a folder "
-            "of its own"
+            f"{FILE} belongs to a job with other settings or data. Remove it, or give the new job "
+            "a folder of its own"
         )
     network.load_state_dict(found["network"])
     optimizer.load_state_dict(found["optimizer"])

@@ -57,7 +57,8 @@ class TrainingJob:
     fusion plan: without any, operators run one at a time, with a value per arc and column;
     ``plain_csr`` has one sparse product for the sums of a layer. ``sparse_features`` keeps the
     features as a sparse matrix (not on a GPU); SAGE then needs a first layer that sums no rows of
-    features in a step (``aggregated_before``, ``aggregated_last1``).
+    features in a step (``aggregated_before``, ``aggregated_last1``). With ``only_readings`` a job
+    is refused before its first epoch where a device has not its speed.
     """
 
     network: GraphNetworkSettings
@@ -77,6 +78,7 @@ class TrainingJob:
     keep_gradients: bool = False
     fusions: tuple[str, ...] = ()
     sparse_features: bool = False
+    only_readings: bool = False
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.checkpoint_every < 0 or self.num_classes < 1:
@@ -154,6 +156,14 @@ def read_job(folder: Path) -> tuple[TrainingJob, LabelledNodes]:
     return job, LabelledNodes(graph, **arrays)
 
 
-def fingerprint(folder: Path) -> str:
-    """The hash of the job's settings, by which a checkpoint knows its job."""
-    return hashlib.sha256((folder / SETTINGS).read_bytes()).hexdigest()
+def fingerprint(folder: Path, *more: bytes) -> str:
+    """The hash of settings and arrays, by which processes and checkpoints know their job; ``more``
+    is what else belongs to it.
+    """
+    made = hashlib.sha256()
+    for path in (folder / SETTINGS, *(folder / f"{name}.npy" for name in ARRAYS)):
+        with path.open("rb") as file:
+            made.update(hashlib.file_digest(file, "sha256").digest())
+    for each in more:
+        made.update(hashlib.sha256(each).digest())
+    return made.hexdigest()

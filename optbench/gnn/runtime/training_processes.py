@@ -2,17 +2,19 @@
 
 Every process is a new interpreter that runs this package, neither forked nor ``spawn``-ed. A fork
 of a process in which torch has started threads may deadlock. ``spawn`` runs the main module of
-whoever calls it again: in a script without a main guard the children end at once with a
-RuntimeError, in one from standard input with a FileNotFoundError, and a parent that waits for
-their answers in a queue of ``multiprocessing`` waits for ever (tried: both children are zombies
-and the parent sleeps in ``pipe_read``, with GLOO_SOCKET_IFNAME as without; with a main guard
-``spawn`` runs, with either). The start method alone was the cause. Here the parent watches for
-exits instead.
+whoever calls it again: with a main guard it ran with and without GLOO_SOCKET_IFNAME; without one
+the children end at once, and a parent that waits for their answers in a queue waits for ever. Here
+the parent watches for exits instead.
 
 Processes of one machine meet in a file, so that no port is taken by another meanwhile, and talk
 over the loopback device, so that the address of the host's name does not matter.
 
-When a process dies the others are ended, and all start again from the last checkpoint.
+When a process dies the others are ended, and all start again from the last checkpoint. When the
+command dies they end too (``held_folder``).
+
+A process imports what PYTHONPATH and the installation name, and after that whatever else its
+command can: the folder in which the command runs is not searched first, so that a ``types.py``
+there hides no module of the library.
 """
 
 from __future__ import annotations
@@ -22,25 +24,31 @@ import os
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
-from optbench.errors import OptbenchError
+from optbench.errors import OptbenchError, ParameterError
+from optbench.files import write_whole
+from optbench.gnn.runtime.held_folder import COMMAND, end_with_the_command, held
 from optbench.gnn.runtime.process_ranks import MEETING, ProcessRanks
-from optbench.gnn.runtime.training_job import SETTINGS, TrainingJob, read_job
+from optbench.gnn.runtime.training_job import SETTINGS, read_job
 from optbench.rendering import resolve
 
-# The room of users' models stands above this one.
-WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MODULE = "optbench.gnn.runtime"
 # A user's module is trained by a room above this one.
 WORKER = "optbench.gnn.own_model.own_model_worker:worker_of"
 MISTAKE = "mistake.json"
 # A process that found a mistake exits so; starting again would find it again.
 MISTAKEN = 3
+# The number of machines, as ``torchrun`` reads it.
+MACHINES = "PET_NNODES"
+# Folders that a process searches after all others.
+MORE_PATHS = "OPTBENCH_MORE_PATHS"
 POLL_S = 0.02
 LAST_WORDS = 2000
 
@@ -49,13 +57,36 @@ class TrainingError(OptbenchError):
     """A training that could not be finished."""
 
 
-def start_processes(folders: Sequence[Path]) -> int:
-    """Train jobs one after the other on this machine; return how often processes started again."""
+@dataclass(frozen=True)
+class Attempt:
+    """One start of all processes: they inherit the lock on the folder, if there is one."""
+
+    folders: Sequence[Path]
+    size: int
+    number: int
+    lock: int | None
+
+    @property
+    def first(self) -> Path:
+        return self.folders[0]
+
+    @property
+    def meeting(self) -> Path:
+        return (self.first / f"meeting-{os.getpid()}-{self.number}").resolve()
+
+
+def start_processes(folders: Sequence[Path], lock: int | None = None) -> int:
+    """Train jobs one after the other on this machine; return how often processes started again.
+
+    ``lock`` is what ``held`` yields, where others could use the first folder too.
+    """
     job, _ = read_job(folders[0])
-    for attempt in range(job.most_restarts + 1):
-        died = _attempt(folders, job, attempt)
+    for stale in folders[0].glob("meeting-*") if lock is not None else ():
+        stale.unlink()
+    for number in range(job.most_restarts + 1):
+        died = _attempt(Attempt(folders, job.num_devices, number, lock))
         if died is None:
-            return attempt
+            return number
     raise TrainingError(
         f"{folders[0]}: a process died in each of {job.most_restarts + 1} attempts; the last one "
         f"wrote: {died}"
@@ -64,26 +95,34 @@ def start_processes(folders: Sequence[Path]) -> int:
 
 def start_everywhere(folders: Sequence[Path]) -> int:
     """Start this machine's processes, by ``torchrun`` where there are more machines."""
-    if machines() == 1:
-        try:
-            start_processes(folders)
-        except OptbenchError as error:
-            print(error, file=sys.stderr)
-            return 1
-        return 0
-    return subprocess.run(_torchrun(folders), check=False).returncode
+    try:
+        if machines() > 1:
+            # Machines may share the folders.
+            environment = {**os.environ, **_named()}
+            return subprocess.run(_torchrun(folders), env=environment, check=False).returncode
+        with held(folders[0]) as lock:
+            start_processes(folders, lock)
+    except OptbenchError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
 
 
-def train_everywhere(folder: Path) -> None:
+def train_everywhere(folder: Path, lock: int | None = None) -> None:
     """The same, with an exception where the training fails; what torchrun writes is kept."""
     if machines() == 1:
-        start_processes([folder])
+        start_processes([folder], lock)
         return
-    environment = {**os.environ, **_paths(), "OMP_NUM_THREADS": "1"}
+    (folder / MISTAKE).unlink(missing_ok=True)
+    environment = {**os.environ, **_named(), "OMP_NUM_THREADS": "1"}
     with (folder / "log-0.txt").open("ab") as log:
-        command = _torchrun([folder.resolve()])
         code = subprocess.run(
-            command, env=environment, stdout=log, stderr=log, check=False
+            _torchrun([folder.resolve()]),
+            env=environment,
+            stdout=log,
+            stderr=log,
+            check=False,
+            pass_fds=() if lock is None else (lock,),
         ).returncode
     if code:
         mistaken = (folder / MISTAKE).is_file()
@@ -93,7 +132,14 @@ def train_everywhere(folder: Path) -> None:
 
 def machines() -> int:
     """The number of machines that take part, as ``torchrun`` reads it."""
-    return int(os.environ.get("PET_NNODES", "1"))
+    given = os.environ.get(MACHINES, "1")
+    least, _, most = given.partition(":")
+    if not (least.isascii() and least.isdigit() and int(least) >= 1 and most in ("", least)):
+        raise ParameterError(
+            f"{MACHINES} is {given!r}; it must be one whole number of machines from 1 on, such as "
+            "2: a plan is made for a fixed number, so that ranges such as 1:2 are not possible"
+        )
+    return int(least)
 
 
 def _torchrun(folders: Sequence[Path]) -> list[str]:
@@ -106,6 +152,9 @@ def _torchrun(folders: Sequence[Path]) -> list[str]:
 
 def run_process(folders: Sequence[Path]) -> NoReturn:
     """Be one of the processes, as the environment says."""
+    end_with_the_command()
+    more = os.environ.get(MORE_PATHS, "").split(os.pathsep)
+    sys.path.extend(each for each in more if each and each not in sys.path)
     ranks = ProcessRanks.of_environment()
     _pin(folders[0], ranks)
     import torch
@@ -119,7 +168,7 @@ def run_process(folders: Sequence[Path]) -> NoReturn:
             resolve(WORKER)(folder, ranks).run()
         ranks.leave()
     except OptbenchError as error:
-        (folders[0] / MISTAKE).write_text(json.dumps({"error": f"{folder}: {error}"}))
+        write_whole(folders[0] / MISTAKE, json.dumps({"error": f"{folder}: {error}"}))
         print(error, file=sys.stderr, flush=True)
         os._exit(MISTAKEN)
     # Threads of gloo that still run when the interpreter takes itself down abort the process.
@@ -133,22 +182,24 @@ def _pin(folder: Path, ranks: ProcessRanks) -> None:
         os.sched_setaffinity(0, {cores[ranks.rank]})
 
 
-def _attempt(folders: Sequence[Path], job: TrainingJob, attempt: int) -> str | None:
+def _attempt(attempt: Attempt) -> str | None:
     """Run all processes; return the last words of one that died, None if all are done."""
-    meeting = (folders[0] / f"meeting-{os.getpid()}-{attempt}").resolve()
+    first = attempt.first
+    (first / MISTAKE).unlink(missing_ok=True)
     running = []
     try:
-        for rank in range(job.num_devices):
-            log = (folders[0] / f"log-{rank}.txt").open("ab")
+        for rank in range(attempt.size):
+            log = (first / f"log-{rank}.txt").open("ab")
             with log:
-                running.append(_started(folders, rank, job.num_devices, attempt, meeting, log))
+                running.append(_started(attempt, rank, log))
         while True:
             codes = [each.poll() for each in running]
+            # Others die of one that has found a mistake, and may do so before it has ended.
+            if MISTAKEN in codes or (any(codes) and (first / MISTAKE).is_file()):
+                raise TrainingError(_mistake(first))
             for rank, code in enumerate(codes):
-                if code == MISTAKEN:
-                    raise TrainingError(_mistake(folders[0]))
                 if code:
-                    return f"process {rank} (exit {code}): {_last_words(folders[0], rank)}"
+                    return f"process {rank} (exit {code}): {_last_words(first, rank)}"
             if all(code == 0 for code in codes):
                 return None
             time.sleep(POLL_S)
@@ -158,35 +209,49 @@ def _attempt(folders: Sequence[Path], job: TrainingJob, attempt: int) -> str | N
                 each.kill()
             each.wait()
         with suppress(FileNotFoundError):
-            meeting.unlink()
+            attempt.meeting.unlink()
 
 
-def _started(
-    folders: Sequence[Path], rank: int, size: int, attempt: int, meeting: Path, log: BinaryIO
-) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", MODULE, *(str(each.resolve()) for each in folders)]
+def _started(attempt: Attempt, rank: int, log: BinaryIO) -> subprocess.Popen[bytes]:
+    folders = (str(each.resolve()) for each in attempt.folders)
     environment = {
         **os.environ,
-        **_paths(),
+        **_named(),
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(size),
-        "LOCAL_WORLD_SIZE": str(size),
-        "TORCHELASTIC_RESTART_COUNT": str(attempt),
+        "WORLD_SIZE": str(attempt.size),
+        "LOCAL_WORLD_SIZE": str(attempt.size),
+        "TORCHELASTIC_RESTART_COUNT": str(attempt.number),
         "OMP_NUM_THREADS": "1",
-        MEETING: f"file://{meeting}",
+        MEETING: f"file://{attempt.meeting}",
     }
     loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if loopback:
         environment["GLOO_SOCKET_IFNAME"] = loopback[0]
     return subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        [sys.executable, "-m", MODULE, *folders],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        pass_fds=() if attempt.lock is None else (attempt.lock,),
     )
 
 
-def _paths() -> Mapping[str, str]:
-    """What this process can import, the new one can."""
-    return {"PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+def _named() -> Mapping[str, str]:
+    """The number of this process, and where the new one finds this package and other modules."""
+    given = os.environ.get("PYTHONPATH", "")
+    paths = [given] if given else []
+    root = str(Path(__file__).resolve().parents[3])
+    if root not in (*given.split(os.pathsep), *map(sysconfig.get_path, ("purelib", "platlib"))):
+        paths.append(root)
+    more = [os.path.abspath(each) for each in sys.path if each]
+    return {
+        COMMAND: str(os.getpid()),
+        "PYTHONSAFEPATH": "1",
+        "PYTHONPATH": os.pathsep.join(paths),
+        MORE_PATHS: os.pathsep.join(more),
+    }
 
 
 def _mistake(folder: Path) -> str:

@@ -33,7 +33,7 @@ from optbench.gnn.runtime.halo_exchange import HaloExchange
 from optbench.gnn.runtime.halo_rows import neighbour_rows
 from optbench.gnn.runtime.local_graph import local_graph
 from optbench.gnn.runtime.process_ranks import ProcessRanks
-from optbench.gnn.runtime.section_clock import SectionClock, solo_speed
+from optbench.gnn.runtime.section_clock import SectionClock, check_speeds, solo_speed
 from optbench.gnn.runtime.training_checkpoints import (
     TrainingState,
     read_checkpoint,
@@ -70,6 +70,7 @@ class TrainingWorker:
                 f"the job has {job.num_devices} devices, and {ranks.size} processes were started; "
                 "start one for each device"
             )
+        self._name = self._same_job()
         self.dtype = getattr(torch, job.precision)
         gpu = self.device.type == "cuda"
         local = local_graph(nodes.graph, np.asarray(nodes.device), ranks.rank)
@@ -116,8 +117,21 @@ class TrainingWorker:
         return [each for each in self.network.parameters() if each.requires_grad]
 
     def _fingerprint(self) -> str:
-        """By which a checkpoint knows its job."""
+        """By which processes and checkpoints know their job."""
         return fingerprint(self.folder)
+
+    def _same_job(self) -> str:
+        """Refuse processes, on several machines, that were given different jobs."""
+        found: list[str] = self.ranks.gathered(self._fingerprint())
+        if len(set(found)) > 1:
+            other = next(rank for rank, each in enumerate(found) if each != found[0])
+            raise ModelError(
+                f"process {other} was given another job than process 0: the graph, its values, the "
+                "plan, the settings or the code of the model differ. Give each machine the same "
+                "files, the same --seed, and a --work-limit (plans found within a time limit "
+                "differ)"
+            )
+        return found[0]
 
     def _weights(self) -> dict[str, Any]:
         """The trained parameters by name."""
@@ -128,9 +142,10 @@ class TrainingWorker:
         """Train from the last checkpoint, if there is one, to the end."""
         job, ranks = self.job, self.ranks
         speeds = self._solo_speeds()
+        if job.only_readings:
+            check_speeds(job.speeds, speeds)
         mine = read_checkpoint(self.folder) if ranks.rank == 0 else None
-        name = self._fingerprint()
-        state = restored(ranks.from_first(mine), name, self.network, self.optimizer)
+        state = restored(ranks.from_first(mine), self._name, self.network, self.optimizer)
         first, step_s = state.step, list[float]()
         path = self.folder / f"rows-{ranks.rank}.jsonl"
         ranks.wait_for_all()
@@ -144,7 +159,7 @@ class TrainingWorker:
             step_s.append(time.perf_counter() - began)
             rows.sample(state.step, state.step == job.epochs)
             if job.checkpoint_every and state.step % job.checkpoint_every == 0:
-                self._checkpoint(name, state)
+                self._checkpoint(state)
         steps = max(state.step - first, 1)
         sent = sum(ranks.gathered(self.exchange.sent_bytes)) / steps / 1e6
         self._add_losses(state)
@@ -191,10 +206,10 @@ class TrainingWorker:
         for p, piece in zip(parameters, pieces, strict=True):
             p.grad = piece.view_as(p).clone()
 
-    def _checkpoint(self, name: str, state: TrainingState) -> None:
+    def _checkpoint(self, state: TrainingState) -> None:
         self._add_losses(state)
         if self.ranks.rank == 0:
-            write_checkpoint(self.folder, name, state, self.network, self.optimizer)
+            write_checkpoint(self.folder, self._name, state, self.network, self.optimizer)
         self.exchange.clock.begin()
 
     def _add_losses(self, state: TrainingState) -> None:

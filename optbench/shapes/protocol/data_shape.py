@@ -317,7 +317,7 @@ class DataShape(Shape):
         if not isinstance(found, Measurements):
             words = f"measure returned {type(found).__name__}; it must return Measurements"
             raise self.mistake(words, "measure")
-        if set(found.readings) != names:
+        if {*found.readings, *found.withheld} != names:
             words = f"measure returned readings of {sorted(found.readings)}, not of {sorted(names)}"
             raise self.mistake(words, "measure")
         readings = {name: tuple(map(float, each)) for name, each in found.readings.items()}

@@ -61,13 +61,15 @@ class Measurements:
     """Readings of each measured metric, and how they were taken (tool, version, setting).
 
     ``outcome`` is what else came of it, such as the accuracy of a training, and ``files`` are the
-    paths of files that were written, by what they hold.
+    paths of files that were written, by what they hold. ``withheld`` is the reason, by metric, why
+    readings that were asked for are missing although the rest is there.
     """
 
     readings: Mapping[str, tuple[float, ...]]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     outcome: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    withheld: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def mean(self, name: str) -> float:
         return fmean(self._of(name))
@@ -97,11 +99,14 @@ class Measurements:
             }
             for name, values in self.readings.items()
         }
-        more = {"outcome": dict(self.outcome), "files": dict(self.files)}
+        named = ("outcome", "files", "withheld")
+        more = {name: dict(getattr(self, name)) for name in named}
         plain = {"metrics": rows, "provenance": dict(self.provenance)}
         return plain | {name: value for name, value in more.items() if value}
 
     def _of(self, name: str) -> tuple[float, ...]:
+        if name in self.withheld:
+            raise ModelError(f"{name!r} has no readings: {self.withheld[name]}")
         if name not in self.readings:
             raise ModelError(f"{name!r} was not measured; {nearest(name, self.readings)}")
         return self.readings[name]

@@ -17,7 +17,14 @@ from optbench.cli.main import main
 from optbench.errors import OptbenchError
 from optbench.gnn.operators.model_files import load_model
 from optbench.gnn.own_model.node_values import values_of_nodes
+from optbench.gnn.own_model.own_training import why_withheld
 from optbench.gnn.runtime.training_job import TESTED, TRAINED, UNUSED, VALIDATED
+from optbench.gnn.runtime.training_result import (
+    RESULT,
+    WEIGHTS,
+    GraphTrainingResult,
+    read_result,
+)
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from tests.gnn.own_model.users_models import write_code
 
@@ -92,6 +99,38 @@ def test_a_built_in_network_is_trained_on_the_users_graph(folder: Path) -> None:
     assert sorted(each.numel() for each in weights.values()) == [3, 6, 2 * 6, 6 * 3]
     assert found.outcome["epochs"] == EPOCHS
     assert json.loads((folder / "kept" / "training.json").read_text())["network"]["hidden"] == [6]
+
+
+def test_a_finished_training_is_kept(folder: Path) -> None:
+    """It is interrupted before its result was kept, and once more before there was a result."""
+    instance = load_target(f"{LABELLED},network=gcn,hidden=6")
+    kept = folder / "kept"
+    # Where a folder stands in the way, the summary cannot be written.
+    (kept / "training.json").mkdir(parents=True)
+    with pytest.raises((OSError, OptbenchError)):
+        ob.measure(instance, plan_of(instance, 1), repeats=2, folder="kept")
+    losses = read_result(kept / "training").losses
+    for name in (RESULT, WEIGHTS):
+        (kept / "training" / name).unlink()
+    with pytest.raises((OSError, OptbenchError)):
+        ob.measure(instance, plan_of(instance, 1), repeats=2, folder="kept")
+    assert read_result(kept / "training").first_step == EPOCHS
+    (kept / "training.json").rmdir()
+    found = ob.measure(instance, plan_of(instance, 1), repeats=2, folder="kept")
+    assert json.loads((kept / "training.json").read_text())["losses"] == losses
+    assert sorted(each.name for each in kept.iterdir()) == sorted(
+        Path(each).name for each in found.files.values()
+    )
+    assert found.readings == {} and "no epoch was left to time" in found.withheld["step_s"]
+    assert found.to_dict()["withheld"] == found.withheld and found.outcome["epochs"] == EPOCHS
+    with pytest.raises(OptbenchError, match="'step_s' has no readings: the training had been"):
+        found.mean("step_s")
+
+
+def test_seconds_of_a_device_without_its_speed_are_withheld() -> None:
+    result = GraphTrainingResult([1.0], {}, [0.1], 0, 0, 0.0, [1.0, 0.4], [], "gloo")
+    assert "device 1 alone computed at 0.400 of a core" in why_withheld((1.0, 0.5), result)
+    assert why_withheld((1.0, 0.4), result) == ""
 
 
 def test_without_labels_seconds_are_measured_and_nothing_is_kept(folder: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from optbench.gnn.placement import placement_methods, placement_planner
 from optbench.gnn.placement.placement_board import costs_of
 from optbench.gnn.placement.placement_methods import place
+from optbench.gnn.placement.placement_milp import solve_placement
 from optbench.gnn.placement.placement_planner import descended
 from optbench.gnn.placement.placement_search import construct, work_order
 from optbench.gnn.placement.placement_table import PlacementTable, smallest_table, table_step_s
@@ -62,7 +63,7 @@ def test_a_local_search_stops_within_its_first_descent(monkeypatch: pytest.Monke
 def test_annealing_in_pieces_ends_between_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """With pieces of one trial there are 400 for each part, before each of which time is asked."""
     monkeypatch.setattr(placement_planner, "OPERATIONS_AT_ONCE", 1.0)
-    answers = []
+    answers: list[float] = []
 
     def left() -> float:
         answers.append(inf if len(answers) < 50 else 0.0)
@@ -79,7 +80,7 @@ def test_the_exact_programme_is_left_out_where_it_is_too_large(
 ) -> None:
     """Two parts that exchange rows on two devices have one pair and four products of variables."""
     tried = []
-    solve = placement_methods.solve_placement
+    solve = solve_placement
 
     def counted(*args: object) -> object:
         tried.append(args[2:])

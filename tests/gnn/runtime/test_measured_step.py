@@ -11,7 +11,8 @@ import pytest
 import optbench as ob
 from optbench.errors import UnsupportedError
 from optbench.gnn.kernels.fusion_plan import KernelRates, best_fusions, fusion_names
-from optbench.gnn.runtime.measured_step import check_speeds, read_network, relative_speeds
+from optbench.gnn.runtime.measured_step import read_network, relative_speeds
+from optbench.gnn.runtime.section_clock import check_speeds
 from optbench.shapes.gnn_training.cut_graph import CutGraph
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 

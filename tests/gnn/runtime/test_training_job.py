@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from optbench.errors import FileFormatError, ModelError
+from optbench.gnn.runtime.process_ranks import ProcessRanks
 from optbench.gnn.runtime.training_job import (
     GraphNetworkSettings,
     TrainingJob,
@@ -17,6 +18,7 @@ from optbench.gnn.runtime.training_job import (
     read_job,
     write_job,
 )
+from optbench.gnn.runtime.training_worker import TrainingWorker
 from tests.gnn.runtime.small_training import labelled, small_job
 
 
@@ -31,6 +33,20 @@ def test_a_job_is_read_as_it_was_written(tmp_path: Path) -> None:
     before = fingerprint(tmp_path)
     write_job(tmp_path, replace(job, seed=1), nodes)
     assert fingerprint(tmp_path) != before
+
+
+def test_a_checkpoint_knows_its_data(tmp_path: Path) -> None:
+    job, nodes = small_job("gcn", 1, epochs=2, checkpoint_every=1), labelled(1)
+    write_job(tmp_path, job, nodes)
+    before = fingerprint(tmp_path)
+    TrainingWorker(tmp_path, ProcessRanks()).run()
+    # Of three classes, every label is another one now.
+    write_job(tmp_path, job, replace(nodes, labels=(nodes.labels + 1) % 3))
+    assert fingerprint(tmp_path) != before
+    with pytest.raises(FileFormatError, match="belongs to a job with other settings or data"):
+        TrainingWorker(tmp_path, ProcessRanks()).run()
+    write_job(tmp_path, job, nodes)
+    assert TrainingWorker(tmp_path, ProcessRanks()).run().first_step == 2
 
 
 def test_features_must_be_numbers(tmp_path: Path) -> None:

@@ -42,7 +42,12 @@ def test_narrow_integers_do_not_wrap(dtype: str, memory_gb: float) -> None:
     zero = np.zeros(DEVICES)
     wide = made.shape.verdict_of(made, TrainingPlan(part, device, zero.astype(np.int64)))
     columns = [each.astype(dtype) for each in (part, device, zero)]
-    assert made.shape.verdict_of(made, TrainingPlan(*columns, np.zeros(0, dtype))) == wide
+    assert (
+        made.shape.verdict_of(
+            made, TrainingPlan(columns[0], columns[1], columns[2], np.zeros(0, dtype))
+        )
+        == wide
+    )
     # A part keeps 2 GB of nodes and, of two arcs to others, 2 × 0.1 GB of rows, and 1 GB besides.
     assert wide.feasible == (memory_gb == 5.7)
     assert wide.metrics["memory_gb"] == pytest.approx(3.2)

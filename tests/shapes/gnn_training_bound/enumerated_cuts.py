@@ -64,7 +64,7 @@ def shaped_cut(seed: int) -> GnnTraining:
     for _ in range(int(rng.integers(1, 4))):
         size, form = int(rng.integers(1, 8 if n == 0 else 4)), int(rng.integers(5))
         size = min(size, 8 - n)
-        forms = (
+        forms: tuple[list[tuple[int, int]], ...] = (
             [(0, i) for i in range(1, size)],
             list(combinations(range(size), 2)),
             [(i, i + 1) for i in range(size - 1)] + [(0, size - 1)] * (size > 2),

@@ -23,10 +23,14 @@ NODES, PARTS, DEVICES = 5, 2, 2
 
 
 def random_cost(rng: np.random.Generator) -> OperatorCost:
-    flops, moved = rng.uniform(0, 2e9, 2), rng.uniform(0, 2e9, 2)
+    flop_node, flop_arc, byte_node, byte_arc = (rng.uniform(0, 2e9, 2).tolist()) + (
+        rng.uniform(0, 2e9, 2).tolist()
+    )
     rows = float(rng.choice([0.0, 1e8]))
     exchanges, launches = int(rows > 0), int(rng.integers(0, 3))
-    return OperatorCost(*flops, *moved, 1e6, 1e5, rows, exchanges, launches)
+    return OperatorCost(
+        flop_node, flop_arc, byte_node, byte_arc, 1e6, 1e5, rows, exchanges, launches
+    )
 
 
 def random_training(rng: np.random.Generator, **changes: Any) -> GnnTraining:
@@ -57,8 +61,8 @@ def all_plans(data: GnnTraining) -> Any:
     choices = list(product(product(range(DEVICES), repeat=PARTS), clocks, list(fusions)))
     for part in product(range(PARTS), repeat=NODES):
         for device, clock, fused in choices:
-            columns = (np.array(each, dtype=np.int64) for each in (part, device, clock, fused))
-            yield TrainingPlan(*columns)
+            columns = [np.array(each, dtype=np.int64) for each in (part, device, clock, fused)]
+            yield TrainingPlan(columns[0], columns[1], columns[2], columns[3])
 
 
 @pytest.mark.parametrize("aim", ["step", "energy"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,11 +13,11 @@ import pytest
 import optbench as ob
 from optbench.plugins.discovery import load_problem
 from optbench.plugins.protocol import Run
-from optbench.plugins.solvers import hyperscale
 from optbench.plugins.solvers.hyperscale.placing import is_within_memory, placed, warm_up
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 from tests.shapes.gnn_training.small_training import training
 
+hyperscale: Any = import_module("optbench.plugins.solvers.hyperscale")
 SMALL = "gnn_training:graph=community,nodes=120,parts=6,features=32,devices=2:1"
 
 
@@ -49,7 +50,7 @@ def test_parts_are_not_placed_for_their_cut(
         return placed(*args)
 
     monkeypatch.setattr(hyperscale, "placed", counted)
-    result = ob.solve(made(aim), hyperscale.HyperScale(), work_limit=2, bound=False)
+    result: Any = ob.solve(made(aim), hyperscale.HyperScale(), work_limit=2, bound=False)
     assert result.verified and bool(calls) == is_placed
     if aim == "cut":
         assert result.schedule.device.tolist() == [0, 1, 0, 1, 0, 1]
@@ -77,8 +78,9 @@ def test_no_clock_is_read_where_work_is_limited(method: Any) -> None:
 
 def test_warming_up_does_not_look_at_the_graph() -> None:
     """What has no graph would fail."""
+    data: Any = SimpleNamespace(num_devices=2)
     for method in ("greedy", "local_search", "annealing", "milp"):
-        warm_up(method, SimpleNamespace(num_devices=2))  # type: ignore[arg-type]
+        warm_up(method, data)
 
 
 @pytest.mark.parametrize(
@@ -89,6 +91,7 @@ def test_an_allocation_by_work_is_the_same_again(method: str, termination: str) 
     """The time limit would give the search as long as it is."""
     solver = f"mdp_allocation:method={method}"
     limits: Any = {"work_limit": 1, "time_limit_s": 60.0, "bound": False, "seed": 2}
-    one, again = (ob.solve(made("step"), solver, **limits) for _ in range(2))
+    results: list[Any] = [ob.solve(made("step"), solver, **limits) for _ in range(2)]
+    one, again = results
     assert one.termination == again.termination == termination
     assert one.schedule.device.tolist() == again.schedule.device.tolist()

@@ -107,7 +107,7 @@ def test_fusions_are_executed_and_balanced_for() -> None:
     spec = "graph=mesh,nodes=200,parts=2,devices=2:1,latency_s=0"
     given = instance(spec)
     names = "spmm_epilogue1+spmm_epilogue2"
-    found = ob.solve(given, f"mis_spectral:fusions={names}", work_limit=4, bound=False)
+    found: Any = ob.solve(given, f"mis_spectral:fusions={names}", work_limit=4, bound=False)
     chosen = [given.data.fusions[k].name for k in found.schedule.fusions.tolist()]
     assert chosen == names.split("+") and found.verified
     plain = solved(given, work_limit=4)

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 def training_data(target: str, format: str | None) -> Any:
     """The data of a gnn_training target."""
-    instance = instance_of(target, format, 0)
+    instance: Any = instance_of(target, format, 0)
     shape = getattr(getattr(instance, "shape", None), "name", "schedules")
     if shape != "gnn_training":
         raise UsageError(

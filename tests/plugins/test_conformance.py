@@ -37,10 +37,9 @@ TRAINING = (
     "gnn_training:graph=grid,nodes=36,parts=3",
 )
 PROBLEMS = {
-    **dict.fromkeys(("ldg", "metis", "metis_best", "mis_spectral", "random_parts"), TRAINING),
-    "hyperscale": TRAINING,
+    **dict.fromkeys(("ldg", "metis", "metis_best", "random_parts", "mdp_allocation"), TRAINING[:1]),
+    **dict.fromkeys(("hyperscale", "mis_spectral"), TRAINING),
     "repartition": ("gnn_training:graph=community,nodes=40,parts=2,imbalance=0.1,changed=0.2",),
-    "mdp_allocation": TRAINING,
     "column_generation": (
         "epoch_allocation:jobs=8,gpus=5",
         "epoch_allocation:jobs=12,gpus=5,requirement=tight,migration_w=20",

@@ -110,9 +110,9 @@ def _be_the_command(words: list[str], folder: Path) -> NoReturn:
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else int(left.code is not None)
-    except BaseException:  # The interpreter would print it, too.
-        traceback.print_exc()
     finally:
+        if sys.exc_info()[1] is not None:  # The interpreter would print it, too.
+            traceback.print_exc()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -158,7 +158,7 @@ def above(runs: Sequence[PlayedRun], base: Sequence[PlayedRun], name: str = "obj
     return percent([getattr(mine, name) / getattr(other, name) - 1.0 for mine, other in pairs])
 
 
-def page_head(title: str, command: str) -> list[str]:
+def page_head(title: str, command: str, times: str = "of the processor") -> list[str]:
     asked = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     machine = platform.processor() or platform.machine()
@@ -167,6 +167,6 @@ def page_head(title: str, command: str) -> list[str]:
         "",
         f"`{command}`, one thread. Machine: {machine}, {os.cpu_count()} cores, Python "
         f"{platform.python_version()}, versions in `constraints.txt`; commit {commit.strip()}; "
-        f"{time.strftime('%Y-%m-%d')}. Times are those of the processor.",
+        f"{time.strftime('%Y-%m-%d')}. Times are those {times}.",
         "",
     ]

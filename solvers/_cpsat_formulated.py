@@ -79,9 +79,11 @@ def solve_formulated(run: Run) -> None:
     total = sum(int(c * scale) * columns[j] for j, c in enumerate(costs) if c)
     if any(costs):
         model.minimize(total) if program.sense == "min" else model.maximize(total)
-    if run.warm_start is not None:
-        run.report(run.warm_start)
-        for column, value in zip(columns, formulation.encode(run.warm_start), strict=True):
+    # A formulation may come with a decision of its own to start from.
+    start = run.warm_start or getattr(formulation, "start", None)
+    if start is not None:
+        run.report(start)
+        for column, value in zip(columns, formulation.encode(start), strict=True):
             model.add_hint(column, int(value))
     _search(run, model, columns, formulation, scale)
 

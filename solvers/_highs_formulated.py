@@ -48,9 +48,11 @@ class FormulatedSession(HighsSession):
     def solve(self) -> None:
         run, highs = self.run, self.prepared(mip_abs_gap=1e-9)
         highs.passModel(highs_model(self.program, whole=True))
-        if run.warm_start is not None:
-            run.report(run.warm_start)
-            self.start_from(highs, as_floats(self.formulation.encode(run.warm_start)))
+        # A formulation may come with a decision of its own to start from.
+        start = run.warm_start or getattr(self.formulation, "start", None)
+        if start is not None:
+            run.report(start)
+            self.start_from(highs, as_floats(self.formulation.encode(start)))
         self.run_to_end(highs)
 
     def last_dual(self, info: Any) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from optbench.cli.main import build_parser
+from optbench.cli.main import build_parser, main
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -45,6 +45,28 @@ def test_each_example_of_the_plugin_page_runs_by_itself(tmp_path: Path) -> None:
     for code in found:
         (tmp_path / "page.py").write_text(code)
         runpy.run_path(str(tmp_path / "page.py"), run_name="page")
+
+
+def test_the_example_of_a_training_runs_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blocks are the files that the page names. It trains for 2 epochs instead of 200, on two
+    devices alike: the speed of a throttled one is checked, which other work would disturb.
+    """
+    page = ROOT / "docs" / "gnn_training.md"
+    model, use = blocks(page, "python")[:2]
+    graph, nodes = blocks(page, "csv")
+    devices = blocks(page, "json")[0].replace('"gflops": 20', '"gflops": 40')
+    files = {"my_model.py": model, "my_graph.csv": graph, "my_nodes.csv": nodes}
+    for name, text in {**files, "my.json": devices, "use.py": use}.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    words = shlex.split(blocks(page, "sh")[0])
+    assert "node_table=my_nodes.csv" in words[2]
+    words[2] += ",epochs=2"
+    assert main([*words[1:], "--work-limit", "2"]) == 0
+    runpy.run_path("use.py")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=IDS)

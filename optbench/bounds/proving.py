@@ -1,5 +1,5 @@
-"""Prove certificates from the instance; only this module gives the labels ``exact-lp`` and
-``combinatorial``.
+"""Prove certificates from the instance; of schedules, only this module gives the labels
+``exact-lp`` and ``combinatorial``.
 
 What a certificate proves does not depend on its origin. A proof that this process has already made
 is not repeated: its outcome is stored under a hash of instance, objective and certificate.

@@ -9,14 +9,10 @@ study's cells are forked.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache as remembered
 from pathlib import Path
-from typing import Any
 
 from optbench.compiling.compile_meter import (
     announce,
@@ -25,6 +21,7 @@ from optbench.compiling.compile_meter import (
     metered,
     no_announcement,
 )
+from optbench.compiling.compiled_entries import Argument, CompiledEntry, Kernel, NamedColumns
 from optbench.compiling.second_process import share_of_this_process
 from optbench.errors import UnknownNameError
 
@@ -36,65 +33,6 @@ _LOCK = threading.Lock()
 # matrix.
 ROW, ROWS, FLAGS = "int64[::1]", "int64[:,::1]", "boolean[::1]"
 FLOATS, SINGLES = "float64[::1]", "float32[::1]"
-
-
-@dataclass(frozen=True)
-class NamedColumns:
-    """The type of an argument that is a NamedTuple of arrays: its class and the arrays' types."""
-
-    module: str
-    name: str
-    columns: tuple[str, ...]
-
-
-Argument = str | NamedColumns
-
-
-@dataclass(frozen=True)
-class CompiledEntry:
-    """One function, its module and its argument types; it is imported when it is needed."""
-
-    module: str
-    name: str
-    arguments: tuple[Argument, ...]
-
-    @property
-    def function(self) -> Any:
-        return getattr(importlib.import_module(self.module), self.name)
-
-    @property
-    def signature(self) -> tuple[Any, ...]:
-        return _types(self.arguments)
-
-    def is_compiled(self) -> bool:
-        """Whether it is loaded or cached."""
-        from optbench.compiling.compiled import is_compiled
-
-        return is_compiled(self.function, self.signature)
-
-    def load(self) -> None:
-        self.function.compile(self.signature)
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """Functions that are compiled together; ``users`` are the modules that call them, by which the
-    kernels of an undeclared plug-in are found.
-    """
-
-    what: str
-    entries: tuple[CompiledEntry, ...]
-    users: tuple[str, ...]
-
-    def is_compiled(self) -> bool:
-        """Whether all of its functions are loaded or cached."""
-        return all(entry.is_compiled() for entry in self.entries)
-
-    def compile_missing(self) -> None:
-        """Compile the functions that are neither loaded nor cached."""
-        for entry in self.entries:
-            if not entry.is_compiled():
-                entry.load()
 
 
 def _entry(module: str, name: str, *arguments: Argument) -> CompiledEntry:
@@ -109,11 +47,15 @@ PARTS = "optbench.sim.kernel"
 PROPAGATE = "optbench.bounds.combinatorial.propagate"
 LP_SEARCH = "optbench.plugins.solvers._lp_search"
 PRIMAL = "optbench.sim.primal"
+PARTITION = "optbench.plugins.solvers.mis_spectral"
+CUT = "optbench.shapes.gnn_training_bound"
+SDP, VECTORS, SIGNS = f"{CUT}.cut_sdp_kernels", "float32[:,::1]", "float64[:,::1]"
 GRAPH = NamedColumns(f"{PRIMAL}.chance", "TaskGraph", (ROW,) * 5)
 DEMANDS = NamedColumns(f"{PRIMAL}.serial_schedules", "Demands", (ROW, ROWS, ROW, ROW))
 SHOP_SEARCH = (
     *(ROWS, ROW, ROW, ROWS, ROWS, "int32[:,::1]", "int32[:,::1]", ROW, "int64", "int64"),
 )
+PROJECT_SEARCH = (ROW, ROW, ROWS, ROWS, *[ROW] * 6, "int64", "int64")
 DEDUCTION_TABLES = (_tuple(*[ROW] * 2), _tuple(*[ROW] * 3), _tuple(*[ROW] * 7))
 
 KERNELS = {
@@ -257,22 +199,43 @@ KERNELS = {
     ),
     "project_search": Kernel(
         "genetic search for projects",
+        (_entry(f"{PRIMAL}.genetic", "evolve", GRAPH, DEMANDS, *PROJECT_SEARCH),),
+        ("optbench.sim.primal",),
+    ),
+    "partitioning": Kernel(
+        "graph partitioning",
         (
+            _entry(f"{PARTITION}.independent_sets", "clusters", *[ROW] * 6, "int64"),
+            _entry(f"{PARTITION}.level_graph", "contracted", *[ROW] * 5, "int64"),
+            _entry(f"{PARTITION}.level_graph", "cut_weight", *[ROW] * 4),
+            _entry(f"{PARTITION}.level_graph", "rows_of_edges", *[ROW] * 2, "int64"),
+            _entry(f"{PARTITION}.level_graph", "induced_rows", *[ROW] * 5),
+            _entry(f"{PARTITION}.components", "component_numbers", *[ROW] * 2),
+            _entry(f"{PARTITION}.local_search", "refine", *[ROW] * 6, *["int64"] * 4),
             _entry(
-                f"{PRIMAL}.genetic",
-                "evolve",
-                GRAPH,
-                DEMANDS,
-                ROW,
-                ROW,
-                ROWS,
-                ROWS,
-                *[ROW] * 6,
-                "int64",
-                "int64",
+                f"{PARTITION}.device_moves",
+                "settle",
+                *[ROW] * 4,
+                *["float64[:,::1]"] * 2,
+                "float64[:,:,::1]",
+                "float64[:,::1]",
+                "float64[::1]",
+                *["int64"] * 2,
+            ),
+            _entry(
+                f"{PARTITION}.spectral_start",
+                "capped_means",
+                "float64[:,::1]",
+                *[ROW] * 2,
+                *["int64"] * 2,
             ),
         ),
-        ("optbench.sim.primal",),
+        (PARTITION,),
+    ),
+    "streaming": Kernel(
+        "streaming of graphs",
+        (_entry("optbench.plugins.solvers.ldg", "streamed", *[ROW] * 3, *["int64"] * 2),),
+        ("optbench.plugins.solvers.ldg",),
     ),
     "deductions": Kernel(
         "destructive bounds",
@@ -283,6 +246,26 @@ KERNELS = {
             _entry(PROPAGATE, "shave", ROW, ROW, FLAGS, "int64", "boolean", ROW, *DEDUCTION_TABLES),
         ),
         ("optbench.bounds.combinatorial.destructive",),
+    ),
+    "cut_bounds": Kernel(
+        "bounds on the cut",
+        (
+            _entry(f"{CUT}.cut_problem", "_components", ROW, ROW),
+            _entry(f"{CUT}.tree_kernels", "shortest_paths", *[ROW] * 4, "int64", "int64"),
+            _entry(f"{CUT}.tree_kernels", "best_size", ROW, ROW, "int64"),
+            _entry(f"{CUT}.tree_kernels", "tree_loads", *[ROW] * 3, "int64", "int64"),
+            _entry(f"{CUT}.tree_kernels", "grown_lengths", ROW, "int64", ROW),
+            _entry(f"{CUT}.tree_kernels", "add_tree", *[ROW] * 3),
+            _entry(SDP, "inner_products", ROW, ROW, VECTORS, SINGLES),
+            _entry(SDP, "row_excess", ROWS, SIGNS, FLOATS, SINGLES, FLOATS),
+            _entry(SDP, "pair_weights", ROWS, SIGNS, FLOATS, ROW, SINGLES),
+            _entry(SDP, "sweep", *[ROW] * 3, SINGLES, "float64", FLOATS, VECTORS, FLOATS),
+            _entry(SDP, "violated_triangles", ROW, ROW, VECTORS, "boolean", "int64", "float64"),
+            _entry(SDP, "violated_pairs", VECTORS, "float64"),
+            _entry(SDP, "whole_weights", "int64", ROW, ROW, "int64", ROW, ROWS, ROW),
+            _entry(f"{CUT}.first_partition", "tabu_search", ROWS, ROW, "int64", "int64", ROW),
+        ),
+        (f"{CUT}.cut_bound",),
     ),
 }
 
@@ -367,20 +350,3 @@ def _one_at_a_time() -> Iterator[None]:
                     break
                 time.sleep(LOOK_S)
         yield
-
-
-@remembered
-def _types(arguments: tuple[Argument, ...]) -> tuple[Any, ...]:
-    """Return numba's types for names as in its documentation."""
-    from numba.core import sigutils, types
-
-    normalized: Any = sigutils.normalize_signature
-    named: Any = types.BaseTuple
-    found = []
-    for each in arguments:
-        if isinstance(each, NamedColumns):
-            kind = getattr(importlib.import_module(each.module), each.name)
-            found.append(named.from_types(_types(each.columns), kind))
-        else:
-            found.append(normalized(f"({each},)")[0][0])
-    return tuple(found)

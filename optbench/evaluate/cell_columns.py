@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optbench.evaluate.rows import Row
 from optbench.store.records import Record
-from optbench.study.formula_names import CONDITIONS, LAST_LEVEL
+from optbench.study.formula_names import CONDITIONS, LAST_LEVEL, MEASURED
 from optbench.study.formula_syntax import Binary, Call, Name, Node, Number, Unary, names_in
 from optbench.units import EQUAL
 
@@ -115,6 +115,8 @@ class CellColumns:
             return row.objective if isinstance(row.objective, (int, float)) else None
         if name in ("rpd", "regret"):
             return row.rpd if name == "rpd" else row.regret
+        if name.startswith(MEASURED):
+            return _mean_reading(record, name) if row.objective is not None else None
         if name in OF_PROCESS or (name in OF_SOLVE and not row.failed):
             value: float | None = getattr(record, name)
             return value
@@ -157,12 +159,21 @@ class CellColumns:
             return f"has no {decision} ({row.state}, {row.record.termination})"
         if name in ("rpd", "regret") and row.no_excess is not None:
             return f"has no {name}: {row.no_excess}"
+        if name.startswith(MEASURED):
+            words = "set `measure = 5` in the study to take five readings"
+            return f"has no {name}: {row.record.measured.get('reason', words)}"
         known = ", ".join(sorted(row.record.metrics))
         return (
             f"has no {name}; its metrics are {known}"
             if name not in ("bound", "rpd", "regret")
             else f"has no {name}"
         )
+
+
+def _mean_reading(record: Record, name: str) -> float | None:
+    """The mean of the readings of a measured metric."""
+    row = record.measured.get("metrics", {}).get(name.removeprefix(MEASURED))
+    return None if row is None else float(row["mean"])
 
 
 def combine(op: str, left: Floats, right: Floats) -> Floats:

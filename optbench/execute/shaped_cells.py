@@ -21,6 +21,7 @@ from optbench.model.result import Bound
 from optbench.plugins.author_errors import author_code
 from optbench.rendering import resolve
 from optbench.shapes.milp.core_labels import core_infeasibility, is_of_core, labelled_by_core
+from optbench.shapes.protocol.measurements import MeasuringMachine
 from optbench.shapes.protocol.shape_facts import ShapeFacts
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 from optbench.study.formula_names import CONDITIONS, MEASURES
@@ -137,8 +138,20 @@ def verify(payload: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         }
         if verdict.feasible:
             answer |= _pictures_of(instance, made.decision)
+            answer["measured"] = _measured(instance, made.decision, payload.get("readings", 0))
     reached = () if answer["verdict"] is None else tuple(answer["verdict"]["objectives"])
     return {**answer, "bounds": list(_labelled(instance, claims["bounds"], reached))}
+
+
+def _measured(instance: ShapedInstance, decision: Any, repeats: int) -> dict[str, Any]:
+    """Return readings of a decision, or why there are none; the decision counts all the same."""
+    if not repeats:
+        return {}
+    try:
+        machine = MeasuringMachine.here(repeats)
+        return instance.shape.measured(instance, decision, machine).to_dict()
+    except (OptbenchError, OSError) as error:
+        return {"reason": str(error)}
 
 
 def _labelled(

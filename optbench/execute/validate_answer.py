@@ -20,6 +20,7 @@ from optbench.execute.tasks import ANSWER
 from optbench.model.files.strict_json import parse_json
 from optbench.model.result import Proof, Status, Termination
 from optbench.sandbox.job_folder import UnreadableFileError, read_bounded_file
+from optbench.shapes.protocol.measurements import Measurements
 from optbench.store.records import REASONS, Reason
 from optbench.typed_values import describe, refuse
 
@@ -193,6 +194,23 @@ def read_info(value: Any) -> dict[str, Any]:
     if size <= MAX_INFO_BYTES:
         return info
     return {"left_out": f"{size:,} bytes of info; up to {MAX_INFO_BYTES:,} are kept"}
+
+
+def read_measured(value: Any) -> dict[str, Any]:
+    """Validate readings by metric and their provenance, or the reason why there are none."""
+    given = table(value, "measured")
+    if "reason" in given:
+        return {"reason": text(given["reason"], "the reason of no readings")}
+    if not given:
+        return {}
+    metrics = {}
+    for name, row in list(table(given.get("metrics"), "measured.metrics").items())[:MAX_LISTED]:
+        rows = listed(table(row, f"measured {name}").get("readings"), f"readings of {name}")
+        readings = tuple(number(each, f"a reading of {name}") for each in rows[:MAX_POINTS])
+        if readings:
+            metrics[clean(str(name))] = readings
+    found = Measurements(metrics).to_dict()
+    return {**found, "provenance": read_info(given.get("provenance", {}))}
 
 
 def _remark(value: Any, depth: int = 0) -> Any:

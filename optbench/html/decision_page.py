@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from statistics import fmean
 from typing import Any
@@ -23,6 +23,7 @@ from optbench.html.page import (
 from optbench.html.summary_table import result_table
 from optbench.model.result import Bound, Result
 from optbench.plugins.author_errors import author_code
+from optbench.shapes.protocol.measurements import Measurements
 from optbench.shapes.protocol.shape import Metric
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
 
@@ -123,9 +124,15 @@ def _text(value: Any) -> str:
 
 def _metric_words(instance: ShapedInstance) -> list[tuple[str, str, str]]:
     return [
-        (name, metric.unit, metric.words + (", measured" if metric.measured else ""))
+        (name, metric.unit, metric.words + _how_found(metric))
         for name, metric in instance.shape.metrics.items()
     ]
+
+
+def _how_found(metric: Metric) -> str:
+    if metric.also_measured:
+        return ", computed and measured"
+    return ", measured" if metric.measured else ""
 
 
 def _metric_rows(result: Result, instance: ShapedInstance) -> list[tuple[str, str, str, str]]:
@@ -142,13 +149,20 @@ def _metric_rows(result: Result, instance: ShapedInstance) -> list[tuple[str, st
     return rows
 
 
+def _drawn(result: Result, instance: ShapedInstance) -> Mapping[str, str]:
+    """The pictures by title, with readings where some were taken."""
+    if isinstance(result.measured, Measurements):
+        return instance.shape.measured_pictures(instance, result.schedule, result.measured)
+    return instance.shape.pictures(instance, result.schedule)
+
+
 def _figures(result: Result, instance: ShapedInstance) -> Iterator[str]:
     """The pictures of the decision; where drawing fails, why."""
     if result.schedule is None or not result.verified:
         return
     try:
         with author_code(instance.shape, "pictures", PluginCrashError):
-            found = dict(instance.shape.pictures(instance, result.schedule))
+            found = dict(_drawn(result, instance))
     except OptbenchError as error:
         yield note(f"no picture: {error}")
         return

@@ -24,6 +24,7 @@ STYLE = (
 )
 # Where the legend begins below the chart, and the height of one of its rows.
 LEGEND_Y, LEGEND_ROW = TOP + HEIGHT + FOOT, 20.0
+DASHES = "7 7"
 # Width of a character of a legend, and of its coloured square with the gaps.
 CHARACTER, SQUARE = 7.5, 28.0
 
@@ -46,15 +47,22 @@ def stacked_steps(
 
 
 def step_lines(
-    edges: Sequence[float], parts: Mapping[str, Sequence[float]], x_name: str, y_name: str
+    edges: Sequence[float],
+    parts: Mapping[str, Sequence[float]],
+    x_name: str,
+    y_name: str,
+    dashed: bool = False,
 ) -> str:
-    """Staircases over each other."""
+    """Staircases over each other; ``dashed``: later ones let those below show through."""
     every = [0.0, *(value for values in parts.values() for value in values)]
     x, y = _axes(edges, every, x_name, y_name)
     xs = [x.at(edge) for edge in edges]
     out = [
         svg.path(
-            svg.steps(xs, [y.at(value) for value in values]), class_="l", stroke=colour(POOLS, k)
+            svg.steps(xs, [y.at(value) for value in values]),
+            class_="l",
+            stroke=colour(POOLS, k),
+            stroke_dasharray=DASHES if dashed and k else None,
         )
         for k, values in enumerate(parts.values())
     ]
@@ -77,20 +85,35 @@ def _chart(
     labels = [svg.text(x.start - 8, y.at(t) + 4, y.write(t), text_anchor="end") for t in y.ticks]
     labels += [svg.text(x.at(t), y.start + 18, x.write(t), text_anchor="middle") for t in x.ticks]
     labels.append(svg.text(x.end, y.start + 38, x_name, text_anchor="end"))
-    at, row = LEFT, 0
+    keys, rows = legend(names, LEGEND_Y)
+    labels += [*keys, svg.text(LEFT, y.start + 38, y_name)]
+    height = y.start + FOOT + LEGEND_ROW * rows
+    return standalone(
+        [*grid, *parts, *labels], height, f"{y_name} over {x_name}: {', '.join(names)}"
+    )
+
+
+def legend(
+    names: Sequence[str], top: float, colours: Sequence[str] | None = None
+) -> tuple[list[str], int]:
+    """Coloured squares with names from ``top`` on, and the number of their rows, at least one."""
+    at, row, out = LEFT, 0, list[str]()
     for k, name in enumerate(names):
         width = SQUARE + CHARACTER * len(name)
         if at + width > WIDTH and at > LEFT:
             at, row = LEFT, row + 1
-        y0 = LEGEND_Y + LEGEND_ROW * row
-        labels.append(svg.rect(at, y0, 12.0, 12.0, fill=colour(POOLS, k)))
-        labels.append(svg.text(at + 17, y0 + 11, name))
+        y0 = top + LEGEND_ROW * row
+        fill = colour(POOLS, k) if colours is None else colours[k]
+        out.append(svg.rect(at, y0, 12.0, 12.0, fill=fill))
+        out.append(svg.text(at + 17, y0 + 11, name))
         at += width
-    labels.append(svg.text(LEFT, y.start + 38, y_name))
-    height = y.start + FOOT + LEGEND_ROW * (row + 1)
-    body = "".join([f"<style>{STYLE}</style>", *grid, *parts, *labels])
-    label = escape(f"{y_name} over {x_name}: {', '.join(names)}", quote=True)
+    return out, row + 1
+
+
+def standalone(parts: Iterable[str], height: float, label: str, style: str = "") -> str:
+    """A whole picture with the styles of all, and its own; ``label`` describes it in words."""
+    body, words = "".join([f"<style>{STYLE}{style}</style>", *parts]), escape(label, quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH:g} {height:g}" role="img" '
-        f'aria-label="{label}">{body}</svg>'
+        f'aria-label="{words}">{body}</svg>'
     )

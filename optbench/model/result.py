@@ -10,7 +10,7 @@ from optbench.model.measures import OPTIMAL_GAP, Value
 from optbench.model.schedule import Schedule
 from optbench.rendering import Rendered
 
-Proof = Literal["combinatorial", "exact-lp", "solver"]
+Proof = Literal["combinatorial", "exact-lp", "verified-sdp", "solver"]
 Status = Literal["optimal", "feasible", "infeasible", "unbounded", "unknown", "error"]
 Termination = Literal[
     "finished", "time_limit", "work_limit", "memory_limit", "interrupted", "crashed"
@@ -23,6 +23,10 @@ __all__ = ["OPTIMAL_GAP", "Bound", "Proof", "Result", "Status", "Termination", "
 class Bound:
     """A lower bound on one level of the objective, where it comes from and how it is proved.
 
+    ``combinatorial`` is a short argument in exact numbers, ``exact-lp`` duals of a linear programme
+    summed in exact numbers, and ``verified-sdp`` those of a semidefinite programme, whose matrix is
+    factorised in floats with a margin for every rounding. The core gives these labels; ``solver``
+    is a claim.
     The core proves it again from ``certificate`` (``bounds.proving``); a ``solver`` bound has none.
     """
 
@@ -104,6 +108,8 @@ class Result(Rendered, kind="result"):
     info: dict[str, Any] = field(default_factory=dict)
     infeasibility: Infeasibility | None = None
     repaired: dict[str, float] | None = None
+    # Paths of files that come with the decision, by name: no part of comparisons.
+    files: dict[str, str] = field(default_factory=dict, compare=False, kw_only=True)
     # Readings of a shape's measured metrics: no part of objective, bound and gap.
     measured: Measured | None = field(default=None, compare=False, kw_only=True)
     # What the run itself drew (``hardware.run_energy``), if it was measured: no part of metrics,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from optbench.bounds.auto import bound_kernels, lower_bounds
 from optbench.bounds.proving import labelled, prove
@@ -29,8 +29,15 @@ class ScheduleShape(Shape):
     """The shape of ``ob.Model``: when each task runs, and in which mode."""
 
     name = "schedule"
+    usual_solver = "cpsat"
     decision = "schedule"
     decision_words = "an ob.Schedule (ob.Schedule.of makes one)"
+    fact_words: ClassVar[Mapping[str, str]] = {
+        "num_tasks": "tasks",
+        "num_edges": "precedences between tasks",
+        "num_pools": "pools of devices",
+        "num_devices": "devices of all pools",
+    }
 
     @property
     def decision_type(self) -> type:
@@ -38,6 +45,11 @@ class ScheduleShape(Shape):
 
     def describe(self, instance: Instance) -> str:
         return f"{instance.num_tasks:,} tasks"
+
+    def facts_of(self, instance: Instance) -> dict[str, float]:
+        devices = float(instance.pools.count.sum())
+        numbers = (instance.num_tasks, len(instance.edges.source), instance.num_pools, devices)
+        return dict(zip(self.fact_words, map(float, numbers), strict=True))
 
     def num_levels(self, instance: Instance) -> int:
         return instance.objective.num_levels

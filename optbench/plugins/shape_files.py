@@ -193,14 +193,19 @@ def verify(instance: Any, decision: Any) -> Verdict:
     return schedule_verdict(instance, decision)
 
 
-def measure(instance: Any, decision: Any, repeats: int = 5) -> Measurements:
-    """Take readings of the measured metrics of a valid decision on this machine."""
+def measure(
+    instance: Any, decision: Any, repeats: int = 5, folder: str | Path | None = None
+) -> Measurements:
+    """Take readings of the measured metrics of a valid decision on this machine; files that come of
+    it, such as the weights of a training, are written to ``folder``.
+    """
     if not isinstance(repeats, int) or repeats < 1:
         raise ParameterError(f"repeats is {repeats!r}; it must be a whole number from 1 on")
     verdict = verify(instance, decision)
     if not verdict.feasible:
         raise ParameterError(f"the decision is not feasible: {verdict.violations[0]}")
-    return shape_of(instance).measured(instance, decision, MeasuringMachine.here(repeats))
+    machine = MeasuringMachine.here(repeats, None if folder is None else Path(folder))
+    return shape_of(instance).measured(instance, decision, machine)
 
 
 @contextmanager

@@ -13,8 +13,8 @@ from optbench.plugins.protocol import Solver, check_supported, takes
 from optbench.plugins.schedule_shape import shape_of
 from optbench.shapes.protocol.shape import Shape
 
-# By shape or capability, in this order.
-USUAL = {"schedule": "cpsat", "formulate": "highs"}
+# Of shapes with a formulation that name no solver of their own.
+EXACT = "highs"
 
 
 def solvers_of_shape(shape: Shape) -> list[str]:
@@ -73,13 +73,14 @@ def usual_policy(instance: Any) -> str:
 
 
 def usual_solver(instance: Any) -> str:
-    """Return the solver of an instance where none is named: cpsat for schedules, highs for what has
-    a formulation, and else the first one that takes it.
+    """Return the solver of an instance where none is named: that of its shape, highs for what has a
+    formulation, and else the first one that takes it.
     """
     shape = shape_of(instance)
-    for name in (shape.name, *sorted(shape.capabilities)):
-        if name in USUAL:
-            return USUAL[name]
+    if shape.usual_solver is not None:
+        return shape.usual_solver
+    if "formulate" in shape.capabilities:
+        return EXACT
     found = refusals(instance)
     chosen = next((name for name, reason in found.items() if reason is None), None)
     if chosen is None:

@@ -16,6 +16,7 @@ from optbench.report.energy_section import energy_outline
 from optbench.report.formatting import unbroken
 from optbench.report.study_report import StudyReport, caveats
 from optbench.report.study_verdict import verdict
+from optbench.report.tests_section import tests_outline
 from optbench.store.run_store import STUDIES, Store
 
 INDEX = "index.html"
@@ -43,6 +44,7 @@ def outline(report: StudyReport) -> dict[str, Any]:
         "ranked_by": report.plan.study.rank or "study_gap",
         "ranking": [_summary(each) for each in report.summaries],
         "run_energy": energy_outline(report),
+        **tests_outline(report),
     }
 
 

@@ -25,7 +25,14 @@ from optbench.report.study_report import StudyReport
 from optbench.study.declared import BEST
 
 CLAIRVOYANT = "clairvoyant: it knows what others cannot know yet, and is not ranked"
-MARKS = {"holds": "✓", "fails": "✗", "not reproduced": "✗", "unknown": "?", "no data": "?"}
+MARKS = {
+    "holds": "✓",
+    "fails": "✗",
+    "not reproduced": "✗",
+    "unknown": "?",
+    "no data": "?",
+    "not checked": "–",
+}
 SHADES = {"holds": "good", "fails": "bad", "not reproduced": "bad"}
 
 

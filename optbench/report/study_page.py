@@ -24,6 +24,7 @@ from optbench.report.provenance import meanings, provenance
 from optbench.report.ranking import claims_section, gates_section, ranking, without_excess
 from optbench.report.study_report import Caveat, StudyReport, caveats, gather
 from optbench.report.study_verdict import verdict
+from optbench.report.tests_section import tests_section
 from optbench.store.run_store import Store
 from optbench.study.planning import Plan
 
@@ -76,6 +77,7 @@ def render(report: StudyReport, path: Path | None) -> str:
         _ranking(report),
         operations(report),
         metric_tables(report),
+        tests_section(report),
         energy_section(report),
         decision_pictures(report),
         _charts(report),

@@ -185,6 +185,8 @@ def _judge_answer(base: Record, outcome: JobOutcome, instance: Any) -> Record:
         proof = found.infeasibility
         infeasibility = denial if proof is None else {key: proof[key] for key in denial}
     record = _judge_solve(base, said, instance, verdict, found.bounds, infeasibility)
+    if record.verified:
+        record = replace(record, measured=found.measured)
     if found.no_picture is None:
         return record
     return replace(record, info={**record.info, "no_picture": found.no_picture})

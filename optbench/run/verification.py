@@ -22,6 +22,7 @@ from optbench.execute.validate_answer import (
     number,
     read_bounds,
     read_infeasibility,
+    read_measured,
     read_refusal,
     read_solve,
     table,
@@ -51,7 +52,7 @@ class Verified:
     """The verdict on the decision, if there is one, the bounds with their labels, the decision.
 
     ``pictures`` are SVG by title; ``no_picture`` says why drawing failed. ``infeasibility`` is the
-    core's own proof that no decision exists.
+    core's own proof that no decision exists. ``measured`` has readings, where these were asked for.
     """
 
     verdict: Verdict | None
@@ -60,6 +61,7 @@ class Verified:
     pictures: Mapping[str, str] = field(default_factory=dict)
     no_picture: str | None = None
     infeasibility: dict[str, Any] | None = None
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
 
 def work_of(key: str, folder: Path) -> tuple[Path, ...]:
@@ -90,6 +92,7 @@ def verification(cell: Cell, store: Store, folder: Path, outcome: JobOutcome) ->
         "instance_file": str(store.instance_file(cell.instance_hash, cell.shape)),
         "claims_file": str(claims),
         "target": cell.target,
+        "readings": cell.budget.readings,
     }
     budget = CellBudget(
         time_limit_s=None,
@@ -132,7 +135,9 @@ def _read(answer: Mapping[str, Any], levels: int, sense: str) -> Verified:
     said_so = None if remark is None else text(remark, "no_picture")
     proof = answer.get("infeasibility")
     infeasibility = None if proof is None else read_infeasibility(proof)
-    return Verified(verdict, bounds, answer.get("decision"), pictures, said_so, infeasibility)
+    measured = read_measured(answer.get("measured", {}))
+    decision = answer.get("decision")
+    return Verified(verdict, bounds, decision, pictures, said_so, infeasibility, measured)
 
 
 def _pictures(found: Any) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import subprocess
@@ -10,11 +9,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from optbench import __version__
 from optbench.errors import FileFormatError
+from optbench.hardware.cpu_model import cpu_model
 from optbench.model.files.strict_json import jsonable
 from optbench.model.measures import Value
 from optbench.study.cells import Cell
@@ -89,6 +88,9 @@ class Record:
     # (``training``). It stands apart from ``metrics``: it can only be measured. Empty in records of
     # older versions and of lost cells.
     energy: Mapping[str, Any] = field(default_factory=dict)
+    # Readings of measured metrics with their provenance, or the reason why there are none. They
+    # stand apart from ``metrics``; empty, and left out, where none were asked for.
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -110,6 +112,8 @@ class Record:
         out: dict[str, Any] = {"format": FORMAT, "version": VERSION, "key": self.key}
         for entry in fields(self):
             value = getattr(self, entry.name)
+            if entry.name == "measured" and not value:
+                continue
             if isinstance(value, Cell):
                 value = value.to_dict()
             out[entry.name] = jsonable(asdict(value) if isinstance(value, Reason) else value)
@@ -148,16 +152,6 @@ def machine() -> dict[str, Any]:
         "optbench": __version__,
         **{name: version for name in LIBRARIES if (version := installed_version(name)) is not None},
     }
-
-
-def cpu_model() -> str:
-    """Return the model of the processor."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() in ("model name", "Model"):
-                return value.strip()
-    return platform.processor() or platform.machine()
 
 
 def gpu_models() -> list[str]:

@@ -13,7 +13,7 @@ from optbench import __version__
 from optbench.shapes.protocol.shape import Sense
 from optbench.shapes.protocol.shape_facts import CellShape, cell_shape
 from optbench.study.canonical import digest
-from optbench.study.declared import CellBudget, known_fields
+from optbench.study.declared import CellBudget, known_fields, without_readings
 
 # The label of the cell that bounds an instance once, for all solvers.
 BOUNDS = "bounds"
@@ -79,7 +79,7 @@ class Cell:
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON; schedules, the first shape, are not named."""
         out = asdict(self)
-        shape = out.pop("shape")
+        shape, out["budget"] = out.pop("shape"), without_readings(out["budget"])
         return out if shape is None else {**out, "shape": shape}
 
     @classmethod

@@ -21,6 +21,9 @@ MAX_PROCESSES = 256
 # The reference that means the best known objective instead of a solver.
 BEST = "best"
 
+# Fields of a budget that came later: keys of cells do not name them where they are 0.
+LATER_LIMITS = ("gpus", "readings")
+
 T = TypeVar("T")
 
 
@@ -29,7 +32,7 @@ class CellBudget:
     """The resources that one cell may use. The solver receives its time and work limits and
     threads; the other limits are enforced on its process tree, where None means derived from the
     time limit or the machine's limit. ``gpus`` are reserved on a cluster, and a cell sees no others
-    there.
+    there. ``readings`` of each measured metric are taken of a verified decision; 0: none.
     """
 
     time_limit_s: float | None = 60.0
@@ -40,6 +43,7 @@ class CellBudget:
     memory_limit_mb: float | None = None
     max_processes: int = MAX_PROCESSES
     gpus: int = 0
+    readings: int = 0
 
     @property
     def hard_wall_s(self) -> float:
@@ -54,9 +58,11 @@ class CellBudget:
 
     @property
     def content(self) -> dict[str, Any]:
-        """Return what it adds to the key of a cell: keys of cells without GPUs do not name them."""
+        """Return what it adds to the key of a cell: keys of cells without GPUs and readings do not
+        name them.
+        """
         out = asdict(self)
-        return out if self.gpus else {key: value for key, value in out.items() if key != "gpus"}
+        return {key: value for key, value in out.items() if value or key not in LATER_LIMITS}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CellBudget:
@@ -82,7 +88,8 @@ class SolverEntry:
 class Claim:
     """A published figure and the expression for the study's figure. ``better`` is the direction
     that is better, ``tolerance`` is relative to the figure (absolute where that is 0), ``bound``
-    is an expression for what the certified bounds allow.
+    is an expression for what the certified bounds allow. A claim that the study does not check has
+    no expression: ``left_to`` says where it belongs.
     """
 
     text: str
@@ -92,6 +99,28 @@ class Claim:
     better: Literal["lower", "higher", "equal"] = "lower"
     tolerance: float = 0.1
     bound: str | None = None
+    left_to: str = ""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The hypothesis tests of a report. ``metric`` is a formula of one number per cell, ``scale``
+    "log" tests its logarithm. Solvers are tested against the one labelled ``reference`` (empty: the
+    first of the ranking), for equivalence within ``margin``, and by problem where ``by_problem``;
+    ``regress_on`` names facts of instances, parameters of problems and properties of machines.
+    """
+
+    metric: str
+    reference: str = ""
+    regress_on: tuple[str, ...] = ()
+    scale: Literal["linear", "log"] = "linear"
+    margin: float | None = None
+    by_problem: bool = False
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Statistics:
+        found = known_fields(cls, data)
+        return replace(found, regress_on=tuple(found.regress_on))
 
 
 @dataclass(frozen=True)
@@ -116,6 +145,7 @@ class Study:
     rank: str = ""
     gates: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
+    statistics: Statistics | None = None
     tune: Mapping[str, Any] | None = None
     path: Path | None = None
     # Digests of targets whose plug-ins this process must not import.
@@ -162,12 +192,18 @@ class Study:
         out = {**asdict(replace(self, sources={}, takes={}))}
         out["path"] = self.path and self.path.absolute()
         del out["sources"], out["takes"]
+        for claim in out["claims"]:
+            if not claim["left_to"]:
+                del claim["left_to"]
+        for entry in out["solvers"]:
+            entry["budget"] = without_readings(entry["budget"])
         plain: dict[str, Any] = jsonable(out)
         return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Study:
         study = known_fields(cls, data)
+        tests = data.get("statistics")
         return replace(
             study,
             problems=tuple(data["problems"]),
@@ -176,12 +212,18 @@ class Study:
             metrics=tuple(data["metrics"]),
             trust=tuple(data.get("trust", ())),
             claims=tuple(known_fields(Claim, claim) for claim in data["claims"]),
+            statistics=None if tests is None else Statistics.from_dict(tests),
             path=None if data["path"] is None else Path(data["path"]),
         )
 
 
 def _entry(data: Mapping[str, Any]) -> SolverEntry:
     return replace(known_fields(SolverEntry, data), budget=CellBudget.from_dict(data["budget"]))
+
+
+def without_readings(budget: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a budget; readings only where some are taken."""
+    return {key: value for key, value in budget.items() if value or key != "readings"}
 
 
 def known_fields(cls: type[T], data: Mapping[str, Any]) -> T:

@@ -17,7 +17,7 @@ from optbench.study.declared import BEST, Claim, SolverEntry, Study
 from optbench.study.fields import real, refuse, tables, text, word
 from optbench.study.formula_binding import Formula, cell_number, condition, number
 from optbench.study.formula_lexer import FormulaError
-from optbench.study.formula_names import Scope, probable_name
+from optbench.study.formula_names import MEASURED, Scope, probable_name
 from optbench.typed_values import check_keys
 
 CLAIM_KEYS = tuple(entry.name for entry in dataclasses.fields(Claim))
@@ -27,6 +27,13 @@ BETTER = ("lower", "higher", "equal")
 def scope(study: Study, own: str | None = None) -> Scope:
     """Return the names that formulas of a study may use."""
     return Scope(tuple((entry.label, entry.name) for entry in study.solvers), own, study.metrics)
+
+
+def _ranking_scope(study: Study) -> Scope:
+    """Return the names that the rank may use: none of what is measured."""
+    found = scope(study, study.solvers[0].label)
+    computed = tuple(name for name in found.declared if not name.startswith(MEASURED))
+    return dataclasses.replace(found, declared=computed)
 
 
 def gate_formula(study: Study, name: str) -> Formula:
@@ -59,11 +66,13 @@ def check_expectations(study: Study) -> None:
     """Check every formula of the study."""
     if study.rank and study.solvers:
         with naming("rank"):
-            cell_number(study.rank, scope(study, study.solvers[0].label))
+            cell_number(study.rank, _ranking_scope(study))
     for name in study.gates:
         with naming(f"gates.{_key(name)}"):
             gate_formula(study, name)
     for k, claim in enumerate(study.claims):
+        if claim.left_to:
+            continue
         with naming(f"claims[{k}].ours"):
             number(claim.ours, scope(study))
         with naming(f"claims[{k}].bound"):
@@ -106,8 +115,8 @@ def read_metrics(value: Any) -> tuple[str, ...]:
 
 
 def metrics_of_shapes(targets: Iterable[str]) -> tuple[str, ...]:
-    """Return the metrics that the shapes in the problems' files compute; what is measured enters
-    no formula.
+    """Return the metrics that the shapes in the problems' files compute, and by ``measured.NAME``
+    those that can be measured: they stand apart, and solvers are never ranked by them.
     """
     found: dict[str, None] = {}
     for name in dict.fromkeys(filter(None, map(problem_named_by, targets))):
@@ -116,6 +125,8 @@ def metrics_of_shapes(targets: Iterable[str]) -> tuple[str, ...]:
             named = getattr(each, "metrics", None)
             if isinstance(each, type) and issubclass(each, Shape) and isinstance(named, Mapping):
                 found |= {str(name): None for name, metric in named.items() if not metric.measured}
+                measured = (name for name, metric in named.items() if metric.has_readings)
+                found |= {f"{MEASURED}{name}": None for name in measured}
     return tuple(found)
 
 
@@ -149,7 +160,10 @@ def read_trust(value: Any, solvers: Sequence[SolverEntry]) -> tuple[str, ...]:
 
 def _claim(table: Mapping[str, Any], field: str) -> Claim:
     check_keys(table, CLAIM_KEYS, within=f"{field}.")
-    for key in ("text", "source", "paper", "ours"):
+    left_to = text(table["left_to"], f"{field}.left_to") if "left_to" in table else ""
+    if left_to and ("ours" in table or "bound" in table):
+        raise FileFormatError(f"{field} has left_to and a formula; a claim has one of the two")
+    for key in ("text", "source", "paper", *(() if left_to else ("ours",))):
         if key not in table:
             parts = "a claim has text, source, paper (the figure) and ours (a formula)"
             raise FileFormatError(f"{field}.{key} is missing; {parts}")
@@ -168,10 +182,13 @@ def _claim(table: Mapping[str, Any], field: str) -> Claim:
         text=text(table["text"], f"{field}.text"),
         source=text(table["source"], f"{field}.source"),
         paper=paper,
-        ours=text(table["ours"], f"{field}.ours", f'{formula} "rel(energy_j, heft, fcfs)"'),
+        ours=""
+        if left_to
+        else text(table["ours"], f"{field}.ours", f'{formula} "rel(energy_j, heft, fcfs)"'),
         better=better,
         tolerance=tolerance,
         bound=bound,
+        left_to=left_to,
     )
 
 

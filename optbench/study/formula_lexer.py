@@ -22,7 +22,8 @@ KEYWORDS = ("and", "or", "not")
 MEANT = dict(zip("=&|!≤≥≠×^", ("==", "and", "or", "not", "<=", ">=", "!=", "*", "a * a")))
 _NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _UNIT = re.compile(r"[A-Za-z_]\w*|\s*%", re.ASCII)
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+# What is measured is named by ``measured.`` and its metric.
+_NAME = re.compile(r"measured\.[A-Za-z_]\w*|[A-Za-z_]\w*", re.ASCII)
 _OPERATOR = re.compile(r"<=|>=|==|!=|[-+*/(),<>]")
 _BLANK = re.compile(r"\s+")
 

@@ -40,6 +40,8 @@ MEASURES = {
     "cpu_s": "processor time of the process",
     "peak_memory_mb": "highest memory of the process",
 }
+# Before the name of a metric: the mean of the readings that a cell's machine took of it.
+MEASURED = "measured."
 # Former names, and what replaced them.
 RENAMED = {"own_gap": "gap"}
 # Metrics as the verifier recomputes them; a family may have others, which `metrics` of the study

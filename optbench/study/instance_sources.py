@@ -109,7 +109,10 @@ def is_public(target: str) -> bool:
 def read_note(folder: Path, key: str) -> MadeInstance | None:
     """Return the instance noted for a source; None where it is missing, empty or outdated."""
     try:
-        made = MadeInstance.from_dict(json.loads(_note_file(folder, key).read_text("utf-8")))
+        data = json.loads(_note_file(folder, key).read_text("utf-8"))
+        if data.get("shape") is not None and "facts" not in data["shape"]:
+            return None
+        made = MadeInstance.from_dict(data)
         if not made.instance_hash or not (folder / made.file_name).stat().st_size:
             return None
     except (OSError, ValueError, TypeError, AttributeError, FileFormatError):

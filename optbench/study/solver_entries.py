@@ -29,7 +29,7 @@ LIMITS: dict[str, tuple[str, Callable[[Any, str], float]]] = {
     "memory_limit": ("memory_limit_mb", fields.memory),
 }
 # The other keys, whole numbers: the field of each, and its least value.
-NUMBERS = {"threads": ("threads", 1), "reserved_gpus": ("gpus", 0)}
+NUMBERS = {"threads": ("threads", 1), "reserved_gpus": ("gpus", 0), "measure": ("readings", 0)}
 BUDGET_KEYS = (*LIMITS, *NUMBERS)
 TABLE_KEYS = ("name", "solver", *BUDGET_KEYS)
 Budgets = Mapping[str, Any]

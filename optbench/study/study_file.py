@@ -19,6 +19,7 @@ from optbench.study.declared import Study
 from optbench.study.fields import duration, refuse, whole
 from optbench.study.instance_targets import read_targets
 from optbench.study.solver_entries import BUDGET_KEYS, budget_keys, read_entries
+from optbench.study.statistics_section import check_statistics, read_statistics
 from optbench.study.tune_section import read_tune, with_budget
 from optbench.typed_values import check_keys
 
@@ -84,6 +85,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
         rank=expectations.read_rank(table.get("rank")),
         gates=expectations.read_gates(table.get("gates", {})),
         claims=expectations.read_claims(table.get("claims", [])),
+        statistics=read_statistics(table.get("statistics"), solvers),
         tune=with_budget(table.get("tune"), table),
         path=path,
     )
@@ -95,6 +97,7 @@ def read(table: Mapping[str, Any], path: Path) -> Study:
         raise FileFormatError(f"{product} repetitions are {cells:,} cells; {most}")
     _warn_of_tuned_on(study, table["solvers"])
     expectations.check_expectations(study)
+    check_statistics(study)
     if study.tune is not None:
         read_tune(study.tune, seeds=study.seeds, problems=study.problems, metrics=study.metrics)
     return study

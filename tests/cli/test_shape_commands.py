@@ -120,7 +120,9 @@ def knapsack(tmp_path: Path) -> Path:
 def test_an_lp_file_is_solved_exactly_and_converted(cli: Cli, knapsack: Path) -> None:
     lp, mps, point = (str(knapsack / f"knapsack{end}") for end in (".lp", ".mps", ".json"))
     assert cli("convert", lp, mps, "--to", "mps").code == 0
-    done = cli("solve", mps, "-q", "--json", "-o", point)
+    page = str(knapsack / "knapsack.html")
+    done = cli("solve", mps, "-q", "--json", "-o", point, "--html", page)
+    assert "21.03" in Path(page).read_text() and "minimise" not in Path(page).read_text()
     # Seven of z weigh 7 and pay 21; 0.3 of w pay 0.03: three tenths exactly, not beside it.
     assert done.code == 0 and done.json["objective"] == 21.03 and done.json["status"] == "optimal"
     assert json.loads(Path(point).read_text())["values"] == {"z": 7, "w": 0.3}
@@ -143,7 +145,7 @@ def test_a_broken_point_is_refused_by_row(cli: Cli, knapsack: Path) -> None:
     ("words", "message"),
     [
         (("solve", "FILE", "-s", "cpsat"), "column 'z' is not bounded on both sides; use -s highs"),
-        (("solve", "FILE", "--html", "x.html"), "this is a milp, and only schedules have that"),
+        (("solve", "FILE", "--explain"), "this is a milp, and only schedules have that"),
         (
             ("convert", "FILE", "x.out", "--to", "psplib"),
             "--to: 'psplib' is no format of a milp; known: optbench, mps, lp, milp",

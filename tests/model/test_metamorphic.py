@@ -209,7 +209,7 @@ def test_power_over_time_integrates_to_the_energy_of_pieces(seed: int, fine: boo
 # Where the default instance is too large to run one task after the other.
 SMALLER = {"geo_dc": "geo_dc:jobs=30,drain=yes"}
 # Families whose instances are no task schedules.
-OF_OTHER_SHAPES = ("colocation", "epoch_allocation")
+OF_OTHER_SHAPES = ("colocation", "epoch_allocation", "gnn_training")
 
 
 @pytest.mark.parametrize(

@@ -22,18 +22,28 @@ EXACT = {"column_generation", "cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
 SMALL: dict[str, str] = {}
 # Seconds for solvers that go on until their time is over.
-SECONDS = {"random_rules": 0.3}
+SECONDS = {
+    **dict.fromkeys(("mdp_allocation", "metis_best", "mis_spectral", "random_rules"), 0.3),
+    "hyperscale": 0.5,
+}
 # Parameters with which a policy is tried on other futures, where its defaults take a minute.
 QUICK = {"lp_guided": "lp_guided:resolve_every=1,steps=20"}
 # The changes of the future for these; benchmarks/causality.py tries all.
 CHANGES = dict.fromkeys(("lp_guided", "random_rules"), ("all of it", "absent"))
 
 # Small problems of other shapes, for solvers that take these alone.
+TRAINING = (
+    "gnn_training:graph=community,nodes=60,parts=3,imbalance=0.1",
+    "gnn_training:graph=grid,nodes=36,parts=3",
+)
 PROBLEMS = {
+    **dict.fromkeys(("ldg", "metis", "metis_best", "random_parts", "mdp_allocation"), TRAINING[:1]),
+    **dict.fromkeys(("hyperscale", "mis_spectral"), TRAINING),
+    "repartition": ("gnn_training:graph=community,nodes=40,parts=2,imbalance=0.1,changed=0.2",),
     "column_generation": (
         "epoch_allocation:jobs=8,gpus=5",
         "epoch_allocation:jobs=12,gpus=5,requirement=tight,migration_w=20",
-    )
+    ),
 }
 
 

@@ -33,6 +33,13 @@ def test_cpsat_for_schedules_and_highs_for_programmes(shop: ob.Instance) -> None
     assert ob.solve(programme, time_limit_s=5).solver == "highs"
 
 
+def test_a_shape_names_its_usual_solver(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Jobs, "usual_solver", "shortest_first")
+    assert solver_choice.usual_solver(jobs) == "shortest_first"
+    graph: Any = ob.load_problem("gnn_training:graph=grid,nodes=16,parts=2").instance(0)
+    assert solver_choice.usual_solver(graph) == "hyperscale"
+
+
 def test_a_shape_that_nobody_takes(jobs: Any) -> None:
     message = (
         r"no solver takes 'three', which is a job_order; write one with shapes = \{'job_order'"

@@ -86,6 +86,20 @@ def test_verify_may_not_compute_what_is_measured() -> None:
         ob.verify(changed(verify=verify), Order([0, 1]))
 
 
+def test_one_name_computed_and_measured() -> None:
+    metrics = {"flow_h": Metric("h", "sum of the ends", also_measured=True)}
+
+    def measure(self: Any, data: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
+        return Measurements({"flow_h": (5.0,) * machine.repeats})
+
+    shape: Any = type("Timed", (Jobs,), {"metrics": metrics, "measure": measure})
+    instance = shape().instance("two", JobData([2.0, 1.0]))
+    # The job of 1 h ends at 1, that of 2 h at 3: computed 4, whatever a watch says.
+    assert ob.verify(instance, Order([1, 0])).objectives == (4.0,)
+    assert ob.measure(instance, Order([1, 0]), repeats=2).readings == {"flow_h": (5.0, 5.0)}
+    assert Metric("h", "", measured=True).has_readings and not Metric("h", "").has_readings
+
+
 def test_what_cannot_be_measured(instance: Any) -> None:
     with pytest.raises(ParameterError, match="the decision is not feasible: once"):
         ob.measure(instance, Order([0]))

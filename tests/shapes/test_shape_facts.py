@@ -44,6 +44,9 @@ def test_a_described_instance_is_made_again_with_the_same_hash(tmp_path: Path) -
         ({"metrics": [1]}, "metrics"),
         ({"files": ["x" * 3000]}, "files of the shape"),
         ({"decision": "d" * 3000}, "decision of the shape"),
+        ({"facts": {"num_rows": "3"}}, "facts of the shape: 'num_rows' is no finite number"),
+        ({"facts": [3.0]}, "facts of the shape is no object"),
+        ({"fact_words": {"num_rows": 3}}, "num_rows of the shape"),
     ],
 )
 def test_facts_that_another_process_wrote_are_checked(changes: dict[str, Any], words: str) -> None:

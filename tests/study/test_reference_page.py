@@ -8,6 +8,7 @@ from pathlib import Path
 from optbench.study.expectations import CLAIM_KEYS
 from optbench.study.formula_binding import FUNCTIONS
 from optbench.study.formula_names import KNOWN
+from optbench.study.statistics_section import OF_CELLS, SCALES, STATISTICS_KEYS
 from optbench.study.study_file import KEYS, load_study
 
 PAGE = (Path(__file__).parents[2] / "docs" / "studies.md").read_text(encoding="utf-8")
@@ -17,6 +18,7 @@ def test_every_key_metric_and_function_is_on_the_page() -> None:
     text = re.sub(r"^```.*?^```$", "", PAGE, flags=re.DOTALL | re.MULTILINE)
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", text))))
     assert {*KEYS, *CLAIM_KEYS, *KNOWN, *FUNCTIONS} <= named
+    assert {*STATISTICS_KEYS, *OF_CELLS, *SCALES} <= named
 
 
 def test_its_study_can_be_read(tmp_path: Path) -> None:

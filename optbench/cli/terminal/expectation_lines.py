@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from optbench.evaluate.gates import GateResult
 
 UNSURE = "yellow"
-COLOURS = {"holds": GOOD, "fails": BAD, "unknown": UNSURE, "not reproduced": BAD, "no data": UNSURE}
+COLOURS = {
+    "holds": GOOD,
+    "fails": BAD,
+    "unknown": UNSURE,
+    "not reproduced": BAD,
+    "no data": UNSURE,
+    "not checked": UNSURE,
+}
 LEGEND = (
     "holds: as good as the paper's figure, within the tolerance; bound: the best that "
     "certified bounds allow; a missing gap is 100 %"

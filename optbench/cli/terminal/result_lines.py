@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from optbench.cli.terminal.output import (
@@ -80,7 +81,15 @@ def show_result(
     if result.metrics:
         show(metrics_table(instance, result.metrics), "")
     if result.measured is not None:
-        show(measured_table(instance, result.measured.to_dict()), "")
+        measured = result.measured.to_dict()
+        show(measured_table(instance, measured))
+        for name, reason in measured.get("withheld", {}).items():
+            show(f"no readings of {escape(name)}: {escape(reason)}")
+        used = measured["provenance"].get("devices_used")
+        show(*([] if used is None else [f"ran on {escape(used)}"]), "")
+        if "outcome" in measured:
+            words = ",  ".join(f"{k} {figure_or_text(v)}" for k, v in measured["outcome"].items())
+            show(f"trained: {escape(words)}", "")
     for violation in result.violations:
         show(f"[{BAD}]refused by the verifier[/]: {escape(violation)}")
     if result.info:
@@ -109,6 +118,14 @@ def show_result(
     for what, path in ((decision, result.schedule_file), ("page", page)):
         if path:
             show(f"{what} written to [bold]{escape(path)}[/]")
+    for what, path in result.files.items():
+        show(f"{what} written to [bold]{escape(nearby(path))}[/]")
+
+
+def nearby(path: str) -> str:
+    """A path relative to the current folder where it lies in it."""
+    here = Path.cwd()
+    return str(Path(path).relative_to(here)) if Path(path).is_relative_to(here) else path
 
 
 def energy_words(energy: Mapping[str, Any]) -> str:

@@ -66,12 +66,12 @@ class Account:
 
     @property
     def holds(self) -> bool:
-        """Whether gates and claims hold; those that depend on cells still to be run are
-        left out.
+        """Whether gates and claims hold; those that depend on cells still to be run, and claims
+        that the study does not check, are left out.
         """
         verdicts = [
             *(gate.verdict for gate in self.gates),
-            *(claim.verdict for claim in self.claims),
+            *(claim.verdict for claim in self.claims if not claim.claim.left_to),
         ]
         return all(
             word == "holds" or (word in UNDECIDED and not self.complete) for word in verdicts

@@ -16,7 +16,7 @@ from optbench.cli.terminal.parser import Parser, UsageError, add_seed, setting, 
 from optbench.cli.terminal.targets import TARGET_HELP, is_file, read
 
 if TYPE_CHECKING:
-    from optbench.formats.imported import Import, ImportOptions
+    from optbench.formats.imported import Import, ImportOptions, ImportReport
 
 DESCRIPTION = (
     "Read an instance of any known format (or generate one) and write it in another; - is "
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     found = import_of(args)
     instance = found.instance
     if not isinstance(instance, Instance):
-        return _convert_other(args, instance)
+        return _convert_other(args, instance, found.report)
     if args.to not in writers:
         known = ", ".join(writers)
         raise UsageError(f"--to {args.to!r}: a schedule is no programme; known: {known}")
@@ -132,7 +132,7 @@ def _convert_schedule(args: argparse.Namespace, found: Import, text: str) -> int
     return exits.DONE
 
 
-def _convert_other(args: argparse.Namespace, instance: Any) -> int:
+def _convert_other(args: argparse.Namespace, instance: Any, report: ImportReport) -> int:
     """Write an instance of another shape than the schedules', or the programme of its model."""
     from optbench.errors import UnsupportedError
 
@@ -155,10 +155,21 @@ def _convert_other(args: argparse.Namespace, instance: Any) -> int:
         words = MILPS.describe(MILPS.instance(program))
         size = {"columns": program.num_columns, "rows": program.num_rows}
     written = output.save(text, args.output)
+    left_out: tuple[str, ...] = getattr(instance.origin, "left_out", ())
+    if left_out:
+        remedy = f"solve {args.input!r} itself where they are needed"
+        sys.stderr.write(f"left out of the file: {', '.join(left_out)}; {remedy}\n")
     if args.json:
         identity = {"instance": instance.name, "instance_hash": instance.hash}
-        emit_json({**identity, **size, "format": to, "file": written})
-    elif args.output != output.STDOUT:
+        # A graph that was read has a report; a shape's own file has none.
+        read: dict[str, Any] = {"report": report.to_dict()} if report.read else {}
+        if left_out:
+            read["left_out"] = list(left_out)
+        emit_json({**identity, **size, "format": to, "file": written, **read})
+        return exits.DONE
+    if report.read:
+        sys.stderr.write("".join(f"{line}\n" for line in report.lines()))
+    if args.output != output.STDOUT:
         show(f"{escape(instance.name)}: {words} written to [bold]{escape(written)}[/] ({to})")
     return exits.DONE
 

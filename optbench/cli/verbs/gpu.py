@@ -14,6 +14,7 @@ SUB_VERBS = {
     "watch": ("watch_gpus", "a live view of power, clocks and utilisation"),
     "record": ("record_gpus", "write readings to a Parquet file, with energy and a plot"),
     "calibrate": ("calibrate", "a profile of power and speed, measured on the own devices"),
+    "cores": ("training_cores", "figures of this machine's cores for graph networks, as devices"),
     "apply": ("apply_clocks", "lock clocks as a schedule says, and always restore them"),
     "restore": ("restore_clocks", "restore the clocks that a killed process left locked"),
 }

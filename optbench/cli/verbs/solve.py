@@ -6,6 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optbench.cli.terminal import exits, output
@@ -39,6 +40,8 @@ EXAMPLES = (
 DEFAULT_TIME_S = 60.0
 # The linear programmes that explain an instance of thousands of tasks take about this long.
 EXPLAIN_S = 30.0
+# Of each measured metric where ``--measure`` has no number.
+MEASURED_READINGS = 5
 # Of a smaller gap nobody asks whose fault it is.
 LEAST_BLAMED = 0.01
 
@@ -59,13 +62,16 @@ def configure(parser: Parser) -> None:
     parser.option("--threads N", "default 1", number(int, 1), 1)
     parser.option("--warm-start FILE", "a schedule to start from; the result is never worse")
     parser.option("-o --output FILE", "write the schedule")
-    parser.option("--html FILE", "write a page: Gantt chart, power curve, search")
+    drawn = "write a page: Gantt chart, power curve, search; of other shapes their pictures"
+    parser.option("--html FILE", drawn)
     more = "where the gap comes from, what one more GPU is worth, and whether bound "
     more += f"or schedule is to blame (up to {2 * EXPLAIN_S:g} s)"
     parser.flag("--explain", more)
     parser.flag("--bank", "use and keep bounds in the workspace's .optbench/ (not for comparisons)")
-    readings = "take N readings of the decision's measured metrics, where its shape has some"
-    parser.option("--measure N", readings, number(int, 1))
+    readings = "take N readings of the decision's measured metrics, where its shape has some "
+    readings += f"(default {MEASURED_READINGS})"
+    parser.option("--measure N", readings, number(int, 1), nargs="?", const=MEASURED_READINGS)
+    parser.option("--files FOLDER", "where tables and weights that come with the result are put")
     parser.flag("-q --quiet", "no progress")
 
 
@@ -79,21 +85,17 @@ def run(args: argparse.Namespace) -> int:
         args.time_limit = DEFAULT_TIME_S
     seed = args.seed if args.instance_seed is None else args.instance_seed
     instance = instance_of(args.target, args.format, seed)
-    if args.html or args.explain or args.bank:
-        require_schedules(instance, "--html, --explain and --bank")
+    if args.explain or args.bank:
+        require_schedules(instance, "--explain and --bank")
     if args.measure is not None:
         _require_measured(instance)
-    result = _write_schedule(args, instance, _solve(args, instance))
+    result = _write_files(args, instance, _write_schedule(args, instance, _solve(args, instance)))
     if args.measure is not None and result.verified:
-        from optbench.plugins.shape_files import measure
-
-        result = replace(result, measured=measure(instance, result.schedule, args.measure))
+        result = _measured(args, instance, result)
     explanation = _explain(args, instance, result) if args.explain else None
     blamed = _blame(args, instance, result) if explanation is not None else None
     if args.html:
-        from optbench.html import schedule_page
-
-        output.save(schedule_page.render(instance, [result], explained=[explanation]), args.html)
+        output.save(_page(instance, result, explanation), args.html)
     if args.json:
         from optbench.model.files.result_json import result_to_dict
 
@@ -116,7 +118,7 @@ def _require_measured(instance: Instance) -> None:
     from optbench.plugins.schedule_shape import shape_of
 
     shape = shape_of(instance)
-    if not any(metric.measured for metric in shape.metrics.values()):
+    if not any(metric.has_readings for metric in shape.metrics.values()):
         raise UsageError(f"--measure: {with_article(shape.name)} has no measured metrics")
 
 
@@ -170,6 +172,60 @@ def _write_schedule(args: argparse.Namespace, instance: Instance, result: Result
 
     text = render(shape_of(instance).write_decision(instance, result.schedule))
     return replace(result, schedule_file=output.save(text, args.output))
+
+
+def _write_files(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
+    """Write the tables that come with a decision, where its shape has some."""
+    from optbench.files import write_whole
+    from optbench.plugins.schedule_shape import shape_of
+
+    if result.schedule is None:
+        return result
+    texts = shape_of(instance).decision_files(instance, result.schedule)
+    if not texts:
+        return result
+    folder = _folder(args, instance, result)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+    paths = {Path(name).stem: str(folder / name) for name in texts}
+    return replace(result, files=paths)
+
+
+def _measured(args: argparse.Namespace, instance: Instance, result: Result) -> Result:
+    """The result with readings; what is remarkable about them goes to stderr."""
+    from optbench.plugins.shape_files import measure
+
+    measured = measure(instance, result.schedule, args.measure, _folder(args, instance, result))
+    for remark in measured.provenance.get("remarks", ()):
+        sys.stderr.write(f"optbench: {remark}\n")
+    return replace(result, measured=measured, files={**result.files, **measured.files})
+
+
+def _folder(args: argparse.Namespace, instance: Instance, result: Result) -> Path:
+    """The folder of files that come with a result, another for each thing that is trained."""
+    if args.files is not None:
+        return Path(args.files).absolute()
+    from optbench.cli.terminal.place import announce_store
+    from optbench.workspace import store
+
+    announce_store()
+    label = "".join(c if c.isalnum() or c in "-_." else "-" for c in result.instance)
+    words = [label, result.instance_hash[:8], result.solver, str(result.seed)]
+    trained = getattr(getattr(instance, "origin", None), "fingerprint", None)
+    words += [] if trained is None else [trained]
+    return store() / "solved" / "-".join(words)
+
+
+def _page(instance: Instance, result: Result, explanation: Explanation | None) -> str:
+    """The page of a result: schedules, or the pictures of another shape."""
+    from optbench.html import schedule_page
+    from optbench.html.decision_page import page_of_decision
+    from optbench.shapes.protocol.shaped_instance import ShapedInstance
+
+    if isinstance(instance, ShapedInstance):
+        return page_of_decision(result, instance)
+    return schedule_page.render(instance, [result], explained=[explanation])
 
 
 def _explain(args: argparse.Namespace, instance: Instance, result: Result) -> Explanation | None:

@@ -10,6 +10,7 @@ import hashlib
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,10 +23,11 @@ from optbench.execute.ray_cluster.connection import (
     ClusterNode,
     on_nodes,
 )
+from optbench.execute.ray_cluster.doubtful_outcomes import CellWork
 from optbench.execute.ray_cluster.node_agent import AgentSettings, NodeAgent
 from optbench.study.declared import CellBudget
 
-# Failures in a row for which a node is set aside.
+# Failures in a row of the same work for which a node is set aside.
 STRIKES = 3
 # A node whose agent does not answer is avoided until it answers or Ray lists the node as dead,
 # which takes it some 20 seconds; after this many seconds without either the node is tried again.
@@ -48,7 +50,8 @@ class RosterEntry:
     agent: Any
     machine: Mapping[str, Any]
     cores: int
-    strikes: int = 0
+    # Failures in a row by what failed; those under None lie in no cell, such as a full disk.
+    strikes: Counter[CellWork | None] = field(default_factory=Counter)
     suspected_until: float = 0.0
     is_waiting: bool = False
 
@@ -273,19 +276,20 @@ class NodeRoster:
             each is not mine and each.hardware == mine.hardware for each in self.usable()
         )
 
-    def worked(self, node_id: str) -> None:
-        """Note that a cell was run on a node as it should."""
+    def worked(self, node_id: str, work: CellWork) -> None:
+        """Note that a cell was run on a node as it should: other work may still fail there."""
         if (entry := self.entries.get(node_id)) is not None:
-            entry.strikes = 0
+            entry.strikes[work] = entry.strikes[None] = 0
 
-    def strike(self, node_id: str, words: str) -> None:
+    def strike(self, node_id: str, words: str, work: CellWork | None = None) -> None:
         """Note a failure that lies in a node; set the node aside after several in a row."""
         entry = self.entries.get(node_id)
         if entry is None:
             return
-        entry.strikes += 1
-        if entry.strikes >= STRIKES:
-            what = f"is set aside: {STRIKES} cells in a row failed there ({words})"
+        entry.strikes[work] += 1
+        if entry.strikes[work] >= STRIKES:
+            cells = f"cells of {work.solver}" if work is not None and work.solver else "cells"
+            what = f"is set aside: {STRIKES} {cells} in a row failed there ({words})"
             self._leave_out(entry, what)
             self.refused[node_id] = what
 

@@ -32,6 +32,7 @@ from optbench.execute.ray_cluster.connection import (
     first_line,
 )
 from optbench.execute.ray_cluster.doubtful_outcomes import (
+    CellWork,
     Confirmations,
     failure_of,
     failure_words,
@@ -56,7 +57,8 @@ from optbench.sandbox.process_tree import MAX_KILL_S
 from optbench.study.declared import CellBudget, Study
 from optbench.units import BYTES_PER_MB
 
-# Cells open no TCP connections unless this setting says so: Ray's ports take orders from anybody.
+# Cells make no sockets unless this setting says so: whoever reaches Ray's ports, or the sockets of
+# its processes, runs anything there.
 NETWORK_VARIABLE, OPEN = "OPTBENCH_CLUSTER_NETWORK", "open"
 # How often a job is begun again after its node or lease was lost, before it is left missing.
 MAX_LOSSES = 5
@@ -292,17 +294,17 @@ class RayExecutor:
         A cell that another node completes shows that the first node is at fault.
         """
         roster, kind = self._nodes(), failure_of(outcome)
-        solver = str(flight.job.payload.get("solver", ""))
+        work = CellWork.of(flight.job)
         if not kind:
-            roster.worked(node_id)
+            roster.worked(node_id, work)
         if flight.doubted is not None:
             first, failed = flight.doubted
             if not kind:
-                roster.strike(first, failure_words(failed))
+                roster.strike(first, failure_words(failed), work)
             elif kind == failure_of(failed):  # two nodes agree: it is the solver
-                self.confirmations.agreed(solver, first)
+                self.confirmations.agreed(work, first)
             return outcome
-        if not (self.confirmations.needed(kind, solver, node_id) and roster.others(node_id)):
+        if not (self.confirmations.needed(kind, work, node_id) and roster.others(node_id)):
             return outcome
         flight.doubted = (node_id, outcome)
         flight.avoided.add(node_id)

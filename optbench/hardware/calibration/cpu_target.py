@@ -28,6 +28,8 @@ from optbench.hardware.calibration.cpufreq_levels import (
 from optbench.hardware.clock_control.state_folder import state_folder
 from optbench.hardware.cpu_energy.energy_counters import CpuEnergyCounters
 from optbench.hardware.cpu_energy.powercap_zones import UJ_PER_J, find_zones
+from optbench.hardware.cpu_energy.processor_time import packages_by_processor
+from optbench.hardware.cpu_model import cpu_model
 
 # The first constraint of a package is its long-term limit.
 LIMIT = "constraint_0_power_limit_uw"
@@ -58,7 +60,7 @@ class CpuTarget:
         self._cpus = cpu_root() if cpus is None else cpus
         self._state = state_folder()
         self._policies = with_kept_ranges(self._state, self._cpus, find_policies(self._cpus))
-        self.model = _model_name()
+        self.model = cpu_model()
         self.driver = f"{platform.system()} {platform.release()}, powercap"
         self.devices = tuple(
             DeviceIdentity(self.model, f"{platform.node()} package-{number}", "cpu")
@@ -97,7 +99,10 @@ class CpuTarget:
     def placed(self, count: int) -> Iterator[None]:
         """Programs inherit the cores of the process that starts them."""
         own = os.sched_getaffinity(0)
-        wanted = {cpu for number in self._packages[:count] for cpu in self._cores(number)}
+        chosen = self._packages[:count]
+        wanted = {
+            cpu for cpu, number in packages_by_processor(self._cpus).items() if number in chosen
+        }
         try:
             if own & wanted:
                 os.sched_setaffinity(0, own & wanted)
@@ -105,15 +110,9 @@ class CpuTarget:
         finally:
             os.sched_setaffinity(0, own)
 
-    def _cores(self, package: int) -> Iterator[int]:
-        for path in self._cpus.glob("cpu[0-9]*/topology/physical_package_id"):
-            with suppress(OSError, ValueError):
-                if int(path.read_text()) == package:
-                    yield int(path.parent.parent.name.removeprefix("cpu"))
-
 
 def _limit_w(zone: Path) -> float | None:
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError):  # not every package states one
         watts = int((zone / LIMIT).read_text()) / UJ_PER_J
         return watts or None
     return None
@@ -121,11 +120,3 @@ def _limit_w(zone: Path) -> float | None:
 
 def _memory_gb() -> float:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-
-
-def _model_name() -> str:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()

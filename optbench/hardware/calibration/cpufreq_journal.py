@@ -29,7 +29,12 @@ from optbench.hardware.clock_control.device_lock import (
 )
 from optbench.hardware.clock_control.journal import boot_id
 from optbench.hardware.clock_control.restoring import RestoreOutcome
-from optbench.hardware.clock_control.state_folder import path_of, prepared, sync_folder
+from optbench.hardware.clock_control.state_folder import (
+    path_of,
+    prepared,
+    remove_durably,
+    replacing_durably,
+)
 
 FORMAT = "optbench-cpu-clocks-1"
 RANGES = ".ranges"
@@ -55,7 +60,7 @@ def journalled_ranges(
             yield kept
         finally:
             put_back(kept)  # where that fails, the journal stays
-            _remove(path)
+            remove_durably(path)
 
 
 def with_kept_ranges(
@@ -91,13 +96,13 @@ def _restored(state: Path, root: Path) -> RestoreOutcome:
     ranges = _read(path, root)
     policies = with_kept_ranges(state, root, find_policies(root))
     if ranges is None:
-        _remove(path)
+        remove_durably(path)
         return _outcome(root, "untouched", "the host was restarted since; the journal is removed")
     if missing := set(ranges) - {_place(policy, root) for policy in policies}:
         words = f"{', '.join(sorted(missing))} is not there; the journal stays"
         return _outcome(root, "kept", words)
     put_back(policies)
-    _remove(path)
+    remove_durably(path)
     found = sorted({f"{low:,} to {high:,} kHz" for low, high in ranges.values()})
     return _outcome(root, "restored", f"the range of cpufreq is {', '.join(found)} again")
 
@@ -123,18 +128,10 @@ def _write(path: Path, root: Path, policies: tuple[ClockPolicy, ...]) -> None:
     """Bring the ranges to the disk, under their final name."""
     ranges = {_place(each, root): [each.least_khz, each.largest_khz] for each in policies}
     document = {"format": FORMAT, "boot_id": boot_id(), "pid": os.getpid(), "ranges": ranges}
-    fresh = path.with_suffix(".new")
-    with fresh.open("w", encoding="ascii") as file:
+    with replacing_durably(path) as fresh, fresh.open("w", encoding="ascii") as file:
         file.write(json.dumps(document))
         file.flush()
         os.fsync(file.fileno())
-    os.replace(fresh, path)
-    sync_folder(path.parent)
-
-
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    sync_folder(path.parent)
 
 
 def _read(path: Path, root: Path) -> Ranges | None:

@@ -25,7 +25,8 @@ from optbench.hardware.clock_control.state_folder import (
     JOURNAL,
     path_of,
     readable_folders,
-    sync_folder,
+    remove_durably,
+    replacing_durably,
     uuid_of,
 )
 
@@ -110,13 +111,11 @@ class Journal:
     def begin(cls, folder: Path, header: JournalHeader) -> Journal:
         """Write the first line; when this returns, it is on the disk under its final name."""
         path = path_of(folder, header.uuid, JOURNAL)
-        fresh = path.with_suffix(".new")
         try:
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-            journal = cls(path, handle)
-            journal._write(_header_to_dict(header), sync=True)
-            os.replace(fresh, path)
-            sync_folder(folder)
+            with replacing_durably(path) as fresh:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+                journal = cls(path, os.open(fresh, flags, 0o644))
+                journal._write(_header_to_dict(header), sync=True)
         except OSError as error:
             raise JournalError(
                 f"the journal {path} cannot be written: {error.strerror}; no clock was locked"
@@ -177,8 +176,7 @@ class Journal:
 def remove_journal(path: Path) -> None:
     """Remove a journal, and bring that to the disk."""
     try:
-        path.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        remove_durably(path)
     except OSError as error:
         raise JournalError(f"the journal {path} cannot be removed: {error.strerror}") from None
 

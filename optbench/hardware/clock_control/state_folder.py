@@ -8,11 +8,13 @@ Processes that use different folders do not see each other's journals and locks.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote, unquote
 
 from optbench.errors import OptbenchError
+from optbench.files import replacing, unfinished
 
 VARIABLE = "OPTBENCH_GPU_STATE"
 OF_ROOT = Path("/var/lib/optbench/gpu")
@@ -62,6 +64,25 @@ def prepared(folder: Path) -> Path:
         denied = PermissionError(0, "permission denied")
         raise StateFolderError(_cannot("written", folder, denied))
     return folder
+
+
+@contextmanager
+def replacing_durably(path: Path) -> Iterator[Path]:
+    """As ``replacing``, and the name is on the disk at the end; the caller syncs the content.
+
+    The caller holds the device of the file: what a killed process left beside it is removed.
+    """
+    for leftover, _ in unfinished(path):
+        leftover.unlink(missing_ok=True)
+    with replacing(path) as fresh:
+        yield fresh
+    sync_folder(path.parent)
+
+
+def remove_durably(path: Path) -> None:
+    """Remove a file, and bring that to the disk."""
+    path.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def sync_folder(folder: Path) -> None:

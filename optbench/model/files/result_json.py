@@ -12,7 +12,7 @@ from optbench.model.result import Bound, Infeasibility, Result, TrajectoryPoint
 
 FORMAT, VERSION = "optbench-result", 1
 # The schedule itself is a file of its own, and the instance another.
-SEPARATE = ("schedule", "instance_data", "measured", "energy")
+SEPARATE = ("schedule", "instance_data", "files", "measured", "energy")
 VALUES = tuple(entry.name for entry in fields(Result) if entry.name not in SEPARATE)
 
 
@@ -21,6 +21,8 @@ def result_to_dict(result: Result) -> dict[str, Any]:
     out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for key in VALUES:
         out[key] = _plain(getattr(result, key))
+    if result.files:
+        out["files"] = jsonable(result.files)
     if result.energy is not None:
         out["energy"] = jsonable(result.energy)
     if result.measured is not None:
@@ -53,4 +55,7 @@ def result_files(result: Result, path: Path) -> dict[Path, str]:
         if shape is None
         else shape.write_decision(result.instance_data, result.schedule)
     )
-    return {schedule: render(decision), path: render(document)}
+    tables = {} if shape is None else shape.decision_files(result.instance_data, result.schedule)
+    stem = path.name.removesuffix(".json")
+    named = {path.with_name(f"{stem}.{name}"): text for name, text in tables.items()}
+    return {schedule: render(decision), **named, path: render(document)}

@@ -18,7 +18,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from optbench.errors import (
@@ -98,6 +98,21 @@ class DataShape(Shape):
         """Return what ``simulate`` plays; random outcomes are drawn by the seed."""
         raise UnsupportedError(f"shape {self.name!r} has no process; define process(data, seed)")
 
+    def facts(self, data: Any) -> Mapping[str, float]:
+        """Return the numbers that ``fact_words`` declares, such as sizes."""
+        return {}
+
+    def facts_of(self, instance: ShapedInstance) -> Mapping[str, float]:
+        with self.authored("facts"):
+            found = dict(self.facts(instance.data))
+        for name, value in found.items():
+            known = name in self.fact_words and isinstance(value, (int, float))
+            if not known or not math.isfinite(value):
+                words = f"facts returned {name!r} = {value!r:.60}; it must return finite numbers"
+                words += " under names that fact_words declares"
+                raise self.mistake(f"{words}; {nearest(str(name), self.fact_words)}", "facts")
+        return {name: float(value) for name, value in found.items()}
+
     def public(self, data: Any) -> Any:
         """Return what every policy knows from the start, if anything; see ``prepare`` of a
         policy.
@@ -170,6 +185,12 @@ class DataShape(Shape):
                 raise self.mistake(words)
         return names
 
+    def aims(self, data: Any) -> tuple[str, ...]:
+        """Return the metric of each level for this data; a shape whose data choose what is
+        minimised overrides it.
+        """
+        return self.level_metrics
+
     @property
     def metric(self) -> str:
         """The metric of an objective with one level."""
@@ -180,7 +201,7 @@ class DataShape(Shape):
         return names[0]
 
     def num_levels(self, instance: ShapedInstance) -> int:
-        return len(self.level_metrics) if instance.level is None else 1
+        return len(self.aims(instance.data)) if instance.level is None else 1
 
     def at_level(
         self, instance: ShapedInstance, level: int, reached: Sequence[float]
@@ -206,7 +227,7 @@ class DataShape(Shape):
         return ", ".join(sizes) or self.name
 
     def label(self, instance: ShapedInstance, level: int = 0) -> str:
-        name = self.level_metrics[level if instance.level is None else instance.level]
+        name = self.aims(instance.data)[level if instance.level is None else instance.level]
         return name if self.minimize is not None else f"max {name}"
 
     def sense(self, instance: ShapedInstance) -> Sense:
@@ -218,7 +239,8 @@ class DataShape(Shape):
             raise ModelError(f"shape {self.name!r}: the decision is a {given}, not a {wanted}")
         with self.authored("verify"):
             found = self.verify(instance.data, decision)
-        metrics = self._metrics_of(found)
+        aims = self.aims(instance.data)
+        metrics = self._metrics_of(found, aims)
         self._check_names(found)
         wrong = [
             Violation("finite", f"{name} is {value}")
@@ -226,7 +248,6 @@ class DataShape(Shape):
             if not math.isfinite(value)
         ]
         violations = (*found.violations, *wrong, *self._over_held(instance, metrics))
-        aims = self.level_metrics
         if instance.level is not None:
             aims = (aims[instance.level],)
         objectives = () if violations else tuple(metrics[name] for name in aims)
@@ -236,13 +257,13 @@ class DataShape(Shape):
         self, instance: ShapedInstance, metrics: Mapping[str, float]
     ) -> Iterator[Violation]:
         """Yield a violation for each level before the instance's that exceeds its held value."""
-        for name, most in zip(self.level_metrics, instance.held, strict=False):
+        for name, most in zip(self.aims(instance.data), instance.held, strict=False):
             value = metrics.get(name, math.nan)
             if exceeds(value, most):
                 words = f"{name} is {value!r}; it is held at {most!r}"
                 yield Violation(f"held:{name}", words, value - most)
 
-    def _metrics_of(self, found: Any) -> dict[str, float]:
+    def _metrics_of(self, found: Any, aims: Sequence[str]) -> dict[str, float]:
         """Return the metrics of what ``verify`` returned."""
         if not isinstance(found, Findings):
             words = f"verify returned {type(found).__name__}; it must return Findings"
@@ -254,7 +275,7 @@ class DataShape(Shape):
             except (TypeError, ValueError):
                 words = f"verify computes {name} = {value!r:.60}; it must be a number"
                 raise self.mistake(words, "verify") from None
-        for wanted in self.level_metrics if not found.violations else ():
+        for wanted in aims if not found.violations else ():
             if wanted not in metrics:
                 words = f"verify computes no metric {wanted!r}, the objective"
                 near = f"; {nearest(wanted, metrics)}" if metrics else ""
@@ -274,23 +295,29 @@ class DataShape(Shape):
                 raise self.mistake(f"{words} in constraints; {near}", "verify")
 
     def measure(self, data: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
-        """Return ``machine.repeats`` readings of each metric that is declared as measured."""
+        """Return ``machine.repeats`` readings of each metric with readings."""
         raise UnsupportedError(
             f"shape {self.name!r}: define measure(self, data, decision, machine)"
         )
 
+    def measure_instance(
+        self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
+    ) -> Measurements:
+        """Return the same; a shape whose instances have an origin may override it."""
+        return self.measure(instance.data, decision, machine)
+
     def measured(
         self, instance: ShapedInstance, decision: Any, machine: MeasuringMachine
     ) -> Measurements:
-        names = {name for name, metric in self.metrics.items() if metric.measured}
+        names = {name for name, metric in self.metrics.items() if metric.has_readings}
         if not names:
             return super().measured(instance, decision, machine)
         with self.authored("measure"):
-            found = self.measure(instance.data, decision, machine)
+            found = self.measure_instance(instance, decision, machine)
         if not isinstance(found, Measurements):
             words = f"measure returned {type(found).__name__}; it must return Measurements"
             raise self.mistake(words, "measure")
-        if set(found.readings) != names:
+        if {*found.readings, *found.withheld} != names:
             words = f"measure returned readings of {sorted(found.readings)}, not of {sorted(names)}"
             raise self.mistake(words, "measure")
         readings = {name: tuple(map(float, each)) for name, each in found.readings.items()}
@@ -298,7 +325,8 @@ class DataShape(Shape):
             if not values or not all(map(math.isfinite, values)):
                 words = f"measure returned {values!r:.60} for {name!r}; it must be finite numbers"
                 raise self.mistake(words, "measure")
-        return Measurements(readings, {**asdict(machine), **found.provenance})
+        provenance = {**machine.to_dict(), **found.provenance}
+        return replace(found, readings=readings, provenance=provenance)
 
     def write(self, instance: ShapedInstance) -> dict[str, Any]:
         return instance_document(self.name, instance.name, to_plain(instance.data))

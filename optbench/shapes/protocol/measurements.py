@@ -15,7 +15,8 @@ import math
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from statistics import fmean, variance
 from types import MappingProxyType
 from typing import Any, Literal
@@ -33,27 +34,42 @@ Comparison = Literal["lower", "higher", "undecided"]
 
 @dataclass(frozen=True)
 class MeasuringMachine:
-    """Where readings are taken, and how many of each are asked for."""
+    """Where readings are taken, and how many of each are asked for; ``folder`` is where files that
+    come of it are kept, if the caller names one.
+    """
 
     name: str
     system: str
     cores: int
     python: str
     repeats: int = 5
+    folder: Path | None = None
 
     @classmethod
-    def here(cls, repeats: int = 5) -> MeasuringMachine:
+    def here(cls, repeats: int = 5, folder: Path | None = None) -> MeasuringMachine:
         cores = os.cpu_count() or 1
         system = f"{platform.system()} {platform.machine()}"
-        return cls(platform.node(), system, cores, platform.python_version(), repeats)
+        return cls(platform.node(), system, cores, platform.python_version(), repeats, folder)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON, without the folder."""
+        return {name: value for name, value in asdict(self).items() if name != "folder"}
 
 
 @dataclass(frozen=True)
 class Measurements:
-    """Readings of each measured metric, and how they were taken (tool, version, setting)."""
+    """Readings of each measured metric, and how they were taken (tool, version, setting).
+
+    ``outcome`` is what else came of it, such as the accuracy of a training, and ``files`` are the
+    paths of files that were written, by what they hold. ``withheld`` is the reason, by metric, why
+    readings that were asked for are missing although the rest is there.
+    """
 
     readings: Mapping[str, tuple[float, ...]]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    outcome: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    files: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    withheld: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def mean(self, name: str) -> float:
         return fmean(self._of(name))
@@ -83,9 +99,14 @@ class Measurements:
             }
             for name, values in self.readings.items()
         }
-        return {"metrics": rows, "provenance": dict(self.provenance)}
+        named = ("outcome", "files", "withheld")
+        more = {name: dict(getattr(self, name)) for name in named}
+        plain = {"metrics": rows, "provenance": dict(self.provenance)}
+        return plain | {name: value for name, value in more.items() if value}
 
     def _of(self, name: str) -> tuple[float, ...]:
+        if name in self.withheld:
+            raise ModelError(f"{name!r} has no readings: {self.withheld[name]}")
         if name not in self.readings:
             raise ModelError(f"{name!r} was not measured; {nearest(name, self.readings)}")
         return self.readings[name]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import types
 import typing
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,17 @@ from optbench.model.files.json_columns import check_encodable
 from optbench.typed_values import describe
 from optbench.units import EXACT
 
+# Metadata of a field that files leave out where it has its default: one that came to a dataclass
+# later, so that what was written before keeps its form and its hash.
+LEFT_OUT_BY_DEFAULT = MappingProxyType({"left_out_by_default": True})
+
 
 def to_plain(value: Any) -> Any:
     """Return lists, objects, numbers and texts."""
     if is_dataclass(value) and not isinstance(value, type):
-        named = (field.name for field in fields(value) if field.init)
+        named = (
+            field.name for field in fields(value) if field.init and not _left_out(field, value)
+        )
         return {name: to_plain(getattr(value, name)) for name in named}
     if isinstance(value, dict):
         return {str(key): to_plain(each) for key, each in value.items()}
@@ -31,10 +38,26 @@ def to_plain(value: Any) -> Any:
         return value
     if hasattr(value, "item") and getattr(value, "ndim", 0) == 0:
         return to_plain(value.item())
+    if isinstance(value, np.ndarray) and _is_plain_array(value):
+        return value.tolist()
     if hasattr(value, "tolist"):
         return to_plain(value.tolist())
     kinds = "numbers, texts, lists, tuples, dicts with texts as keys, and dataclasses of these"
     raise FileFormatError(f"a {type(value).__name__} cannot be written to JSON; use {kinds}")
+
+
+def _left_out(field: Field[Any], owner: Any) -> bool:
+    """Whether a field is left out where it has its default, and has it."""
+    if "left_out_by_default" not in field.metadata:
+        return False
+    factory = field.default_factory
+    default: Any = field.default if factory is MISSING else factory()
+    return bool(np.array_equal(getattr(owner, field.name), default))
+
+
+def _is_plain_array(value: Any) -> bool:
+    """Whether the elements of an array are numbers that can be written as they are."""
+    return value.dtype.kind in "bi" or (value.dtype == np.float64 and np.isfinite(value).all())
 
 
 def from_plain(kind: Any, value: Any, where: str = "") -> Any:

@@ -29,11 +29,20 @@ Decision: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Metric:
-    """Unit and meaning of a metric; a measured one is no part of a verdict, gap or objective."""
+    """Unit and meaning of a metric; a measured one is no part of a verdict, gap or objective.
+
+    An ``also_measured`` one is computed by ``verify``, and ``measure`` takes readings of it: an
+    estimate and a stopwatch under one name.
+    """
 
     unit: str
     words: str
     measured: bool = False
+    also_measured: bool = False
+
+    @property
+    def has_readings(self) -> bool:
+        return self.measured or self.also_measured
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,8 @@ class Shape(ABC):
     decision: ClassVar[str] = "decision"
     metrics: ClassVar[Mapping[str, Metric]] = {}
     constraints: ClassVar[Mapping[str, str]] = {}
+    # Numbers that describe an instance (``facts_of``), such as its size, and what they are.
+    fact_words: ClassVar[Mapping[str, str]] = {}
     # Capabilities that solvers may ask for beside the name: "formulate", "process".
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
@@ -61,6 +72,9 @@ class Shape(ABC):
 
     # The policy with which ``simulate`` compares all others; None where there is none.
     reference: ClassVar[str | None] = None
+
+    # The solver that is taken where none is named; None leaves it to capabilities and features.
+    usual_solver: ClassVar[str | None] = None
 
     # What a decision is, for messages to whoever gives something else.
     decision_words: ClassVar[str] = "a decision of the instance's shape"
@@ -75,6 +89,10 @@ class Shape(ABC):
     def describe(self, instance: Any) -> str:
         """Return the size of the instance in words."""
         return self.name
+
+    def facts_of(self, instance: Any) -> Mapping[str, float]:
+        """Return the numbers that ``fact_words`` declares; results may be regressed on them."""
+        return {}
 
     def num_levels(self, instance: Any) -> int:
         return 1
@@ -144,6 +162,16 @@ class Shape(ABC):
     def pictures(self, instance: Any, decision: Any) -> Mapping[str, str]:
         """Return pictures of a decision for reports, as SVG by title."""
         return {}
+
+    def decision_files(self, instance: Any, decision: Any) -> Mapping[str, str]:
+        """Return the text of files that come with a decision, by name, such as tables."""
+        return {}
+
+    def measured_pictures(
+        self, instance: Any, decision: Any, measured: Measurements
+    ) -> Mapping[str, str]:
+        """Return pictures of a decision of which readings were taken."""
+        return self.pictures(instance, decision)
 
     def measured(self, instance: Any, decision: Any, machine: MeasuringMachine) -> Measurements:
         """Take readings of a decision's measured metrics on this machine."""

@@ -7,6 +7,7 @@ nothing that runs code of the shape.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, cast
@@ -15,6 +16,7 @@ from optbench.errors import FileFormatError, UnsupportedError
 from optbench.model.verify import Verdict
 from optbench.shapes.protocol.shape import Metric, Sense, Shape
 from optbench.shapes.protocol.shaped_instance import ShapedInstance
+from optbench.typed_values import is_number
 
 # Digits of a definition's digest in the name of a stored instance.
 SHOWN_DIGITS = 16
@@ -58,6 +60,9 @@ class ShapeFacts:
     files: tuple[str, ...] = ()
     definition: str = ""
     levels: int = 1
+    # Numbers that describe the instance, and what they are.
+    facts: Mapping[str, float] = field(default_factory=dict)
+    fact_words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def of_cell(self) -> CellShape:
@@ -82,6 +87,8 @@ class ShapeFacts:
             {name: metric for name, metric in shape.metrics.items() if not metric.measured},
             files,
             levels=shape.num_levels(instance),
+            facts=shape.facts_of(instance),
+            fact_words=shape.fact_words,
         )
 
     @classmethod
@@ -98,6 +105,7 @@ class ShapeFacts:
         if type(levels) is not int or not 1 <= levels <= MOST_LEVELS:
             raise FileFormatError(f"the shape has {levels!r:.40} levels, not 1 to {MOST_LEVELS}")
         words = ("name", "decision", "objective", "size", "home", "definition")
+        words_of = _object(data, "fact_words")
         return cls(
             **{key: _text(data, key) for key in words},
             sense=cast(Sense, data["sense"]),
@@ -108,6 +116,8 @@ class ShapeFacts:
                 str(name): Metric(_text(row, "unit"), _text(row, "words"))
                 for name, row in metrics.items()
             },
+            facts=_numbers(data, "facts"),
+            fact_words={name: _text(words_of, name) for name in words_of},
         )
 
 
@@ -116,6 +126,21 @@ def _text(data: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str) or len(value) > LONGEST:
         raise FileFormatError(f"{key} of the shape is no text of at most {LONGEST} characters")
     return value
+
+
+def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = data.get(key, {})
+    if not isinstance(found, Mapping) or len(found) > MOST_METRICS:
+        raise FileFormatError(f"{key} of the shape is no object of at most {MOST_METRICS}")
+    return found
+
+
+def _numbers(data: Mapping[str, Any], key: str) -> dict[str, float]:
+    found = _object(data, key)
+    for name, value in found.items():
+        if not is_number(value) or not math.isfinite(value):
+            raise FileFormatError(f"{key} of the shape: {name!r:.40} is no finite number")
+    return {str(name): float(value) for name, value in found.items()}
 
 
 def _texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:

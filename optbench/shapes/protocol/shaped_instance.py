@@ -22,7 +22,8 @@ def document_hash(document: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShapedInstance(RenderedInstance, kind="shaped_instance"):
-    """``data`` belongs to the shape and is not changed; ``problem`` is the spec that made it.
+    """``data`` belongs to the shape and is not changed; ``problem`` is the spec that made it, and
+    ``origin`` what the problem has beside the data, such as names: no part of hash and files.
 
     ``level`` is None for the whole objective; for one level of it, ``held`` has the values that the
     levels before it may not exceed, or none where they are free."""
@@ -33,6 +34,7 @@ class ShapedInstance(RenderedInstance, kind="shaped_instance"):
     problem: str | None = field(default=None)
     level: int | None = field(default=None)
     held: tuple[float, ...] = field(default=())
+    origin: Any = field(default=None)
 
     @cached_property
     def hash(self) -> str:
@@ -51,6 +53,11 @@ class ShapedInstance(RenderedInstance, kind="shaped_instance"):
         if "formulation" not in self.__dict__:
             self.__dict__["formulation"] = self.shape.formulate(self)
         return self.__dict__["formulation"]
+
+    @property
+    def has_formulation(self) -> bool:
+        """Whether the formulation has been made."""
+        return "formulation" in self.__dict__
 
     @property
     def features(self) -> frozenset[str]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from optbench.execute.base import JobOutcome
+from optbench.execute.base import Job, JobKind, JobOutcome
 from optbench.execute.ray_cluster.doubtful_outcomes import (
     CONFIRMED,
+    CellWork,
     Confirmations,
     failure_of,
     failure_words,
 )
 from optbench.store.records import REASONS, Reason
+from optbench.study.declared import CellBudget
 
 
 @pytest.mark.parametrize(
@@ -35,15 +38,35 @@ def test_how_a_cell_has_failed(
 
 
 def test_the_first_crashes_of_a_solver_on_a_node_are_confirmed_and_all_signals() -> None:
-    confirmations = Confirmations()
+    confirmations, heft, fcfs = (
+        Confirmations(),
+        CellWork("solve", "heft"),
+        CellWork("solve", "fcfs"),
+    )
     for _ in range(CONFIRMED):
-        assert confirmations.needed("crashed", "heft", "a")
-        confirmations.agreed("heft", "a")
-    assert not confirmations.needed("crashed", "heft", "a")
-    assert not confirmations.needed("exited", "heft", "a")
-    assert confirmations.needed("signal", "heft", "a")
+        assert confirmations.needed("crashed", heft, "a")
+        confirmations.agreed(heft, "a")
+    assert not confirmations.needed("crashed", heft, "a")
+    assert not confirmations.needed("exited", heft, "a")
+    assert confirmations.needed("signal", heft, "a")
     # Another node and another solver have not been seen; what a limit ended is the solver's.
-    assert confirmations.needed("crashed", "heft", "b")
-    assert confirmations.needed("crashed", "fcfs", "a")
-    assert not confirmations.needed("time_limit", "fcfs", "a")
-    assert not confirmations.needed("", "fcfs", "a")
+    assert confirmations.needed("crashed", heft, "b")
+    assert confirmations.needed("crashed", fcfs, "a")
+    assert not confirmations.needed("time_limit", fcfs, "a")
+    assert not confirmations.needed("", fcfs, "a")
+
+
+def test_work_differs_by_the_kind_of_job_the_solver_and_its_parameters(tmp_path: Path) -> None:
+    def work(kind: JobKind, **payload: object) -> CellWork:
+        return CellWork.of(Job("key", kind, payload, CellBudget(), tmp_path))
+
+    on_gpu = work("solve", solver="hgnn", params={"device": "cuda", "k": 1}, seed=1)
+    assert on_gpu == work("solve", solver="hgnn", params={"k": 1, "device": "cuda"}, seed=2)
+    assert on_gpu.solver == "hgnn"
+    others = [
+        work("solve", solver="hgnn", params={"device": "cpu", "k": 1}),
+        work("solve", solver="heft", params={"device": "cuda", "k": 1}),
+        work("bound", solver="hgnn", params={"device": "cuda", "k": 1}),
+        work("verify"),
+    ]
+    assert len({on_gpu, *others}) == 5

@@ -13,9 +13,12 @@ from optbench.execute.ray_cluster.connection import (
     ClusterError,
     ClusterNode,
 )
+from optbench.execute.ray_cluster.doubtful_outcomes import CellWork
 from optbench.execute.ray_cluster.node_agent import AgentSettings
 from optbench.execute.ray_cluster.node_roster import NodeRoster, NoFittingNodeError, RosterEntry
 from optbench.study.declared import CellBudget
+
+HEFT, HGNN, VERIFY = CellWork("solve", "heft"), CellWork("solve", "hgnn"), CellWork("verify")
 
 
 def roster_of(told: list[str] | None = None, **models: str) -> NodeRoster:
@@ -85,7 +88,7 @@ def test_a_node_is_set_aside_after_failures_in_a_row() -> None:
     roster = roster_of(told, a="EPYC", b="EPYC")
     for _ in range(2):
         roster.strike("a", "why")
-    roster.worked("a")
+    roster.worked("a", HEFT)
     for _ in range(2):
         roster.strike("a", "why")
     assert chosen(roster) == "in(a,b)"
@@ -99,6 +102,32 @@ def test_a_node_is_set_aside_after_failures_in_a_row() -> None:
         roster.strike("b", "why")
     with pytest.raises(ClusterError, match="no node of the cluster can run cells"):
         chosen(roster)
+
+
+def test_a_solver_that_works_on_a_node_hides_no_other_that_keeps_failing_there() -> None:
+    """The failures of ``hgnn`` are in a row, whatever else is run in between."""
+    told: list[str] = []
+    roster = roster_of(told, a="EPYC", b="EPYC")
+    for _ in range(2):
+        roster.strike("a", "signal: ended by signal 6", HGNN)
+        roster.worked("a", HEFT)
+        roster.worked("a", VERIFY)
+    assert chosen(roster) == "in(a,b)"
+    roster.strike("a", "signal: ended by signal 6", HGNN)
+    assert chosen(roster) == "in(b)" and "a" in roster.refused
+    assert told == [
+        "node host-a (10.0.0.1, a) is set aside: 3 cells of hgnn in a row failed there "
+        "(signal: ended by signal 6)"
+    ]
+    # The same work in between shows that the node can do it; work of no solver has no name.
+    for work in (HGNN, HGNN, None, VERIFY, VERIFY):
+        roster.strike("b", "why", work)
+    roster.worked("b", HGNN)
+    for work in (HGNN, HGNN, None, None):
+        roster.strike("b", "why", work)
+    assert chosen(roster) == "in(b)"
+    roster.strike("b", "why", VERIFY)
+    assert told[1] == "node host-b (10.0.0.1, b) is set aside: 3 cells in a row failed there (why)"
 
 
 def test_cells_that_wait_for_cores_are_announced_once() -> None:

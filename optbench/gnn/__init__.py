@@ -1,0 +1,1 @@
+"""Training graph neural networks for real: kernels, their fusion, and what feeds them."""

@@ -1,0 +1,1 @@
+"""Reading a user's graph: edges, features and labels from files, PyG data sets and databases."""

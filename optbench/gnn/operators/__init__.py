@@ -1,0 +1,1 @@
+"""The operator graph of a model's code: what each operator costs, and what can be fused."""

@@ -1,0 +1,1 @@
+"""Full-graph training over several processes, each with the nodes of one device."""

@@ -1,0 +1,1 @@
+"""Learned placement of parts on devices: a graph transformer, agents, and their training."""

@@ -1,0 +1,1 @@
+"""Training a graph neural network on unequal devices: parts of the graph, kernels, placement."""

@@ -33,13 +33,13 @@ CHANGES = dict.fromkeys(("lp_guided", "random_rules"), ("all of it", "absent"))
 
 # Small problems of other shapes, for solvers that take these alone.
 TRAINING = (
-    "gnn_training:graph=community,nodes=60,parts=3,imbalance=0.1",
-    "gnn_training:graph=grid,nodes=36,parts=3",
+    "gnn_training:graph=grid,nodes=25,parts=2,imbalance=0.1",
+    "gnn_training:graph=hubs,nodes=20,parts=2",
 )
 PROBLEMS = {
     **dict.fromkeys(("ldg", "metis", "metis_best", "random_parts", "mdp_allocation"), TRAINING[:1]),
     **dict.fromkeys(("hyperscale", "mis_spectral"), TRAINING),
-    "repartition": ("gnn_training:graph=community,nodes=40,parts=2,imbalance=0.1,changed=0.2",),
+    "repartition": ("gnn_training:graph=grid,nodes=16,parts=2,changed=0.2",),
     "column_generation": (
         "epoch_allocation:jobs=8,gpus=5",
         "epoch_allocation:jobs=12,gpus=5,requirement=tight,migration_w=20",

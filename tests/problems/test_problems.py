@@ -42,7 +42,7 @@ SPECS = (
     "geo_dc:jobs=9,drain=yes,only=[us-west,us-east],tick_s=60",
 )
 # Families whose instances are no task schedules, with files of their own here.
-OF_OTHER_SHAPES = ("colocation", "epoch_allocation")
+OF_OTHER_SHAPES = ("colocation", "epoch_allocation", "gnn_training")
 
 
 def make(spec: str, seed: int = 0) -> Instance:

@@ -27,6 +27,7 @@ from optbench.hardware.clock_control.device_lock import (
     DeviceBusyError,
     hold_devices,
 )
+from optbench.hardware.clock_control.interruptions import undisturbed
 from optbench.hardware.clock_control.journal import boot_id
 from optbench.hardware.clock_control.restoring import RestoreOutcome
 from optbench.hardware.clock_control.state_folder import (
@@ -59,8 +60,9 @@ def journalled_ranges(
             put_back(kept)
             yield kept
         finally:
-            put_back(kept)  # where that fails, the journal stays
-            remove_durably(path)
+            with undisturbed():
+                put_back(kept)  # where that fails, the journal stays
+                remove_durably(path)
 
 
 def with_kept_ranges(

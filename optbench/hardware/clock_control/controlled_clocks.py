@@ -12,7 +12,6 @@ raised as ClockRestoreError, and its journal is kept.
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from optbench.hardware.clock_control.device_lock import (
     holder_of,
     is_held,
 )
-from optbench.hardware.clock_control.interruptions import ENDING, without_stopping
+from optbench.hardware.clock_control.interruptions import undisturbed, without_stopping
 from optbench.hardware.clock_control.journal import ClockRange, Journal, JournalHeader, new_header
 from optbench.hardware.clock_control.restoring import (
     RestoreOutcome,
@@ -260,7 +259,7 @@ def controlled_clocks(
             control.begin_journals(chosen, purpose)
             yield control
         finally:
-            with _undisturbed():
+            with undisturbed():
                 outcomes = control.restore()
                 control.stop_watchdog()
         if lost := [outcome.words for outcome in outcomes if outcome.kept]:
@@ -307,16 +306,6 @@ def check_supported(device: GpuDevice, clocks: ClockRange) -> None:
             f"the range {clocks} holds no clock that {device.title} has; the nearest ones are "
             f"{' and '.join(f'{each:,}' for each in near)} MHz"
         )
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Put off Ctrl-C, a hang-up and a termination until the end of the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 __all__ = ["ClockControl", "ClockRange", "controlled_clocks"]

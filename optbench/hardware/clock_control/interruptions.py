@@ -74,6 +74,38 @@ def without_stopping() -> Iterator[None]:
 
 
 @contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put off Ctrl-C, a hang-up and a termination until the end of the block.
+
+    Blocking them for a thread would not do: the kernel hands them to another one, and Python then
+    still calls their handlers in the main thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+
+    def put_off(number: int, frame: FrameType | None) -> None:
+        del frame
+        waiting.append(number)
+
+    before = {
+        number: handler
+        for number in ENDING
+        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)
+    }
+    try:
+        for number in before:
+            signal.signal(number, put_off)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for number in waiting[:1]:
+            signal.raise_signal(number)
+
+
+@contextmanager
 def noting_signals() -> Iterator[Interruptions]:
     """Note the signals that would end the process, until the end of the block."""
     read, write = os.pipe()

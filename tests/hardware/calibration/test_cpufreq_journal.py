@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from optbench.hardware.calibration import cpufreq_journal
+from optbench.hardware.calibration.clock_sweep import ending_signals
 from optbench.hardware.calibration.cpu_target import CpuTarget
 from optbench.hardware.calibration.cpufreq_journal import restore_cpu_clocks
-from optbench.hardware.calibration.cpufreq_levels import CpuClockError
+from optbench.hardware.calibration.cpufreq_levels import ClockPolicy, CpuClockError, put_back
 from optbench.hardware.clock_control.device_lock import DeviceBusyError
 from tests.cli.conftest import environment
 from tests.hardware.calibration.made_up_cpus import MadeUpCpus
@@ -139,9 +141,18 @@ def test_a_termination_puts_the_range_back(cpus: MadeUpCpus, tmp_path: Path) -> 
             time.sleep(0.001)
         os.kill(process.pid, signal.SIGTERM)
         process.communicate(timeout=60)
-    # A made-up file is empty for a moment while it is written, which a file of the kernel is not.
-    deadline = time.monotonic() + 10.0
-    while cpus.ranges() != RANGE and time.monotonic() < deadline:
-        time.sleep(0.01)
     assert process.returncode == 130 and cpus.ranges() == RANGE
     assert not list(cpus.state.glob("*.ranges"))
+
+
+def test_a_termination_waits_for_the_range_to_be_put_back(
+    cpus: MadeUpCpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def terminated(policies: tuple[ClockPolicy, ...]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        put_back(policies)
+
+    with ending_signals(), pytest.raises(KeyboardInterrupt), CpuTarget().clocks() as clocks:
+        clocks.hold(1, 1200)
+        monkeypatch.setattr(cpufreq_journal, "put_back", terminated)
+    assert cpus.ranges() == RANGE and not list(cpus.state.glob("*.ranges"))

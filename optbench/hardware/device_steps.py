@@ -40,7 +40,8 @@ class DeviceUse:
 class DeviceStep:
     """Joules between two readings of a device, or several, and how many runs used it.
 
-    ``counter_step_j`` is the size of a step of a counter that moves in steps.
+    ``counter_step_j`` is the size of a step of a counter that moves in steps, ``peak_w`` the
+    largest power that was read, where it was read.
     """
 
     began_s: float
@@ -51,10 +52,7 @@ class DeviceStep:
     holders: int
     trouble: str
     counter_step_j: float = 0.0
-
-    @property
-    def power_w(self) -> float:
-        return self.energy_j / (self.ended_s - self.began_s)
+    peak_w: float = 0.0
 
     def share_of(self, run: str, began_s: float, ended_s: float) -> float:
         """The part of the step that lies between two moments, for one of its runs."""
@@ -131,7 +129,8 @@ class WatchedDevice:
         step_j = self._counter_step_j(last, reading, energy_j)
         times_s = (last.t_s, reading.t_s)
         holders = len(during.runs)
-        step = DeviceStep(*times_s, energy_j, error_j, during, holders, trouble, step_j)
+        peak_w = max(last.power_w or 0.0, reading.power_w or 0.0)
+        step = DeviceStep(*times_s, energy_j, error_j, during, holders, trouble, step_j, peak_w)
         self.steps.append(step)
         if len(self.steps) > 2 * RECENT:
             old = [each for each in self.steps[:-RECENT] if each.ended_s > since_s]
@@ -203,6 +202,7 @@ def _joined(steps: Sequence[DeviceStep], running: frozenset[str]) -> list[Device
                 energy_j=last.energy_j + step.energy_j,
                 error_j=last.error_j + step.error_j,
                 counter_step_j=max(last.counter_step_j, step.counter_step_j),
+                peak_w=max(last.peak_w, step.peak_w),
             )
         else:
             out.append(step)

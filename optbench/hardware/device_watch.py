@@ -74,8 +74,10 @@ class _Sums:
         if watched.has_counter:
             self.error_j += _late_j(mine)
         elif mine:
-            # A mean over a window shows a change of power only when the window has passed.
-            self.error_j += watched.last.power_window_s * abs(mine[-1].power_w - mine[0].power_w)
+            # A mean over W seconds counts what was drawn before the run as its own, at most W times
+            # the mean at its beginning, and misses at most W times the mean at its end.
+            ends_w = max(mine[0].peak_w, mine[-1].peak_w)
+            self.error_j += watched.last.power_window_s * ends_w
         trouble = watched.trouble or next((each.trouble for each in mine if each.trouble), "")
         if trouble:
             self.leave(f"GPU {uuid}: a lower bound, {trouble}")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from optbench.errors import FileFormatError
 from optbench.files import replacing
+from optbench.learn.tensor_file import read_tensor_file
 from optbench.model.features import FEATURES
 from optbench.model.instance import Instance
 
@@ -120,24 +121,9 @@ def _parts(
     path: Path, design: type[NetworkDesign]
 ) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
     """Return header and tensors of a file of this design."""
-    from safetensors import SafetensorError, safe_open
-
     command = f"optbench train {design.solver}"
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get("optbench", "null"))
-            names = file.keys()
-            weights = {name: file.get_tensor(name) for name in names}
-    except FileNotFoundError:
-        make = f"{command} --on PROBLEM -o {path}"
-        raise FileFormatError(f"{path}: there is no such checkpoint; `{make}` makes one") from None
-    except (OSError, SafetensorError, ValueError, TypeError) as error:
-        raise FileFormatError(f"{path}: not a readable safetensors file ({error})") from None
-    if not isinstance(about, dict) or about.get("format") != design.file_format:
-        raise FileFormatError(
-            f"{path}: a safetensors file, but not one that `{command}` has written "
-            f"({design.file_format})"
-        )
+    make, kind = f"{command} --on PROBLEM -o {path}", f"that `{command}` has written"
+    about, weights = read_tensor_file(path, design.file_format, make, kind)
     columns = about.get("columns")
     for name, expected in design.columns.items():
         if not isinstance(columns, dict) or tuple(columns.get(name, ())) != expected:

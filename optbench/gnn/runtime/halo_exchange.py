@@ -49,12 +49,12 @@ class HaloExchange:
     def start(self, rows: Tensor) -> tuple[Tensor, Tensor, _Flight]:
         """Send own rows; return them, the rows of the halo to come, and what ``finish`` needs."""
         flight = _Flight(self)
-        own, coming = _Start.apply(rows, flight)  # type: ignore[no-untyped-call]
+        own, coming = _Start.apply(rows, flight)  # type: ignore[no-untyped-call]  # of PyTorch
         return own, coming, flight
 
     def finish(self, coming: Tensor, flight: _Flight) -> Tensor:
         """Return the rows of the halo nodes."""
-        found: Tensor = _Finish.apply(coming, flight)  # type: ignore[no-untyped-call]
+        found: Tensor = _Finish.apply(coming, flight)  # type: ignore[no-untyped-call]  # of PyTorch
         return found
 
     def whole(self, rows: Tensor) -> Tensor:

@@ -186,7 +186,7 @@ class TrainingWorker:
         chosen = self.split["train"]
         losses = functional.cross_entropy(scores[chosen], self.labels[chosen], reduction="none")
         self.optimizer.zero_grad()
-        (losses.sum() / self.counts["train"]).backward()  # type: ignore[no-untyped-call]
+        (losses.sum() / self.counts["train"]).backward()  # type: ignore[no-untyped-call]  # of PyTorch
         self._add_gradients()
         if self.job.keep_gradients and self.ranks.rank == 0 and step == self.job.epochs - 1:
             named = {name: p.grad for name, p in self.network.named_parameters()}

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from optbench.compiling.compile_meter import announce
@@ -33,6 +33,7 @@ from optbench.learn.colocation.refinement import Refinement, new_refinement_netw
 from optbench.learn.colocation.residuals import Calibration
 from optbench.learn.colocation.row_parts import RowPart, alone_part, ratio_part
 from optbench.learn.colocation.row_tables import KnownRows
+from optbench.learn.tensor_file import read_tensor_file
 from optbench.shapes.colocation.colocation_process import PublicFacts
 
 FORMAT = "optbench-colocation-networks-1"
@@ -84,20 +85,9 @@ def save_networks(
 
 def load_networks(path: Path, facts: PublicFacts) -> NetworkRows:
     """Read a file that was written for these public facts; an error names what is wrong with it."""
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get("optbench", "null"))
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except FileNotFoundError:
-        raise FileFormatError(
-            f"{path}: there is no such checkpoint; `optbench train gogh` makes one"
-        ) from None
-    except (OSError, SafetensorError, ValueError) as error:
-        raise FileFormatError(f"{path}: not a readable safetensors file ({error})") from None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise FileFormatError(
-            f"{path}: a safetensors file, but not one of networks for co-location ({FORMAT})"
-        )
+    about, arrays = read_tensor_file(
+        path, FORMAT, "optbench train gogh", "of networks for co-location"
+    )
     found, wanted = about.get("facts"), facts_hash(facts)
     if found != wanted:
         raise FileFormatError(

@@ -14,6 +14,7 @@ import torch
 from optbench.errors import FileFormatError
 from optbench.files import replacing
 from optbench.learn.placement.graph_transformer import PlacementNetwork
+from optbench.learn.tensor_file import read_tensor_file
 
 FORMAT = "optbench-placement-agent-1"
 FOLDER = Path(__file__).parent
@@ -34,21 +35,8 @@ def write_agent(path: Path, weights: dict[str, Any], provenance: dict[str, Any])
 
 def read_agent(path: Path) -> tuple[PlacementNetwork, dict[str, Any]]:
     """Read a network and its provenance; an error names what is wrong with the file."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            about = json.loads((file.metadata() or {}).get("optbench", "null"))
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except FileNotFoundError:
-        make = f"optbench train mdp_allocation --on gnn_training -o {path}"
-        raise FileFormatError(f"{path}: there is no such checkpoint; `{make}` makes one") from None
-    except (OSError, SafetensorError, ValueError) as error:
-        raise FileFormatError(f"{path}: not a readable safetensors file ({error})") from None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise FileFormatError(
-            f"{path}: a safetensors file, but not one of an agent that places parts ({FORMAT})"
-        )
+    make = f"optbench train mdp_allocation --on gnn_training -o {path}"
+    about, weights = read_tensor_file(path, FORMAT, make, "of an agent that places parts", "pt")
     network = PlacementNetwork()
     for name, wanted in network.state_dict().items():
         found = weights.get(name)

@@ -202,7 +202,7 @@ class PlacementTrainer:
             weight = torch.where(batch.drawn > 0, drawn, settings.imitation * improved)
         loss = -(weight * chosen).mean() - settings.entropy * entropy + critic
         self.step.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]  # of PyTorch
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         self.step.step()
         return {"entropy": float(entropy.detach()), "critic": float(critic.detach())}

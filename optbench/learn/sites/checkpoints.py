@@ -14,6 +14,7 @@ import numpy as np
 from optbench.errors import FileFormatError, ParameterError
 from optbench.files import replacing
 from optbench.learn.sites.pilot import Float32, RoutingNetwork, layers
+from optbench.learn.tensor_file import read_tensor_file
 from optbench.model.instance import Floats
 
 FORMAT = "optbench-site-pilot-1"
@@ -83,21 +84,8 @@ def write_checkpoint(path: Path, checkpoint: SiteCheckpoint) -> None:
 
 def read_checkpoint(path: Path) -> SiteCheckpoint:
     """Read a file; an error names what is wrong with it."""
-    from safetensors import SafetensorError, safe_open
-
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            about = json.loads((file.metadata() or {}).get("optbench", "null"))
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except FileNotFoundError:
-        make = f"optbench train chsac_af --on PROBLEM -o {path}"
-        raise FileFormatError(f"{path}: there is no such checkpoint; `{make}` makes one") from None
-    except (OSError, SafetensorError, ValueError) as error:
-        raise FileFormatError(f"{path}: not a readable safetensors file ({error})") from None
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
-        raise FileFormatError(
-            f"{path}: a safetensors file, but not one that optbench train has written ({FORMAT})"
-        )
+    make = f"optbench train chsac_af --on PROBLEM -o {path}"
+    about, arrays = read_tensor_file(path, FORMAT, make, "that optbench train has written")
     return _checkpoint_from(path, about, arrays)
 
 

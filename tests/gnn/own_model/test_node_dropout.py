@@ -67,7 +67,7 @@ def test_gradients_have_the_mask_and_values_may_be_dropped_in_place() -> None:
     values = torch.ones(3, 4, requires_grad=True)
     with mode():
         out = functional.dropout(values, 0.5, training=True)
-    out.sum().backward()  # type: ignore[no-untyped-call]
+    out.sum().backward()  # type: ignore[no-untyped-call]  # of PyTorch
     assert values.grad is not None and torch.equal(values.grad, out.detach())
     held = torch.ones(3, 4)
     with mode():

@@ -34,7 +34,7 @@ from .population import Population
 # Bytes of a search by node and part: ``refine`` keeps a pull and a place in a queue, 8 bytes each.
 BYTES_PER_ENTRY = 16
 MOST_GB = 4.0
-# Cycles before the first report, and nodes beyond which there are more.
+# Cycles before the first report of two parts, and nodes beyond which there is one more.
 LEAST_CYCLES, MANY_NODES = 3, 4_000
 # The budget where neither work nor time is limited.
 USUAL_CYCLES = 1000
@@ -45,8 +45,8 @@ class MisSpectral(Solver):
     """Multilevel spectral clustering, refined and recombined, for GNN training in parts.
 
     A round of local search ends after ``patience`` moves without an improvement. Before the first
-    partition is reported ``first_cycles`` run, where there is time: by default 3, and one more for
-    each doubling of the nodes beyond ``MANY_NODES``. Plans execute ``fusions``, names with +
+    partition is reported ``first_cycles`` run, where there is time: by default 3, one more beyond
+    ``MANY_NODES``, and one more for each doubling of the parts beyond 2. Plans execute ``fusions``, names with +
     between, and parts are balanced for them.
     """
 
@@ -63,11 +63,11 @@ class MisSpectral(Solver):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
 
-    def opening(self, nodes: int) -> int:
+    def opening(self, nodes: int, parts: int) -> int:
         """The cycles before the first report."""
         if self.first_cycles is not None:
             return self.first_cycles
-        return LEAST_CYCLES + max(0, int(np.log2(nodes / MANY_NODES)))
+        return LEAST_CYCLES + (nodes > MANY_NODES) + int(np.ceil(np.log2(max(2, parts) / 2)))
 
     def refuse(self, instance: Any) -> str | None:
         data: GnnTraining = instance.data
@@ -222,9 +222,8 @@ class PartitionSearch:
         if len(main) == 0:
             yield self._whole_partition(main)
             return
-        graph = self.whole if len(main) == self.whole.num_nodes else self.whole.induced(main)
-        search = Multilevel(graph, self.limit, self.expired)
-        opening = self.settings.opening(len(main))
+        search = Multilevel(self.whole.induced(main), self.limit, self.expired)
+        opening = self.settings.opening(len(main), len(self.limit))
         population = Population(search, self.rng, opening, self.settings.patience)
         best = None
         for member in population.improvements(self.progress):

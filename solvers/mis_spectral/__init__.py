@@ -29,13 +29,13 @@ from .level_graph import LevelGraph
 from .local_search import refine
 from .multilevel import Multilevel
 from .part_loads import PartLoads, device_choices, holds_all, ideal_step_s, part_loads
-from .population import Population
+from .population import NESTED_NODES, Population
 
 # Bytes of a search by node and part: ``refine`` keeps a pull and a place in a queue, 8 bytes each.
 BYTES_PER_ENTRY = 16
 MOST_GB = 4.0
 # Cycles before the first report of two parts, and nodes beyond which there is one more.
-LEAST_CYCLES, MANY_NODES = 3, 4_000
+LEAST_CYCLES, MANY_NODES = 2, 4_000
 # The budget where neither work nor time is limited.
 USUAL_CYCLES = 1000
 
@@ -45,9 +45,10 @@ class MisSpectral(Solver):
     """Multilevel spectral clustering, refined and recombined, for GNN training in parts.
 
     A round of local search ends after ``patience`` moves without an improvement. Before the first
-    partition is reported ``first_cycles`` run, where there is time: by default 3, one more beyond
-    ``MANY_NODES``, and one more for each doubling of the parts beyond 2. Plans execute ``fusions``, names with +
-    between, and parts are balanced for them.
+    partition is reported ``first_cycles`` run, where there is time: by default 2, one more beyond
+    ``MANY_NODES``, and one more for each doubling of the parts beyond 2, but at most one beyond
+    ``NESTED_NODES``. Plans execute ``fusions``, names with + between, and parts are balanced for
+    them.
     """
 
     patience: int = 60
@@ -67,7 +68,10 @@ class MisSpectral(Solver):
         """The cycles before the first report."""
         if self.first_cycles is not None:
             return self.first_cycles
-        return LEAST_CYCLES + (nodes > MANY_NODES) + int(np.ceil(np.log2(max(2, parts) / 2)))
+        doublings = int(np.ceil(np.log2(max(2, parts) / 2)))
+        if nodes > NESTED_NODES:
+            doublings = min(1, doublings)
+        return LEAST_CYCLES + (nodes > MANY_NODES) + doublings
 
     def refuse(self, instance: Any) -> str | None:
         data: GnnTraining = instance.data

@@ -28,6 +28,8 @@ FIRST_STARTS, FIRST_COARSEST, FIRST_PER_PART, FIRST_CLUSTER = 2, 60, 10, 1.2
 # On larger graphs these start from a population of so many cycles on a graph of at most so many
 # nodes, or a share of all.
 NESTED_NODES, NESTED_CYCLES, NESTED_LEAST, NESTED_SHARE = 50_000, 4, 1_000, 1 / 32
+# Nodes beyond which the patience of the opening grows, with their square root.
+USUAL_NODES = 2_000
 # Those of later cycles and the powers of degrees by which roots are drawn, in turn.
 COARSEST, HUBS = (20, 40, 20, 60, 100), (0.0, 0.5, 1.0)
 # Cumulative shares of cycles from two partitions and from one.
@@ -59,6 +61,11 @@ class Population:
     def best(self) -> PartitionMember:
         return self.members[0]
 
+    @property
+    def _early_patience(self) -> int:
+        """The patience of the opening: more on larger graphs, where one cycle has to do most."""
+        return int(self.patience * max(1.0, (self.search.graph.num_nodes / USUAL_NODES) ** 0.5))
+
     def improvements(self, progress: Callable[[], float]) -> Iterator[PartitionMember]:
         """Yield each best partition; ``progress`` is the share of the budget that is spent.
 
@@ -79,7 +86,8 @@ class Population:
     def _cycle(self, progress: float) -> Ints | None:
         """Run the next cycle."""
         if FIRST_STARTS <= self.cycles < self.opening and len(self.members) > 1:
-            return self._from_members(2) if self.cycles % 3 else self._start()
+            is_last = self.cycles == self.opening - 1
+            return self._from_members(2) if is_last or self.cycles % 3 else self._start()
         if self.cycles < FIRST_STARTS or progress < STARTING:
             return self._start()
         kind = self.rng.random()
@@ -98,7 +106,7 @@ class Population:
         settings = CycleSettings(
             FIRST_COARSEST + FIRST_PER_PART * len(self.search.limit),
             HUBS[number % FIRST_STARTS],
-            patience=self.patience,
+            patience=self._early_patience,
             cluster=FIRST_CLUSTER,
         )
         if self.search.graph.num_nodes > NESTED_NODES:
@@ -124,7 +132,8 @@ class Population:
         In the opening the best one is always among them.
         """
         hubs, first = HUBS[int(self.rng.integers(2))], int(self.cycles < self.opening)
-        settings = CycleSettings(COARSEST[0], hubs, patience=self.patience)
+        patience = self._early_patience if first else self.patience
+        settings = CycleSettings(COARSEST[0], hubs, patience=patience)
         drawn = self.rng.choice(len(self.members) - first, count - first, replace=False) + first
         chosen = sorted([*range(first), *drawn.tolist()])
         return self.search.cycle(settings, self.rng, [self.members[i].part for i in chosen])

@@ -1,8 +1,9 @@
 """A population of partitions: many cheap starts, then recombination.
 
 The first ``opening`` cycles lead to the first answer: two start anew, the third recombines their
-partitions, and of every three further ones the first starts anew and the others recombine. Until
-``STARTING`` of the budget is spent all others start anew, with few nodes on the coarsest graph.
+partitions, and of every three further ones the first starts anew, unless it is the last, and the
+others recombine; their local search is more patient on larger graphs. Until ``STARTING`` of the
+budget is spent all later ones start anew, with few nodes on the coarsest graph.
 After that most cycles start from two partitions of the population, fewer from one, and few anew. A
 new partition takes the place of the one most like it (by the edges cut) among those that are no
 better.
@@ -29,7 +30,7 @@ FIRST_STARTS, FIRST_COARSEST, FIRST_PER_PART, FIRST_CLUSTER = 2, 60, 10, 1.2
 # nodes, or a share of all.
 NESTED_NODES, NESTED_CYCLES, NESTED_LEAST, NESTED_SHARE = 50_000, 4, 1_000, 1 / 32
 # Nodes beyond which the patience of the opening grows, with their square root.
-USUAL_NODES = 2_000
+USUAL_NODES = 700
 # Those of later cycles and the powers of degrees by which roots are drawn, in turn.
 COARSEST, HUBS = (20, 40, 20, 60, 100), (0.0, 0.5, 1.0)
 # Cumulative shares of cycles from two partitions and from one.

@@ -34,7 +34,7 @@ from .population import NESTED_NODES, Population
 # Bytes of a search by node and part: ``refine`` keeps a pull and a place in a queue, 8 bytes each.
 BYTES_PER_ENTRY = 16
 MOST_GB = 4.0
-# Cycles before the first report of two parts, and nodes beyond which there is one more.
+# Cycles before the first report of two parts, and nodes beyond which there are two more.
 LEAST_CYCLES, MANY_NODES = 2, 4_000
 # The budget where neither work nor time is limited.
 USUAL_CYCLES = 1000
@@ -45,9 +45,9 @@ class MisSpectral(Solver):
     """Multilevel spectral clustering, refined and recombined, for GNN training in parts.
 
     A round of local search ends after ``patience`` moves without an improvement. Before the first
-    partition is reported ``first_cycles`` run, where there is time: by default 2, one more beyond
-    ``MANY_NODES``, and one more for each doubling of the parts beyond 2, but at most one beyond
-    ``NESTED_NODES``. Plans execute ``fusions``, names with + between, and parts are balanced for
+    partition is reported ``first_cycles`` run, where there is time: by default 2, two more beyond
+    ``MANY_NODES`` and one more for each doubling of the parts beyond 2; beyond ``NESTED_NODES``
+    one more, and one for more parts than 2. Plans execute ``fusions``, names with + between, and parts are balanced for
     them.
     """
 
@@ -70,8 +70,8 @@ class MisSpectral(Solver):
             return self.first_cycles
         doublings = int(np.ceil(np.log2(max(2, parts) / 2)))
         if nodes > NESTED_NODES:
-            doublings = min(1, doublings)
-        return LEAST_CYCLES + (nodes > MANY_NODES) + doublings
+            return LEAST_CYCLES + 1 + min(1, doublings)
+        return LEAST_CYCLES + 2 * (nodes > MANY_NODES) + doublings
 
     def refuse(self, instance: Any) -> str | None:
         data: GnnTraining = instance.data

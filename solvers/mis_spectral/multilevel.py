@@ -36,7 +36,8 @@ BLOCK_NODES = 2048
 class CycleSettings:
     """``coarsest`` nodes at the end; roots are drawn in the order of random / degree^``hubs``.
 
-    A cluster holds at most ``cluster`` nodes of average size of the coarsest graph.
+    A cluster holds at most ``cluster`` nodes of average size of the coarsest graph;
+    in ``rounds`` nodes move between clusters.
     """
 
     coarsest: int = 60
@@ -44,6 +45,7 @@ class CycleSettings:
     tries: int = 2
     patience: int = 60
     cluster: float = 2.0
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Multilevel:
         start = parents[0] if parents else None
         while graph.num_nodes > max(end, enough):
             order = _order(graph, settings.hubs, rng)
-            cluster, count = clusters(*graph, order, label, most)
+            cluster, count = clusters(*graph, order, label, most, settings.rounds)
             most_kept = MOST_KEPT if graph.num_nodes > 4 * end else FEW_KEPT
             if count > most_kept * graph.num_nodes:
                 break

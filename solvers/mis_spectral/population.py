@@ -29,6 +29,9 @@ FIRST_STARTS, FIRST_COARSEST, FIRST_PER_PART, FIRST_CLUSTER = 2, 60, 10, 1.2
 # On larger graphs these start from a population of so many cycles on a graph of at most so many
 # nodes, or a share of all.
 NESTED_NODES, NESTED_CYCLES, NESTED_LEAST, NESTED_SHARE = 50_000, 4, 1_000, 1 / 32
+# Rounds in which nodes move between clusters, in every other start of the opening and every
+# other cycle after it.
+ROUNDS = 4
 # Nodes beyond which the patience of the opening grows, with their square root.
 USUAL_NODES = 700
 # Those of later cycles and the powers of degrees by which roots are drawn, in turn.
@@ -67,6 +70,11 @@ class Population:
         """The patience of the opening: more on larger graphs, where one cycle has to do most."""
         return int(self.patience * max(1.0, (self.search.graph.num_nodes / USUAL_NODES) ** 0.5))
 
+    @property
+    def _rounds(self) -> int:
+        """Rounds of moves between clusters, in every other cycle after the opening."""
+        return ROUNDS * (self.cycles % 2 == 0)
+
     def improvements(self, progress: Callable[[], float]) -> Iterator[PartitionMember]:
         """Yield each best partition; ``progress`` is the share of the budget that is spent.
 
@@ -103,12 +111,14 @@ class Population:
         hubs = HUBS[number % len(HUBS)]
         if self.cycles >= self.opening:
             nodes = COARSEST[number % len(COARSEST)]
-            return self.search.cycle(CycleSettings(nodes, hubs, patience=self.patience), self.rng)
+            settings = CycleSettings(nodes, hubs, patience=self.patience, rounds=self._rounds)
+            return self.search.cycle(settings, self.rng)
         settings = CycleSettings(
             FIRST_COARSEST + FIRST_PER_PART * len(self.search.limit),
             HUBS[number % FIRST_STARTS],
             patience=self._early_patience,
             cluster=FIRST_CLUSTER,
+            rounds=ROUNDS * (number % FIRST_STARTS == 0),
         )
         if self.search.graph.num_nodes > NESTED_NODES:
             return self._nested(settings)
@@ -134,7 +144,9 @@ class Population:
         """
         hubs, first = HUBS[int(self.rng.integers(2))], int(self.cycles < self.opening)
         patience = self._early_patience if first else self.patience
-        settings = CycleSettings(COARSEST[0], hubs, patience=patience)
+        settings = CycleSettings(
+            COARSEST[0], hubs, patience=patience, rounds=0 if first else self._rounds
+        )
         drawn = self.rng.choice(len(self.members) - first, count - first, replace=False) + first
         chosen = sorted([*range(first), *drawn.tolist()])
         return self.search.cycle(settings, self.rng, [self.members[i].part for i in chosen])

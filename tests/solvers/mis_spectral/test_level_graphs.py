@@ -40,7 +40,7 @@ def test_induced_graphs_keep_inner_edges() -> None:
 def clustered(nodes: int, edges: list[tuple[int, int]], most: int, label: list[int]) -> list[int]:
     rows = rows_of(nodes, edges)
     order = np.random.default_rng(0).permutation(nodes)
-    return list(clusters(*rows, order, ints(*label), most)[0].tolist())
+    return list(clusters(*rows, order, ints(*label), most, 0)[0].tolist())
 
 
 def test_clusters_are_within_their_size_and_label() -> None:

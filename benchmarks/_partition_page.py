@@ -14,6 +14,7 @@ from benchmarks._partition_rows import (
     BEST,
     DEFAULT,
     OURS,
+    Answer,
     FirstAnswerRow,
     PartitionRow,
 )
@@ -74,8 +75,11 @@ def judged(is_met: bool) -> str:
 class PartitionTable:
     """The rows by cell and method, and the figures of a page."""
 
-    def __init__(self, rows: Sequence[PartitionRow], first: Mapping[Any, FirstAnswerRow]) -> None:
-        self.first = first
+    def __init__(
+        self, rows: Sequence[PartitionRow], first: Mapping[Any, FirstAnswerRow], balance: str
+    ) -> None:
+        self.first = {cell: row for cell, row in first.items() if cell[2] == balance}
+        rows = [row for row in rows if row.balance == balance]
         seconds = {row.cell: row.seconds for row in rows if row.method == OURS}
         # Where there are runs of several lengths, the length of mis_spectral's last one counts.
         chosen = [row for row in rows if row.seconds == seconds.get(row.cell)]
@@ -103,26 +107,31 @@ class PartitionTable:
             return row.cut
         return row.cut_by(row.seconds * share if share < 1 else np.inf)
 
+    @property
+    def cells_of_first_answers(self) -> list[Any]:
+        """Cells with a whole run of mis_spectral, then those where only first answers are known."""
+        return list(dict.fromkeys([*self.cells, *self.first]))
+
     def first_answers(self, cells: Sequence[Any]) -> list[tuple[float, float]]:
         """(seconds over METIS's, cut over METIS's) of the first answer."""
-        out = []
-        for cell in cells:
-            if cell in self.first:
-                one, other = self.first[cell].quickest
-                out.append((one[0] / other[0], ratio(one[1], other[1])))
-                continue
-            ours, metis = self.rows.get((cell, OURS)), self.rows.get((cell, DEFAULT))
-            if ours is None or metis is None or not ours.points or not metis.points:
-                continue
-            if metis.cut is not None:
-                quality = ratio(ours.points[0][1], metis.cut)
-                out.append((ours.points[0][0] / metis.points[0][0], quality))
-        return out
+        return [
+            (one[0] / other[0], ratio(one[1], other[1]))
+            for one, other in map(self._first_pair, cells)
+            if one is not None and other is not None
+        ]
 
-    def mean_cut(self, cells: Sequence[Any], method: str) -> float:
+    def _first_pair(self, cell: Any) -> tuple[Answer | None, Answer | None]:
+        """The first answers of mis_spectral and METIS: measured alone, else those of whole runs."""
+        if cell in self.first:
+            return self.first[cell].quickest
+        found = [self.rows.get((cell, method)) for method in (OURS, DEFAULT)]
+        ours, metis = (row.points[0] if row is not None and row.points else None for row in found)
+        return ours, metis
+
+    def mean_cut(self, cells: Sequence[Any], method: str, digits: int) -> str:
         found = [self.rows[cell, method].cut for cell in cells if (cell, method) in self.rows]
         known = [cut for cut in found if cut is not None]
-        return float(np.mean(known)) if known else np.nan
+        return f"{np.mean(known):,.{digits}f}" if known else "–"
 
 
 def page(rows: Sequence[PartitionRow], first: Mapping[Any, FirstAnswerRow]) -> list[str]:
@@ -141,9 +150,9 @@ def page(rows: Sequence[PartitionRow], first: Mapping[Any, FirstAnswerRow]) -> l
         "",
     ]
     for balance in BALANCES:
-        chosen = [row for row in rows if row.balance == balance]
-        if chosen:
-            lines += section(balance, PartitionTable(chosen, first))
+        table = PartitionTable(rows, first, balance)
+        if table.cells:
+            lines += section(balance, table)
     return lines
 
 
@@ -162,9 +171,10 @@ def section(balance: str, table: PartitionTable) -> list[str]:
         "",
         *curve_lines(table),
         "",
-        "| graph | parts | seeds | s | default | best | ldg | random | mis_spectral | to default "
-        "| to best | first: × METIS's time | first: to default |",
-        "|---|" + "---:|" * 12,
+        "| graph | parts | seeds | s | commit | default | best | ldg | random | mis_spectral "
+        "| to default | to best | first answers | × METIS's time | in time | to default "
+        "| no worse |",
+        "|---|" + "---:|" * 16,
         *table_rows(table),
         "",
     ]
@@ -172,7 +182,8 @@ def section(balance: str, table: PartitionTable) -> list[str]:
 
 def first_answer_lines(table: PartitionTable) -> Iterator[str]:
     """First answers against METIS's: of all cells, and how many are in time and no worse."""
-    first, of = table.first_answers(table.cells), len(table.cells)
+    cells = table.cells_of_first_answers
+    first, of = table.first_answers(cells), len(cells)
     times, found = [each[0] for each in first], [each[1] for each in first]
     worse = of - sum(each <= 1 for each in found)
     late = of - sum(each <= GOAL_FIRST for each in times)
@@ -215,23 +226,32 @@ def curve_lines(table: PartitionTable) -> list[str]:
 
 def table_rows(table: PartitionTable) -> Iterator[str]:
     """One line per graph and number of parts: means over seeds."""
-    for graph, parts in dict.fromkeys(cell[:2] for cell in table.cells):
+    every = table.cells_of_first_answers
+    for graph, parts in dict.fromkeys(cell[:2] for cell in every):
         cells_here = [cell for cell in table.cells if cell[:2] == (graph, parts)]
-        first = table.first_answers(cells_here)
+        first = table.first_answers([cell for cell in every if cell[:2] == (graph, parts)])
+        runs = [table.rows[cell, OURS] for cell in cells_here]
         columns = [
             graph.removeprefix("graph="),
             str(parts),
             str(len(cells_here)),
-            f"{table.rows[cells_here[0], OURS].seconds:.0f}",
-            *(f"{table.mean_cut(cells_here, name):,.1f}" for name in (DEFAULT, BEST)),
-            *(f"{table.mean_cut(cells_here, name):,.0f}" for name in ("ldg", "random_parts")),
-            f"{table.mean_cut(cells_here, OURS):,.1f}",
+            mean([row.seconds for row in runs], 0),
+            ", ".join(dict.fromkeys(row.commit for row in runs)) or "–",
+            *(table.mean_cut(cells_here, name, 1) for name in (DEFAULT, BEST)),
+            *(table.mean_cut(cells_here, name, 0) for name in ("ldg", "random_parts")),
+            table.mean_cut(cells_here, OURS, 1),
             mean(table.ratios(cells_here, DEFAULT).finite),
             mean(table.ratios(cells_here, BEST).finite),
-            mean([each[0] for each in first], 1),
-            mean([each[1] for each in first if np.isfinite(each[1])]),
+            str(len(first)),
+            *within([each[0] for each in first], GOAL_FIRST, 1),
+            *within([each[1] for each in first if np.isfinite(each[1])], 1.0, 3),
         ]
         yield f"| {' | '.join(columns)} |"
+
+
+def within(values: Sequence[float], goal: float, digits: int) -> tuple[str, str]:
+    """The mean of values, and how many are within a goal."""
+    return mean(values, digits), str(sum(each <= goal for each in values))
 
 
 def mean(values: Sequence[float], digits: int = 3) -> str:

@@ -112,8 +112,7 @@ def first_answer(instance: Any, method: str, seed: int) -> Answer:
     found = ob.solve(
         instance, method, seed=seed, bound=False, stop=stop, on_progress=lambda _: stop.set()
     )
-    (point, *_) = found.trajectory
-    return point.t_s, float(point.objective)
+    return min((p.t_s, p.objective) for p in found.trajectory if p.objective is not None)
 
 
 def load_cell(graph: str, parts: int, balance: str, seed: int) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -114,11 +116,12 @@ def test_starts_on_large_graphs_begin_with_a_population_on_a_coarser_one(
     monkeypatch.setattr(population, "NESTED_LEAST", 90)
     search = multilevel(rows_of(144, lattice(12)), 72, 72)
     graphs = list[int]()
-    monkeypatch.setattr(
-        population,
-        "Multilevel",
-        lambda graph, *args: graphs.append(graph.num_nodes) or Multilevel(graph, *args),
-    )
+
+    def recorded(graph: LevelGraph, *args: Any) -> Multilevel:
+        graphs.append(graph.num_nodes)
+        return Multilevel(graph, *args)
+
+    monkeypatch.setattr(population, "Multilevel", recorded)
     nested = Population(search, np.random.default_rng(0), 2)
     nested.run_cycle(0.0)
     assert len(graphs) == 1 and graphs[0] <= 90

@@ -34,7 +34,7 @@ from .population import NESTED_NODES, Population
 # Bytes of a search by node and part: ``refine`` keeps a pull and a place in a queue, 8 bytes each.
 BYTES_PER_ENTRY = 16
 MOST_GB = 4.0
-# Cycles before the first report of two parts, and nodes beyond which there are two more.
+# Cycles before the first report of two parts, and nodes beyond which there are more.
 LEAST_CYCLES, MANY_NODES = 2, 4_000
 # The budget where neither work nor time is limited.
 USUAL_CYCLES = 1000
@@ -47,8 +47,8 @@ class MisSpectral(Solver):
     A round of local search ends after ``patience`` moves without an improvement. Before the first
     partition is reported ``first_cycles`` run, where there is time: by default 2, two more beyond
     ``MANY_NODES`` and one more for each doubling of the parts beyond 2; beyond ``NESTED_NODES``
-    one more, and one for more parts than 2. Plans execute ``fusions``, names with + between, and parts are balanced for
-    them.
+    one more, and one for more parts than 2. Plans execute ``fusions``, names with + between, and
+    parts are balanced for them.
     """
 
     patience: int = 60

@@ -30,6 +30,7 @@ import numpy as np
 from optbench.errors import OptbenchError
 from optbench.shapes.gnn_training.training_data import Ints
 from optbench.shapes.gnn_training_bound.cut_problem import CutProblem
+from optbench.shapes.gnn_training_bound.rising_bound import RisingBound
 from optbench.shapes.gnn_training_bound.tree_kernels import (
     FAR,
     LENGTH_BITS,
@@ -48,6 +49,8 @@ FRESH_TREES, REFRESH = 512, 4
 LEAST_ARCS = 5_000_000
 # Numbers of first trees that are tried: none is left out, or the trees before a power of two.
 LEAST_FIRST, TRIED_FIRSTS = 16, 3
+# From so many trees on, each doubling of their number has to promise a higher bound.
+LEAST_PROMISING = 512
 
 
 @dataclass
@@ -147,9 +150,10 @@ def exact_sum(values: Ints) -> int:
 def packed_trees(
     problem: CutProblem, time_limit_s: float, seed: int = 0, most: int = MOST_TREES
 ) -> TreePacking:
-    """Pack trees of random roots for a time."""
+    """Pack trees of random roots for a time, or until the bound stands still."""
     deadline = time.perf_counter() + time_limit_s
     packing, loads = TreePacking(), PackedLoads(problem, tries_firsts=True)
+    rising = RisingBound()
     least = LEAST_ARCS // (problem.num_nodes + 2 * problem.num_edges)
     for root in _far_roots(problem, seed, most):
         size = loads.add(root, None)
@@ -157,6 +161,9 @@ def packed_trees(
         packing.sizes.append(size)
         if loads.count >= least and time.perf_counter() > deadline:
             break
+        if loads.count >= LEAST_PROMISING and loads.count & (loads.count - 1) == 0:
+            if rising.stands_still(loads.count, float(loads.best.value)):
+                break
     packing.first = loads.best.first
     return packing
 

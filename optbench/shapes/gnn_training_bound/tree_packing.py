@@ -47,6 +47,8 @@ MOST_TREES = 1 << 16
 FRESH_TREES, REFRESH = 512, 4
 # Arcs that are looked at whatever the time, so that a busy machine gives a bound, too.
 LEAST_ARCS = 5_000_000
+# Arcs that are looked at in a second, roughly: whether there is time for a tree of every node.
+ARCS_PER_S = 2e7
 # Numbers of first trees that are tried: none is left out, or the trees before a power of two.
 LEAST_FIRST, TRIED_FIRSTS = 16, 3
 # From so many trees on, each doubling of their number has to promise a higher bound.
@@ -155,27 +157,33 @@ def packed_trees(
     packing, loads = TreePacking(), PackedLoads(problem, tries_firsts=True)
     rising = RisingBound()
     least = LEAST_ARCS // (problem.num_nodes + 2 * problem.num_edges)
-    for root in _far_roots(problem, seed, most):
+    for root in _far_roots(problem, seed, most, time_limit_s):
         size = loads.add(root, None)
         packing.roots.append(root)
         packing.sizes.append(size)
         if loads.count >= least and time.perf_counter() > deadline:
             break
-        if loads.count >= LEAST_PROMISING and loads.count & (loads.count - 1) == 0:
-            if rising.stands_still(loads.count, float(loads.best.value)):
-                break
+        doubled = loads.count >= LEAST_PROMISING and loads.count & (loads.count - 1) == 0
+        if doubled and rising.stands_still(loads.count, float(loads.best.value)):
+            break
     packing.first = loads.best.first
     return packing
 
 
-def _far_roots(problem: CutProblem, seed: int, most: int) -> list[int]:
-    """Nodes of components with more than M nodes, in random order again and again."""
+def _far_roots(problem: CutProblem, seed: int, most: int, time_limit_s: float) -> list[int]:
+    """Nodes of components with more than M nodes, in random order again and again; where the time
+    is too short for a tree of each, nodes of many edges come first.
+
+    A tree loads the edges at its root most, so that it counts the more, the more there are."""
     sizes = np.bincount(problem.components)
     able = np.flatnonzero(sizes[problem.components] > problem.max_part)
     drawn = np.random.default_rng(seed)
     out: list[int] = []
     while len(able) and len(out) < most:
-        out += drawn.permutation(able)[: most - len(out)].tolist()
+        roots = drawn.permutation(able)
+        if len(able) * (problem.num_nodes + 2 * problem.num_edges) > ARCS_PER_S * time_limit_s:
+            roots = roots[np.argsort(-problem.degrees[roots], kind="stable")]
+        out += roots[: most - len(out)].tolist()
     return out
 
 

@@ -32,9 +32,21 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+# Folders with tests on the Ray cluster.
+ON_CLUSTER = (Path(__file__).parent / "execute", Path(__file__).parent / "tune" / "nodes")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests in front; the order of the others stays."""
-    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+    """Put the longest tests in front, and behind them those that share a Ray cluster, so that one
+    worker has them all; the order of the others stays.
+    """
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    if item.get_closest_marker("first") is not None:
+        return 0
+    return 1 if any(item.path.is_relative_to(folder) for folder in ON_CLUSTER) else 2
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from optbench.shapes.colocation.colocation_data import Bools, Colocation, Outage
 from optbench.shapes.colocation.colocation_process import Observation
 
 # The public facts of all its seeds agree, since the families that are held out are given.
-SMALL = "colocation:jobs=14,gpus=6,held_out=[LM,A3C]"
+SMALL = "colocation:jobs=8,gpus=4,held_out=[LM,A3C]"
 MORE = 1.25
 
 

@@ -20,7 +20,10 @@ from tests.plugins.colocation_futures import other_future, quick_checkpoint
 
 EXACT = {"column_generation", "cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
-SMALL: dict[str, str] = {}
+SMALL = {
+    "gnn_training": "gnn_training:nodes=200",
+    "gpu_cluster": "gpu_cluster:nodes=4,tasks=40",
+}
 # Seconds for solvers that go on until their time is over.
 SECONDS = {
     **dict.fromkeys(("mdp_allocation", "metis_best", "mis_spectral", "random_rules"), 0.3),

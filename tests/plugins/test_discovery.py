@@ -16,7 +16,7 @@ import optbench.plugins.solvers
 import optbench.plugins.studies
 from optbench.errors import OptbenchError, PluginError, UnknownNameError
 from optbench.plugins import discovery
-from optbench.workspace import VARIABLE, activate, find_root, plugin_path, store
+from optbench.workspace import FOLDERS, VARIABLE, activate, find_root, plugin_path, store
 from tests.loaded_modules import forget_modules_of
 
 GOOD = '''
@@ -103,7 +103,7 @@ def test_listing_names_imports_nothing(write: Write) -> None:
 def test_one_name_is_found_as_among_all(write: Write, tmp_path: Path, kind: discovery.Kind) -> None:
     """Modules, packages, both of one name, code without source, helpers and what is neither."""
     ending = {"problem": ".py", "solver": ".py", "study": ".toml"}[kind]
-    folder = discovery.FOLDERS[kind]
+    folder = FOLDERS[kind]
     for name in ("zz_one", "zz_both", "zz-hyphen", "_helper", "zz.dotted", ".hidden"):
         write(f"{folder}/{name}{ending}", "")
     for name in ("zz_both/__init__.py", "zz_pack/__init__.pyc", "zz_empty/inner.py", "zz_code.pyc"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import tempfile
@@ -91,11 +92,20 @@ def ray_nodes(ray_session: RayNodes) -> RayNodes:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MLflow's database without a run, made once to be copied: its tables take a second."""
+    """MLflow's database without a run, made once for all workers to be copied: its tables take
+    seconds.
+    """
     from optbench.track.tracking import Tracking
 
-    root = tmp_path_factory.mktemp("empty")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        Tracking(workspace=root).client.search_experiments()
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    root, made = shared / "empty", shared / "empty-is-made"
+    with (shared / "empty.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            root.mkdir()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+                Tracking(workspace=root).client.search_experiments()
+            made.touch()
     return root / "mlflow" / "mlflow.db"

@@ -1,10 +1,12 @@
 """Placement of parts on unequal devices by agents, rules and the MILP, on held-out instances;
 writes docs/results/placement.md.
 
-    python benchmarks/placement.py [--seeds 2] [--milp-s 20] [--budgets 0.02,0.1,0.5] [--page-only]
+    python benchmarks/placement.py [--seeds 2] [--milp-s 20] [--budgets 0.02,0.1,0.5]
+        [--huge-seeds 3] [--huge-budgets 0.01,0.02,0.05,0.1] [--only small|large|huge] [--page-only]
 
 Small instances: the gap of every method to the optimum of the table where HiGHS proves it. Large
-ones: the step at equal processor time, inference included, relative to the best heuristic.
+and huge ones: the step at equal processor time, inference included, relative to the best heuristic;
+on huge ones rule and agents have planners that were tuned at that size.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
 from benchmarks._placement_cases import (  # noqa: E402
+    HUGE,
     LARGE,
     SMALL,
     PlacementCase,
@@ -34,10 +37,20 @@ from benchmarks._placement_cases import (  # noqa: E402
     spec_of,
 )
 
+if TYPE_CHECKING:
+    from optbench.gnn.placement.placement_planner import PlannerSettings, Starts
+
 PAGE, RAW = RESULTS / "placement.md", RESULTS / "raw" / "placement.jsonl"
 RULES = ("identity", "greedy", "argmin")
-HEURISTICS = ("local_search", "annealing")
+HEURISTICS = ("local_search", "annealing", "annealing, tuned")
 AGENTS = ("agent", "policy_gradient", "random_weights", "permuted_weights")
+LOOKUP, LOOKUP_SEEDS = "lookup_table", 2
+TRAINED_ON = ROOT / "optbench" / "learn" / "placement" / "trained_on.txt"
+STARTING = ("rule", *AGENTS, LOOKUP)
+# Settings of the planner, chosen on validation instances of this size.
+HUGE_RULE: dict[str, float] = {"hot": 0.001}
+HUGE_AGENT: dict[str, float] = {"hot": 0.001, "start_share": 0.3}
+HUGE_TITLE = "Larger instances and short planning times"
 SMALL_BUDGET_S, START_S = 0.05, 0.2
 GOAL = 0.05
 # Wall seconds of HiGHS that stand for one of the processor on a busy machine.
@@ -73,14 +86,27 @@ network, which starts as the rule, has 1.845 and the shipped agent 1.783).
 """
 
 
-def alone(case: PlacementCase, method: str, seed: int) -> PlacementRow:
-    """The better of an agent's two greedy episodes, without the planner."""
+def starts_of(case: PlacementCase, method: str, rng: np.random.Generator) -> Starts:
+    """The starts of the rule, of the lookup table, or of a network, whose encoder runs here."""
+    from benchmarks._placement_lookup import lookup_starts, lookup_table
     from optbench.gnn.placement.placement_board import costs_of
+    from optbench.gnn.placement.placement_methods import rule_starts
+    from optbench.learn.placement.learned_placement import network_of, network_starts
+
+    costs = costs_of(case.table)
+    if method == "rule":
+        return rule_starts(costs, rng)
+    if method == LOOKUP:
+        return lookup_starts(costs, lookup_table(TRAINED_ON, LOOKUP_SEEDS), rng)
+    return network_starts(network_of(method, rng), case.table, costs, rng)
+
+
+def alone(case: PlacementCase, method: str, seed: int) -> PlacementRow:
+    """The better of the two placements without chance, in both orders, without the planner."""
     from optbench.gnn.placement.placement_table import table_step_s
-    from optbench.learn.placement.learned_placement import greedy_rollout, network_of
 
     def placed(rng: Any, _left: Any) -> Any:
-        found = greedy_rollout(network_of(method, rng), case.table, costs_of(case.table))
+        found = starts_of(case, method, rng)(0)
         return min(found, key=lambda device: table_step_s(case.table, device))
 
     return replace(run_method(case, method, 0.0, seed, placed), method=f"{method} alone")
@@ -88,25 +114,46 @@ def alone(case: PlacementCase, method: str, seed: int) -> PlacementRow:
 
 def drawn(case: PlacementCase, method: str, budget_s: float, seed: int) -> PlacementRow:
     """The best of many starts in the given time, without annealing."""
+    from optbench.gnn.placement.placement_planner import PlannerSettings
+
+    only_starts = PlannerSettings(start_share=1.0)
+    return planned(case, method, only_starts, budget_s, seed, f"{method} draws")
+
+
+def tuned(case: PlacementCase, method: str, budget_s: float, seed: int) -> PlacementRow:
+    """The planner with the settings that were best for rule or agents on huge instances."""
+    from optbench.gnn.placement.placement_planner import PlannerSettings
+
+    if method == "rule":
+        settings = PlannerSettings(**HUGE_RULE)
+        return planned(case, method, settings, budget_s, seed, "annealing, tuned")
+    return planned(case, method, PlannerSettings(**HUGE_AGENT), budget_s, seed, method)
+
+
+def planned(
+    case: PlacementCase,
+    method: str,
+    settings: PlannerSettings,
+    budget_s: float,
+    seed: int,
+    name: str,
+) -> PlacementRow:
+    """The planner with the starts of a method."""
     from optbench.gnn.placement.placement_board import costs_of
-    from optbench.gnn.placement.placement_methods import rule_starts
-    from optbench.gnn.placement.placement_planner import Planner, PlannerSettings
-    from optbench.learn.placement.learned_placement import network_of, network_starts
+    from optbench.gnn.placement.placement_planner import Planner
 
     def placed(rng: Any, time_left: Any) -> Any:
-        costs = costs_of(case.table)
-        planner = Planner(case.table, costs, PlannerSettings(start_share=1.0), rng, time_left)
-        if method == "rule":
-            return planner.run(rule_starts(costs, rng))
-        return planner.run(network_starts(network_of(method, rng), case.table, costs, rng))
+        planner = Planner(case.table, costs_of(case.table), settings, rng, time_left)
+        return planner.run(starts_of(case, method, rng))
 
-    return replace(run_method(case, method, budget_s, seed, placed), method=f"{method} draws")
+    return replace(run_method(case, method, budget_s, seed, placed), method=name)
 
 
 def warm_up(case: PlacementCase) -> None:
     """Load compiled code and networks before any clock starts."""
-    for method in (*RULES, *HEURISTICS, *AGENTS):
+    for method in (*RULES, *HEURISTICS[:2], *AGENTS):
         run_method(case, method, 0.01, 0)
+    alone(case, LOOKUP, 0)
 
 
 def exact_row(case: PlacementCase, seed: int, milp_s: float) -> PlacementRow:
@@ -133,10 +180,8 @@ def small_rows(seeds: int, milp_s: float) -> Iterable[PlacementRow]:
             warm_up(case)
             yield exact_row(case, seed, milp_s)
             yield from (run_method(case, method, 0.0, seed) for method in RULES)
-            yield from (alone(case, method, seed) for method in AGENTS)
-            for method in (*HEURISTICS, *AGENTS):
-                yield run_method(case, method, SMALL_BUDGET_S, seed)
-            yield from (drawn(case, each, SMALL_BUDGET_S, seed) for each in ("rule", *AGENTS))
+            yield from (alone(case, method, seed) for method in (*AGENTS, LOOKUP))
+            yield from budget_rows(case, SMALL_BUDGET_S, seed)
 
 
 def large_rows(seeds: int, budgets: list[float]) -> Iterable[PlacementRow]:
@@ -145,11 +190,32 @@ def large_rows(seeds: int, budgets: list[float]) -> Iterable[PlacementRow]:
             case = case_of(spec_of(line), seed)
             warm_up(case)
             yield from (run_method(case, method, 0.0, seed) for method in RULES)
-            yield from (alone(case, method, seed) for method in AGENTS)
+            yield from (alone(case, method, seed) for method in (*AGENTS, LOOKUP))
             for budget in budgets:
-                for method in (*HEURISTICS, *AGENTS):
-                    yield run_method(case, method, budget, seed)
-                yield from (drawn(case, each, budget, seed) for each in ("rule", *AGENTS))
+                yield from budget_rows(case, budget, seed)
+
+
+def budget_rows(case: PlacementCase, budget_s: float, seed: int) -> Iterable[PlacementRow]:
+    """Every method that uses up a budget, with the planner as it is shipped."""
+    from optbench.gnn.placement.placement_planner import PlannerSettings
+
+    for method in (*HEURISTICS[:2], *AGENTS):
+        yield run_method(case, method, budget_s, seed)
+    yield planned(case, LOOKUP, PlannerSettings(), budget_s, seed, LOOKUP)
+    yield from (drawn(case, each, budget_s, seed) for each in STARTING)
+
+
+def huge_rows(seeds: int, budgets: list[float]) -> Iterable[PlacementRow]:
+    for line in HUGE:
+        for seed in range(seeds):
+            case = case_of(spec_of(line), seed)
+            warm_up(case)
+            yield from (run_method(case, method, 0.0, seed) for method in RULES)
+            yield from (alone(case, method, seed) for method in (*AGENTS, LOOKUP))
+            for budget in budgets:
+                yield from (run_method(case, each, budget, seed) for each in HEURISTICS[:2])
+                yield from (tuned(case, each, budget, seed) for each in STARTING)
+                yield from (drawn(case, each, budget, seed) for each in STARTING)
 
 
 def interval(values: np.ndarray) -> str:
@@ -202,13 +268,17 @@ def small_page(rows: list[PlacementRow]) -> list[str]:
     return [*lines, ""]
 
 
-def large_page(rows: list[PlacementRow]) -> list[str]:
+def large_page(rows: list[PlacementRow], title: str) -> list[str]:
     budgets = sorted({row.budget_s for row in rows} - {0.0})
-    lines = ["## Where it does not close", ""]
+    lines = [f"## {title}", ""]
     for budget in budgets:
         found = by_method(rows, budget)
         cases = sorted(found["agent"])
-        base = {m: np.exp(np.mean([np.log(found[m][k].step_s) for k in cases])) for m in HEURISTICS}
+        base = {
+            m: np.exp(np.mean([np.log(found[m][k].step_s) for k in cases]))
+            for m in HEURISTICS
+            if m in found
+        }
         best = min(base, key=lambda m: base[m])
         lines += [
             f"{budget:g} s of processor time, {len(cases)} instances; ratios to `{best}`, the best "
@@ -233,21 +303,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--milp-s", type=float, default=20.0)
     parser.add_argument("--budgets", default="0.02,0.1,0.5")
-    parser.add_argument("--only", choices=("small", "large"), default=None)
+    parser.add_argument("--huge-seeds", type=int, default=3)
+    parser.add_argument("--huge-budgets", default="0.01,0.02,0.05,0.1")
+    parser.add_argument("--only", choices=("small", "large", "huge"), default=None)
     parser.add_argument("--page-only", action="store_true")
     args = parser.parse_args()
     import torch
 
     torch.set_num_threads(1)
-    kept: dict[str, list[PlacementRow]] = {"small": [], "large": []}
+    kept: dict[str, list[PlacementRow]] = {"small": [], "large": [], "huge": []}
     if RAW.exists():
         for text in RAW.read_text(encoding="utf-8").splitlines():
             held = json.loads(text)
             kept[held.pop("group")].append(PlacementRow(**held))
     budgets = [float(each) for each in args.budgets.split(",")]
+    huge_budgets = [float(each) for each in args.huge_budgets.split(",")]
     makers: dict[str, Callable[[], Iterable[PlacementRow]]] = {
         "small": lambda: small_rows(args.seeds, args.milp_s),
         "large": lambda: large_rows(args.seeds, budgets),
+        "huge": lambda: huge_rows(args.huge_seeds, huge_budgets),
     }
     for group, make in makers.items():
         if not args.page_only and args.only in (None, group):
@@ -265,7 +339,8 @@ def main() -> None:
     )
     lines = page_head("Placement of parts on unequal devices", "python benchmarks/placement.py")
     lines += small_page(kept["small"]) if kept["small"] else []
-    lines += large_page(kept["large"]) if kept["large"] else []
+    lines += large_page(kept["large"], "Where it does not close") if kept["large"] else []
+    lines += large_page(kept["huge"], HUGE_TITLE) if kept["huge"] else []
     PAGE.write_text("\n".join([*lines, NOTES]), encoding="utf-8")
 
 

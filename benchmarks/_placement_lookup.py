@@ -8,6 +8,7 @@ device had room below the step. The device of the greatest share is taken.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,12 @@ def walk(
                 best, most = d, share
         make_move(costs, board, p, given[p] if len(given) else best)
     return board.device
+
+
+def time_left_of(budget_s: float) -> Callable[[], float]:
+    """Return what is left of a budget of processor time from now on."""
+    until = time.process_time() + budget_s
+    return lambda: until - time.process_time()
 
 
 @lru_cache(maxsize=1)

@@ -48,8 +48,7 @@ LOOKUP, LOOKUP_SEEDS = "lookup_table", 2
 TRAINED_ON = ROOT / "optbench" / "learn" / "placement" / "trained_on.txt"
 STARTING = ("rule", *AGENTS, LOOKUP)
 # Settings of the planner, chosen on validation instances of this size.
-HUGE_RULE: dict[str, float] = {"hot": 0.001}
-HUGE_AGENT: dict[str, float] = {"hot": 0.001, "start_share": 0.3}
+HUGE_HOT, HUGE_AGENT_SHARE = 0.001, 0.3
 HUGE_TITLE = "Larger instances and short planning times"
 SMALL_BUDGET_S, START_S = 0.05, 0.2
 GOAL = 0.05
@@ -119,7 +118,8 @@ def starts_of(case: PlacementCase, method: str, rng: np.random.Generator) -> Sta
     if method == "rule":
         return rule_starts(costs, rng)
     if method == LOOKUP:
-        return lookup_starts(costs, lookup_table(TRAINED_ON, LOOKUP_SEEDS), rng)
+        found: Starts = lookup_starts(costs, lookup_table(TRAINED_ON, LOOKUP_SEEDS), rng)
+        return found
     return network_starts(network_of(method, rng), case.table, costs, rng)
 
 
@@ -147,9 +147,10 @@ def tuned(case: PlacementCase, method: str, budget_s: float, seed: int) -> Place
     from optbench.gnn.placement.placement_planner import PlannerSettings
 
     if method == "rule":
-        settings = PlannerSettings(**HUGE_RULE)
+        settings = PlannerSettings(hot=HUGE_HOT)
         return planned(case, method, settings, budget_s, seed, "annealing, tuned")
-    return planned(case, method, PlannerSettings(**HUGE_AGENT), budget_s, seed, method)
+    settings = PlannerSettings(hot=HUGE_HOT, start_share=HUGE_AGENT_SHARE)
+    return planned(case, method, settings, budget_s, seed, method)
 
 
 def planned(

@@ -83,9 +83,8 @@ def lookup_table(lines: Path, seeds: int) -> tuple[Any, Any]:
     for line in lines.read_text(encoding="utf-8").split():
         for seed in range(1000, 1000 + seeds):
             table = table_of(f"gnn_training:{line}", seed)
-            until = time.process_time() + TEACHER_S
             rng = np.random.default_rng(seed)
-            taught = place("annealing", table, rng, lambda until=until: until - time.process_time())
+            taught = place("annealing", table, rng, time_left_of(TEACHER_S))
             costs = costs_of(table)
             for order in (bound_order(costs), work_order(costs)):
                 walk(costs, order, EDGES, chosen, offered, taught, 0.0, 0)

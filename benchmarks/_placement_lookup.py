@@ -76,7 +76,7 @@ def time_left_of(budget_s: float) -> Callable[[], float]:
 def lookup_table(lines: Path, seeds: int) -> tuple[Any, Any]:
     """Count choices of annealed placements on instances of the training."""
     from benchmarks._placement_cases import table_of
-    from optbench.gnn.placement.placement_methods import place
+    from optbench.gnn.placement.placement_methods import annealed
 
     shape = (BINS, BINS, ROOMS)
     chosen, offered = np.zeros(shape), np.zeros(shape)
@@ -84,7 +84,7 @@ def lookup_table(lines: Path, seeds: int) -> tuple[Any, Any]:
         for seed in range(1000, 1000 + seeds):
             table = table_of(f"gnn_training:{line}", seed)
             rng = np.random.default_rng(seed)
-            taught = place("annealing", table, rng, time_left_of(TEACHER_S))
+            taught = annealed(table, rng, time_left_of(TEACHER_S))
             costs = costs_of(table)
             for order in (bound_order(costs), work_order(costs)):
                 walk(costs, order, EDGES, chosen, offered, taught, 0.0, 0)

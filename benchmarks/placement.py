@@ -39,6 +39,7 @@ from benchmarks._placement_cases import (  # noqa: E402
 
 if TYPE_CHECKING:
     from optbench.gnn.placement.placement_planner import PlannerSettings, Starts
+    from optbench.gnn.placement.placement_table import PlacementTable
 
 PAGE, RAW = RESULTS / "placement.md", RESULTS / "raw" / "placement.jsonl"
 RULES = ("identity", "greedy", "argmin")
@@ -109,20 +110,20 @@ place them again by the agent were 1.003 to 1.010 times plain annealing.
 """
 
 
-def starts_of(case: PlacementCase, method: str, rng: np.random.Generator) -> Starts:
+def starts_of(table: PlacementTable, method: str, rng: np.random.Generator) -> Starts:
     """The starts of the rule, of the lookup table, or of a network, whose encoder runs here."""
     from benchmarks._placement_lookup import lookup_starts, lookup_table
     from optbench.gnn.placement.placement_board import costs_of
     from optbench.gnn.placement.placement_methods import rule_starts
     from optbench.learn.placement.learned_placement import network_of, network_starts
 
-    costs = costs_of(case.table)
+    costs = costs_of(table)
     if method == "rule":
         return rule_starts(costs, rng)
     if method == LOOKUP:
         found: Starts = lookup_starts(costs, lookup_table(TRAINED_ON, LOOKUP_SEEDS), rng)
         return found
-    return network_starts(network_of(method, rng), case.table, costs, rng)
+    return network_starts(network_of(method, rng), table, costs, rng)
 
 
 def alone(case: PlacementCase, method: str, seed: int) -> PlacementRow:
@@ -130,18 +131,24 @@ def alone(case: PlacementCase, method: str, seed: int) -> PlacementRow:
     from optbench.gnn.placement.placement_table import table_step_s
 
     def placed(rng: Any, _left: Any) -> Any:
-        found = starts_of(case, method, rng)(0)
+        found = starts_of(case.table, method, rng)(0)
         return min(found, key=lambda device: table_step_s(case.table, device))
 
     return replace(run_method(case, method, 0.0, seed, placed), method=f"{method} alone")
 
 
 def drawn(case: PlacementCase, method: str, budget_s: float, seed: int) -> PlacementRow:
-    """The best of many starts in the given time, without annealing."""
-    from optbench.gnn.placement.placement_planner import PlannerSettings
+    """The best of many starts on all devices in the given time, without annealing."""
+    from optbench.gnn.placement.placement_board import costs_of
+    from optbench.gnn.placement.placement_planner import Planner, PlannerSettings
 
     only_starts = PlannerSettings(start_share=1.0)
-    return planned(case, method, only_starts, budget_s, seed, f"{method} draws")
+
+    def placed(rng: Any, time_left: Any) -> Any:
+        planner = Planner(case.table, costs_of(case.table), only_starts, rng, time_left)
+        return planner.run(starts_of(case.table, method, rng))
+
+    return replace(run_method(case, method, budget_s, seed, placed), method=f"{method} draws")
 
 
 def tuned(case: PlacementCase, method: str, budget_s: float, seed: int) -> PlacementRow:
@@ -163,13 +170,17 @@ def planned(
     seed: int,
     name: str,
 ) -> PlacementRow:
-    """The planner with the starts of a method."""
+    """The planner with the starts of a method, on all devices and on fewer."""
+    from optbench.gnn.placement.fewer_devices import search_on_fewer
     from optbench.gnn.placement.placement_board import costs_of
     from optbench.gnn.placement.placement_planner import Planner
 
     def placed(rng: Any, time_left: Any) -> Any:
-        planner = Planner(case.table, costs_of(case.table), settings, rng, time_left)
-        return planner.run(starts_of(case, method, rng))
+        def search(table: PlacementTable, left: Any) -> Any:
+            planner = Planner(table, costs_of(table), settings, rng, left)
+            return planner.run(starts_of(table, method, rng))
+
+        return search_on_fewer(case.table, search, time_left)
 
     return replace(run_method(case, method, budget_s, seed, placed), method=name)
 

@@ -103,16 +103,19 @@ def search_on_fewer(table: PlacementTable, search: Search, time_left: TimeLeft) 
     sets = promising_sets(bounds, time_left)
     if len(sets) == 1 and len(sets[0]) == table.num_devices:
         return search(table, time_left)
-    best, least = np.zeros(table.num_parts, dtype=np.int64), (math.inf, math.inf)
+    best, least, home = np.zeros(table.num_parts, dtype=np.int64), (math.inf, math.inf), sets[0]
     for k, devices in enumerate(sets):
         if k > 0 and time_left() <= 0:
             break
         if least[0] == 0 and bounds.step_s(devices) >= least[1]:
-            continue
+            if math.isinf(time_left()):
+                continue
+            # The time of a set that is left out is for the best one.
+            devices = home
         each = search_on(table, devices, search, _share(time_left, len(sets) - k))
         key = placement_key(table, each)
         if key < least:
-            best, least = each, key
+            best, least, home = each, key, devices
     return best
 
 

@@ -141,7 +141,9 @@ class _SetsOfDevices:
         most = (step - self.table.reduce_of(chosen)) / self.unit_s if excess == 0 else np.inf
         programme = PlacementProgramme(restricted(self.table, chosen), self.unit_s, most)
         rule: Any = LinearConstraint(*programme.rows())
-        options: Any = {"time_limit": time_limit_s, "mip_rel_gap": CLOSED}
+        # What it took to write the programme is over.
+        limit_s = max(0.0, min(time_limit_s, self.until - time.monotonic()))
+        options: Any = {"time_limit": limit_s, "mip_rel_gap": CLOSED}
         if self.most_nodes is not None:
             options["node_limit"] = self.most_nodes
         found: Any = milp(

@@ -17,7 +17,8 @@ more devices, so that leaving devices out saves at most the difference of ``redu
 
 goes on from the best of these sets as long as the rule's placement is hardly worse than the best
 one, and lets the search run on the sets where it is near the best. Sets whose bound is not below
-the best step are left out. Where leaving devices out can save next to nothing, or where the time is
+the best step are left out, and so are all but the best one where there is no time to search more of
+them well. Where leaving devices out can save next to nothing, or where the time is
 over before the rule has placed on another set, the search runs on all devices, as if alone.
 """
 
@@ -41,8 +42,13 @@ Search = Callable[[PlacementTable, TimeLeft], Ints]
 LEAST_SAVING = 0.005
 # How much worse than the best the rule may place on a set: to go on from it, and to search on it.
 GO_ON, SEARCH_ON = 1.25, 1.05
-# The most sets that are searched, and the share of the time for finding them.
+# The most sets of two and more devices that are searched, and the share of the time for choosing.
 MOST_SETS, CHOICE_SHARE = 3, 0.1
+# Trials of annealing for each part that a second set must leave the first one, and about how many
+# operations a second takes.
+TRIALS_PER_PART, OPERATIONS_PER_S = 8_000, 1e9
+# Where there is time for one set, what leaving devices out must be able to save.
+SAVING_IN_HASTE = 0.04
 # Bounds give way to rounding.
 ROUNDING = 1e-9
 
@@ -98,7 +104,8 @@ def without_one(table: PlacementTable, devices: Ints) -> list[Ints]:
 def search_on_fewer(table: PlacementTable, search: Search, time_left: TimeLeft) -> Ints:
     """Return the best placement of a search on all devices and on some of them, within its time."""
     bounds, everything = StepBounds(table), np.arange(table.num_devices)
-    if not _saves(bounds, everything, bounds.step_s(everything)):
+    least = LEAST_SAVING if most_sets(table, time_left()) > 1 else SAVING_IN_HASTE
+    if not _saves(bounds, everything, least * bounds.step_s(everything)):
         return search(table, time_left)
     sets = promising_sets(bounds, time_left)
     if len(sets) == 1 and len(sets[0]) == table.num_devices:
@@ -136,7 +143,7 @@ def promising_sets(bounds: StepBounds, time_left: TimeLeft) -> list[Ints]:
     now = np.arange(table.num_devices)
     least = _key_of_rule(table, now)
     keys = [(least, now)]
-    while _saves(bounds, now, least[1]):
+    while _saves(bounds, now, LEAST_SAVING * least[1]):
         found = []
         for devices in sorted(without_one(table, now), key=bounds.step_s):
             is_late = time_left() <= (0 if math.isinf(budget_s) else until)
@@ -151,7 +158,19 @@ def promising_sets(bounds: StepBounds, time_left: TimeLeft) -> list[Ints]:
             break
         least = min(least, key)
     near = [each for each in keys if each[0] <= (least[0], SEARCH_ON * least[1])]
-    return [devices for _, devices in sorted(near, key=lambda each: each[0])[:MOST_SETS]]
+    best = [devices for _, devices in sorted(near, key=lambda each: each[0])]
+    some = [devices for devices in best if len(devices) > 1][: most_sets(table, budget_s)]
+    # One device takes no time.
+    return [devices for devices in best if len(devices) == 1] + some
+
+
+def most_sets(table: PlacementTable, budget_s: float) -> int:
+    """Return how many sets can be searched in some seconds, each of them well."""
+    if math.isinf(budget_s):
+        return MOST_SETS
+    devices, windows = table.num_devices, table.num_windows
+    operations = TRIALS_PER_PART * table.num_parts * devices * (devices + windows)
+    return min(MOST_SETS, max(1, int(budget_s * OPERATIONS_PER_S / operations)))
 
 
 def device_sets(table: PlacementTable) -> Iterable[Ints]:
@@ -178,11 +197,11 @@ def least_step_s(bounds: StepBounds, load_s: float) -> float:
     return min(found)
 
 
-def _saves(bounds: StepBounds, devices: Ints, step_s: float) -> bool:
-    """Whether leaving one of these devices out can save any share of the step that counts."""
+def _saves(bounds: StepBounds, devices: Ints, least_s: float) -> bool:
+    """Whether leaving one of these devices out can save more than so many seconds."""
     table = bounds.table
     kept = [table.reduce_of(each) for each in without_one(table, devices)]
-    return bool(kept) and table.reduce_of(devices) - min(kept) > LEAST_SAVING * step_s
+    return bool(kept) and table.reduce_of(devices) - min(kept) > least_s
 
 
 def _key_of_rule(table: PlacementTable, devices: Ints) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from optbench.gnn.placement.fewer_devices import (
     StepBounds,
     device_sets,
     least_step_s,
+    most_sets,
     promising_sets,
     restricted,
     search_on_fewer,
@@ -137,7 +138,7 @@ def test_a_search_has_the_whole_time_on_the_only_set_worth_it() -> None:
     found = search_on_fewer(slow_link(3e8), search, lambda: 8.0)
     assert asked == [(2, 8.0)] and found.tolist() == [0, 1, 0, 1, 0, 1]
     # Once a tenth of the time is over nothing else is chosen, and all devices are searched.
-    answers = iter([8.0, 7.0])
+    answers = iter([8.0, 8.0, 7.0])
     search_on_fewer(slow_link(3e8), search, lambda: next(answers, 7.0))
     assert asked[1:] == [(3, 7.0)]
     # Nothing can be saved without gradients to add up.
@@ -165,6 +166,14 @@ def test_near_sets_share_the_time(spread: bool) -> None:
     assert table_step_s(table, found) == pytest.approx(3.0825 if spread else 3.1)
 
 
+def test_one_set_is_searched_where_time_is_short() -> None:
+    """Six parts, 8000 trials for each, 3 x (3 + 1) operations a trial: 576,000, or 0.000576 s."""
+    table = slow_link(8.25e7)
+    assert [most_sets(table, each) for each in (5e-4, 1.2e-3, 8.0, inf)] == [1, 2, 3, 3]
+    sets = promising_sets(StepBounds(table), lambda: 5e-4)
+    assert [each.tolist() for each in sets] == [[0, 1]]
+
+
 def test_memory_comes_before_leaving_out() -> None:
     """Devices 0 and 1 alone would take 3.3 s, but have room for two parts each."""
     room = 3e8 + 2.0
@@ -179,7 +188,8 @@ def test_memory_comes_before_leaving_out() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_are_below_every_placement(seed: int) -> None:
     table = drawn_table(seed, 4, 4)
-    bounds, least = StepBounds(table), {}
+    bounds = StepBounds(table)
+    least: dict[tuple[int, ...], float] = {}
     for device in every_placement(table):
         used = tuple(np.unique(device).tolist())
         least[used] = min(least.get(used, inf), table_step_s(table, device))

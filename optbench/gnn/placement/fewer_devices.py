@@ -104,8 +104,8 @@ def without_one(table: PlacementTable, devices: Ints) -> list[Ints]:
 def search_on_fewer(table: PlacementTable, search: Search, time_left: TimeLeft) -> Ints:
     """Return the best placement of a search on all devices and on some of them, within its time."""
     bounds, everything = StepBounds(table), np.arange(table.num_devices)
-    least = LEAST_SAVING if most_sets(table, time_left()) > 1 else SAVING_IN_HASTE
-    if not _saves(bounds, everything, least * bounds.step_s(everything)):
+    saving = LEAST_SAVING if most_sets(table, time_left()) > 1 else SAVING_IN_HASTE
+    if not _saves(bounds, everything, saving * bounds.step_s(everything)):
         return search(table, time_left)
     sets = promising_sets(bounds, time_left)
     if len(sets) == 1 and len(sets[0]) == table.num_devices:

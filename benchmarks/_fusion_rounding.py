@@ -1,7 +1,7 @@
 """Rounding of benchmarks/gnn_fusion.py: steps in float32 against the same network in float64.
 
 Errors are relative by the norm of each tensor, the largest one. The reference is plain CSR in
-float64 (attention with a value per arc and column in a GAT, whose activation has no kink).
+float64; in a GAT, whose activation ELU has no kink, attention with a value per arc and column.
 
 The gradient of ReLU jumps at 0. Where a value z of the reference before ReLU is nearer to 0 than
 float32 rounds, a step in float32 may find the other sign, whichever kernels it has, and its

@@ -124,8 +124,8 @@ def _errors(rows: Sequence[dict[str, Any]]) -> list[str]:
         "float64, in the middle of the widest gap between values that lies within a tenth of a "
         "standard deviation of 0: *margin* is the least distance of any value of the reference "
         "from 0, *before ReLU* the largest error of a positive value of the plan. Nothing else is "
-        "changed. A GAT has biases of 0 and no margin: ELU has no kink, and that of LeakyReLU in its "
-        "scores shows in no cell.",
+        "changed. A GAT has biases of 0 and no margin: ELU has no kink, and that of LeakyReLU in "
+        "its scores shows in no cell.",
         "",
         f"| graph | network | hidden | {' | '.join(names)} | margin | before ReLU |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",

@@ -6,11 +6,11 @@ benchmarks/gnn_accuracy.py reads.
 
 The same training runs in one process and in two, by several random balanced partitions and two
 fusion plans, in float32 and in float64. In float64 all losses should agree to their unit (2⁻³²:
-losses of nodes are rounded to it and added as integers). Where a float32 run departs from the others, the
-gradients of single steps say when: the first step whose gradients differ. With its weights the
-values before ReLU are computed in float64, and the gradients once as they are, once with the sign
-of the value nearest to 0 changed. If the second are those of the departed run, the cause is this
-sign and nothing else.
+losses of nodes are rounded to it and added as integers). Where a float32 run departs from the
+others, the gradients of single steps say when: the first step whose gradients differ. With its
+weights the values before ReLU are computed in float64, and the gradients once as they are, once
+with the sign of the value nearest to 0 changed. If the second are those of the departed run, the
+cause is this sign and nothing else.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ def test_the_gradient_of_a_bias_keeps_its_digits_over_many_rows() -> None:
     # One running sum in float32 is 5e-6 off after 200,000 rows of one sign, and grows with them.
     given = torch.from_numpy(np.random.default_rng(0).uniform(0.5, 1.5, (ROWS, 4))).float()
     bias: Any = torch.zeros(4, requires_grad=True)
-    finished_rows(given.clone(), bias, Epilogue("elu")).backward(given)
+    out: Any = finished_rows(given.clone(), bias, Epilogue("elu"))
+    out.backward(given)
     # All values are positive, so that ELU is the identity.
     assert relative_error(bias.grad, given.double().sum(0)) < 5e-7
 
@@ -47,7 +48,8 @@ def test_the_gradient_of_scores_keeps_its_digits_over_many_rows() -> None:
         for width in (8, 2)
     )
     weight: Any = torch.ones(2, 8, requires_grad=True)
-    narrow_product(values, weight).backward(given)
+    out: Any = narrow_product(values, weight)
+    out.backward(given)
     assert relative_error(weight.grad, given.double().t() @ values.double()) < 5e-7
 
 
@@ -104,7 +106,7 @@ def test_a_wrong_gradient_is_found_with_the_margin(monkeypatch: pytest.MonkeyPat
     # The comparison can fail: ReLU that lets a thousandth of negative gradients pass.
     relu = torch.ops.aten.threshold_backward
 
-    def leaking(gradient: torch.Tensor, result: torch.Tensor, threshold: float) -> torch.Tensor:
+    def leaking(gradient: torch.Tensor, result: torch.Tensor, threshold: float) -> Any:
         return relu(gradient, result, threshold) + 1e-3 * gradient
 
     monkeypatch.setattr(torch.ops.aten, "threshold_backward", leaking)

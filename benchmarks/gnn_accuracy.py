@@ -252,7 +252,7 @@ def page(rows: Sequence[AccuracyRow]) -> list[str]:
             cell.fusions,
         ]
         lines.append(f"| {' | '.join(columns)} |")
-    return lines
+    return lines + causes()
 
 
 def _verdict(plain: float, adjusted: float) -> tuple[str, str, str]:
@@ -296,40 +296,61 @@ def outliers(cells: Sequence[AccuracyCell]) -> str:
         f"{each.data} {each.network}, seed {each.apart_seed} ({each.loss_apart:.1%})"
         for each in far
     )
+    looked = {(each["data"], each["network"], each["seed"]) for each in known_partings()}
+    others = sum((each.data, each.network, each.apart_seed) not in looked for each in far)
     text = f"It is above {LOSS_APART:.0e} in: {named}."
-    known = json.loads(PARTING.read_text(encoding="utf-8")) if PARTING.exists() else {}
-    about = (known.get("data"), known.get("network"), known.get("seed"))
-    if about in {(each.data, each.network, each.apart_seed) for each in far}:
-        text += f" {cause_of(known)}"
-    others = sum((each.data, each.network, each.apart_seed) != about for each in far)
+    if others < len(far):
+        text += " Why is shown below the table."
     return text + (f" The cause of {others} of these was not looked into." if others else "")
 
 
-def cause_of(known: dict[str, Any]) -> str:
+def known_partings() -> list[dict[str, Any]]:
     """What benchmarks/gnn_loss_parting.py has found."""
-    found, runs = known["parting"], known["runs"]
-    exact = [run for run in runs if run["precision"] == "float64"]
-    pairs = [run for run in runs if run["precision"] == "float32" and run["devices"] > 1]
-    departed = [run["final_apart"] for run in pairs if run["departs"] is not None]
-    rest = [run["final_apart"] for run in pairs if run["departs"] is None]
-    most, step = max(run["final_apart"] for run in exact), found["step"]
-    partitions = len({run["partition"] for run in exact})
-    same = f"losses at most {most:.0e} apart" if most else "the same loss, in units of 2⁻³²"
-    gradients = found["gradients_apart"]
-    return (
-        f"The cause in {known['data']} {known['network']}, seed {known['seed']}, is rounding at a "
-        "kink, and neither a mask nor an order that is wrong (`python "
-        f"benchmarks/gnn_loss_parting.py`): in float64, {len(exact)} runs in one process and in "
-        f"two ({partitions} partitions, two plans) end with {same}. In float32, {len(departed)} of "
-        f"{len(pairs)} runs of two processes departed, by {max(departed):.1%} at the end, and the "
-        f"others are within {max(rest):.0e}. Its gradients are {gradients[str(step - 1)]:.0e} from "
-        f"those of one process in step {step - 1} and {gradients[str(step)]:.0e} in step {step}, "
-        f"where one value before ReLU (node {found['node']}, column {found['column']}) is "
-        f"{found['value']:.1e}, their standard deviation being {found['deviation']:.1f}, and comes "
-        "out on the other side of 0. With this one sign changed, the gradients of one process in "
-        f"float64 are those of the departed run to {found['other_from_changed']:.0e}. In the "
-        f"{known['epochs'] - step - 1} steps that follow the two trainings drift apart."
-    )
+    found: list[dict[str, Any]] = []
+    if PARTING.exists():
+        found = json.loads(PARTING.read_text(encoding="utf-8"))
+    return found
+
+
+def causes() -> list[str]:
+    """Why final losses differ, a row per pair that was looked into."""
+    if not known_partings():
+        return []
+    lines = [
+        "",
+        "## Final losses that differ",
+        "",
+        "`python benchmarks/gnn_loss_parting.py` repeats such a pair in one process and in two, by "
+        "random partitions and two fusion plans. In float64 all runs of a row end with losses that "
+        "are as far apart as the first column of figures says (they are added in units of 2⁻³²), "
+        "so that masks and orders are right. In float32 some runs depart from float64, by rounding "
+        "at the kink of ReLU (in a GAT of LeakyReLU): up to one step gradients of two runs agree, "
+        "in that step they do not, and one value before the kink, beside 0, comes out on the other "
+        "side. With this one value on the other side, the gradients of one process in float64 are "
+        "those of the departed run (last column). The steps that follow let the trainings drift.",
+        "",
+        "| data | network | seed | float64 runs: losses apart | float32 runs that depart "
+        "| furthest at the end | step | gradients apart, step before | in the step "
+        "| value before the kink | standard deviation | departed run from float64 "
+        "| with the other side |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for each in known_partings():
+        exact, single = (
+            [run for run in each["runs"] if run["precision"] == precision]
+            for precision in ("float64", "float32")
+        )
+        away = [run["final_apart"] for run in single if run["departs"] is not None]
+        cells = [each["data"], each["network"], str(each["seed"])]
+        cells += [f"{max(run['final_apart'] for run in exact):.0e} ({len(exact)})"]
+        cells += [f"{len(away)} of {len(single)}", f"{max(away, default=0.0):.1%}"]
+        found = each.get("parting")
+        names = ("before_apart", "step_apart", "value", "deviation", "other_from_exact")
+        figures = [*names, "other_from_changed"]
+        cells += [str(found["step"])] if found else ["-"]
+        cells += [f"{found[name]:.1e}" if found else "-" for name in figures]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
 
 
 def main() -> None:

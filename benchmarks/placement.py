@@ -68,7 +68,8 @@ Within 5 % of the proven optimum: reached, with the planner on 20 of 20 instance
 by the plain policy gradient), not by one greedy episode, which places on all devices (5.1 % in the
 mean, 28 % at worst). Annealing, the lookup table and random weights are as near: these instances
 are too small to tell methods with a planner apart. Gradients are those of the devices in
-use, for the optimum as for every method; `alone` and `draws` place on all devices.
+use, for the optimum as for every method; `alone` and `draws` place on all devices. The machine was
+busy with other work when the small instances were measured.
 
 The optimum is that of all sets of devices. When gradients of all devices were added up, whichever
 were in use, on six of these 20 instances the MILP's step by the cost model was 1.24 to 1.64 times

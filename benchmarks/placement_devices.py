@@ -101,7 +101,7 @@ def main() -> None:
     note = (
         "Annealing on all devices, and annealing that may leave devices out "
         "(`optbench.gnn.placement.fewer_devices`), within the same processor time, by the step of "
-        "the cost model. Means are geometric; faster and slower are by more than 0.1 %."
+        "the cost model. The machine was busy. Means are geometric; faster and slower are by more than 0.1 %."
     )
     PAGE.write_text("\n".join([*head, note, "", *page(rows)]), encoding="utf-8")
 

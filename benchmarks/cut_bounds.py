@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
-from benchmarks.partitioning import RAW as CUTS  # noqa: E402
+from benchmarks._partition_rows import RAW as CUTS  # noqa: E402
 from benchmarks.partitioning import SETS  # noqa: E402
 
 PAGE, RAW = RESULTS / "cut_bounds.md", RESULTS / "raw" / "cut_bounds.jsonl"

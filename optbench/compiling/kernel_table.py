@@ -205,7 +205,7 @@ KERNELS = {
     "partitioning": Kernel(
         "graph partitioning",
         (
-            _entry(f"{PARTITION}.independent_sets", "clusters", *[ROW] * 6, "int64"),
+            _entry(f"{PARTITION}.independent_sets", "clusters", *[ROW] * 6, *["int64"] * 2),
             _entry(f"{PARTITION}.level_graph", "contracted", *[ROW] * 5, "int64"),
             _entry(f"{PARTITION}.level_graph", "cut_weight", *[ROW] * 4),
             _entry(f"{PARTITION}.level_graph", "rows_of_edges", *[ROW] * 2, "int64"),

@@ -29,13 +29,13 @@ from .level_graph import LevelGraph
 from .local_search import refine
 from .multilevel import Multilevel
 from .part_loads import PartLoads, device_choices, holds_all, ideal_step_s, part_loads
-from .population import Population
+from .population import NESTED_NODES, Population
 
 # Bytes of a search by node and part: ``refine`` keeps a pull and a place in a queue, 8 bytes each.
 BYTES_PER_ENTRY = 16
 MOST_GB = 4.0
-# Cycles before the first report, and nodes beyond which there are more.
-LEAST_CYCLES, MANY_NODES = 3, 4_000
+# Cycles before the first report of two parts, and nodes beyond which there are two more.
+LEAST_CYCLES, MANY_NODES = 2, 4_000
 # The budget where neither work nor time is limited.
 USUAL_CYCLES = 1000
 
@@ -45,9 +45,10 @@ class MisSpectral(Solver):
     """Multilevel spectral clustering, refined and recombined, for GNN training in parts.
 
     A round of local search ends after ``patience`` moves without an improvement. Before the first
-    partition is reported ``first_cycles`` run, where there is time: by default 3, and one more for
-    each doubling of the nodes beyond ``MANY_NODES``. Plans execute ``fusions``, names with +
-    between, and parts are balanced for them.
+    partition is reported ``first_cycles`` run, where there is time: by default 2, two more beyond
+    ``MANY_NODES`` and one more for each doubling of the parts beyond 2; beyond ``NESTED_NODES``
+    one more, and one for more parts than 2. Plans execute ``fusions``, names with + between, and parts are balanced for
+    them.
     """
 
     patience: int = 60
@@ -63,11 +64,14 @@ class MisSpectral(Solver):
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}; it must be at least 1")
 
-    def opening(self, nodes: int) -> int:
+    def opening(self, nodes: int, parts: int) -> int:
         """The cycles before the first report."""
         if self.first_cycles is not None:
             return self.first_cycles
-        return LEAST_CYCLES + max(0, int(np.log2(nodes / MANY_NODES)))
+        doublings = int(np.ceil(np.log2(max(2, parts) / 2)))
+        if nodes > NESTED_NODES:
+            return LEAST_CYCLES + 1 + min(1, doublings)
+        return LEAST_CYCLES + 2 * (nodes > MANY_NODES) + doublings
 
     def refuse(self, instance: Any) -> str | None:
         data: GnnTraining = instance.data
@@ -222,9 +226,8 @@ class PartitionSearch:
         if len(main) == 0:
             yield self._whole_partition(main)
             return
-        graph = self.whole if len(main) == self.whole.num_nodes else self.whole.induced(main)
-        search = Multilevel(graph, self.limit, self.expired)
-        opening = self.settings.opening(len(main))
+        search = Multilevel(self.whole.induced(main), self.limit, self.expired)
+        opening = self.settings.opening(len(main), len(self.limit))
         population = Population(search, self.rng, opening, self.settings.patience)
         best = None
         for member in population.improvements(self.progress):

@@ -9,6 +9,10 @@ as long as the cluster stays within ``most``. A root that nobody has joined join
 neighbour's cluster, where that has room. Nodes that find no room pair up with others that found
 none at the same root, and nodes without neighbours pair up with each other: else stars and graphs
 of many components would not shrink. Nodes of different ``label`` are never together.
+
+Then, if that is wanted, nodes move in ``rounds`` to the cluster of most of their edges, where it
+has room (label propagation): where edges have equal weights the first choice is blind, and clusters
+of a graph of communities would mix these.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ from optbench.compiling.compiled import inner, njit
 from optbench.shapes.gnn_training.training_data import Ints
 
 FREE, ROOT, BESIDE_ROOT = 0, 1, 2
+# Rounds of moves end where fewer than one in so many nodes has moved.
+FEW_MOVED = 50
 
 
 class Clustering(NamedTuple):
@@ -34,7 +40,14 @@ class Clustering(NamedTuple):
 
 @njit()
 def clusters(
-    ptr: Ints, adj: Ints, weight: Ints, size: Ints, order: Ints, label: Ints, most: int
+    ptr: Ints,
+    adj: Ints,
+    weight: Ints,
+    size: Ints,
+    order: Ints,
+    label: Ints,
+    most: int,
+    rounds: int,
 ) -> tuple[Ints, int]:
     """Return the cluster of each node, and how many there are."""
     nodes = len(size)
@@ -47,7 +60,11 @@ def clusters(
         if made.state[v] != ROOT:
             join_best_root(ptr, adj, weight, size, most, v, made)
     pair_up(ptr, adj, weight, size, order, most, made)
-    return numbered(made.root)
+    out, count = numbered(made.root)
+    if rounds:
+        gather(ptr, adj, weight, size, order, label, most, rounds, out, count)
+        return numbered_again(out, count)
+    return out, count
 
 
 @inner()
@@ -148,3 +165,57 @@ def numbered(root: Ints) -> tuple[Ints, int]:
             count += 1
         out[v] = number[r]
     return out, count
+
+
+@inner()
+def gather(
+    ptr: Ints,
+    adj: Ints,
+    weight: Ints,
+    size: Ints,
+    order: Ints,
+    label: Ints,
+    most: int,
+    rounds: int,
+    cluster: Ints,
+    count: int,
+) -> None:
+    """Move nodes to the clusters of most of their edges, until few still move."""
+    load, pull = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    label_of = np.empty(count, np.int64)
+    for v in range(len(size)):
+        load[cluster[v]] += size[v]
+        label_of[cluster[v]] = label[v]
+    for _ in range(rounds):
+        moved = 0
+        for v in order:
+            for e in range(ptr[v], ptr[v + 1]):
+                pull[cluster[adj[e]]] += weight[e]
+            own = cluster[v]
+            chosen = own
+            for e in range(ptr[v], ptr[v + 1]):
+                c = cluster[adj[e]]
+                if pull[c] > pull[chosen] and label_of[c] == label[v] and load[c] + size[v] <= most:
+                    chosen = c
+            for e in range(ptr[v], ptr[v + 1]):
+                pull[cluster[adj[e]]] = 0
+            if chosen != own:
+                load[own] -= size[v]
+                load[chosen] += size[v]
+                cluster[v] = chosen
+                moved += 1
+        if moved * FEW_MOVED < len(size):
+            break
+
+
+@inner()
+def numbered_again(cluster: Ints, count: int) -> tuple[Ints, int]:
+    """Number the clusters that are left by their first node."""
+    number, used = np.full(count, -1, np.int64), 0
+    for v in range(len(cluster)):
+        c = cluster[v]
+        if number[c] < 0:
+            number[c] = used
+            used += 1
+        cluster[v] = number[c]
+    return cluster, used

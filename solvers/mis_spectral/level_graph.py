@@ -33,7 +33,7 @@ class LevelGraph(NamedTuple):
         return LevelGraph(ptr, adj, np.ones(len(adj), dtype=np.int64), size)
 
     def induced(self, nodes: Ints) -> LevelGraph:
-        """The graph of some nodes, ascending, and the edges between them."""
+        """The graph of some nodes, in their order, and the edges between them."""
         return LevelGraph(*induced_rows(*self, nodes))
 
     def cut_arcs(self, part: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -24,22 +24,28 @@ from .spectral_start import spectral_partitions
 
 # The share by which parts may exceed their limits on coarse levels.
 SOFT = 0.03
-# The largest cluster, in nodes of average size of the coarsest graph.
-CLUSTER = 2.0
 # Coarsening ends where a level keeps more than this share of its nodes, and of a graph at most
 # four times the coarsest one where it keeps more than the second share.
 MOST_KEPT, FEW_KEPT = 0.98, 0.8
 ROUNDS = 4
+# Roots are drawn in random order within blocks of so many nodes, whose numbers are near in memory.
+BLOCK_NODES = 2048
 
 
 @dataclass(frozen=True)
 class CycleSettings:
-    """``coarsest`` nodes at the end; roots are drawn in the order of random / degree^``hubs``."""
+    """``coarsest`` nodes at the end; roots are drawn in the order of random / degree^``hubs``.
+
+    A cluster holds at most ``cluster`` nodes of average size of the coarsest graph;
+    in ``rounds`` nodes move between clusters.
+    """
 
     coarsest: int = 60
     hubs: float = 0.0
     tries: int = 2
     patience: int = 60
+    cluster: float = 2.0
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,17 @@ class CutScore:
 
     def __le__(self, other: CutScore) -> bool:
         return not other < self
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Graphs with the cluster of each node, the ``coarsest`` one, and its part in the first of the
+    partitions that the coarsening started from.
+    """
+
+    finer: list[tuple[LevelGraph, Ints]]
+    coarsest: LevelGraph
+    start: Ints | None
 
 
 @dataclass(frozen=True)
@@ -74,27 +91,44 @@ class Multilevel:
         self, settings: CycleSettings, rng: np.random.Generator, parents: Sequence[Ints] = ()
     ) -> Ints | None:
         """Return a partition; None where the time is over before."""
+        levels = self.coarsened(settings, rng, parents)
+        if levels.start is None:
+            part = self._first(levels.coarsest, settings, rng)
+        else:
+            part = levels.start.copy()
+            self._refine(levels.coarsest, part, settings, rng)
+        return self.uncoarsened(levels, part, settings, rng)
+
+    def coarsened(
+        self,
+        settings: CycleSettings,
+        rng: np.random.Generator,
+        parents: Sequence[Ints] = (),
+        enough: int = 0,
+    ) -> Levels:
+        """Contract clusters again and again; end early with at most ``enough`` nodes."""
         label = self._label(parents)
-        graph, levels = self.graph, list[tuple[LevelGraph, Ints]]()
+        graph, finer = self.graph, list[tuple[LevelGraph, Ints]]()
         end = max(settings.coarsest, 2 * len(self.limit))
-        most = max(2, int(CLUSTER * graph.size.sum() / end), int(graph.size.max()))
+        most = max(2, int(settings.cluster * graph.size.sum() / end), int(graph.size.max()))
         start = parents[0] if parents else None
-        while graph.num_nodes > end:
+        while graph.num_nodes > max(end, enough):
             order = _order(graph, settings.hubs, rng)
-            cluster, count = clusters(*graph, order, label, most)
+            cluster, count = clusters(*graph, order, label, most, settings.rounds)
             most_kept = MOST_KEPT if graph.num_nodes > 4 * end else FEW_KEPT
             if count > most_kept * graph.num_nodes:
                 break
-            levels.append((graph, cluster))
+            finer.append((graph, cluster))
             graph = LevelGraph(*contracted(*graph, cluster, count))
             label = _of_clusters(label, cluster, count)
             start = None if start is None else _of_clusters(start, cluster, count)
-        if start is None:
-            part = self._first(graph, settings, rng)
-        else:
-            part = start.copy()
-            self._refine(graph, part, settings, rng)
-        for finer, cluster in reversed(levels):
+        return Levels(finer, graph, start)
+
+    def uncoarsened(
+        self, levels: Levels, part: Ints, settings: CycleSettings, rng: np.random.Generator
+    ) -> Ints | None:
+        """Refine a partition of the coarsest graph from level to level."""
+        for finer, cluster in reversed(levels.finer):
             if self.expired():
                 return None
             part = part[cluster]
@@ -110,7 +144,7 @@ class Multilevel:
 
     def _first(self, graph: LevelGraph, settings: CycleSettings, rng: np.random.Generator) -> Ints:
         """The best of a few spectral partitions of the coarsest graph."""
-        soft = self._soft_limit(graph)
+        soft = self.soft_limit(graph)
         found = list[tuple[int, int, Ints]]()
         for part in spectral_partitions(graph, soft, rng, settings.tries):
             slack, seed = int(graph.size.max()), int(rng.integers(1 << 40))
@@ -121,7 +155,7 @@ class Multilevel:
             found.append((over, int(cut), part))
         return min(found, key=lambda each: each[:2])[2]
 
-    def _soft_limit(self, graph: LevelGraph) -> Ints:
+    def soft_limit(self, graph: LevelGraph) -> Ints:
         largest = int(graph.size.max())
         if largest == int(self.graph.size.max()):
             return self.limit
@@ -132,7 +166,7 @@ class Multilevel:
     ) -> None:
         """Refine one level; on that of single nodes a second time with more slack."""
         largest, typical = int(graph.size.max()), int(self.limit.min())
-        seed, soft, slack = int(rng.integers(1 << 40)), self._soft_limit(graph), largest
+        seed, soft, slack = int(rng.integers(1 << 40)), self.soft_limit(graph), largest
         if graph is self.graph:
             slack = max(2 * largest, typical // 100)
         refine(*graph, part, soft, slack, settings.patience, ROUNDS, seed)
@@ -141,7 +175,9 @@ class Multilevel:
 def _order(graph: LevelGraph, hubs: float, rng: np.random.Generator) -> Ints:
     """The order in which nodes may become roots."""
     key = rng.random(graph.num_nodes)
-    if hubs:
+    if not hubs:
+        key += np.arange(graph.num_nodes) // BLOCK_NODES
+    else:
         key /= np.maximum(1, np.diff(graph.ptr)) ** hubs
     return np.argsort(key)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from optbench.plugins.solvers.mis_spectral.components import components_of, packed
 from optbench.plugins.solvers.mis_spectral.independent_sets import clusters
@@ -37,18 +38,32 @@ def test_induced_graphs_keep_inner_edges() -> None:
     assert graph.ptr.tolist() == [0, 1, 2, 2] and graph.adj.tolist() == [1, 0]
 
 
-def clustered(nodes: int, edges: list[tuple[int, int]], most: int, label: list[int]) -> list[int]:
+def clustered(
+    nodes: int, edges: list[tuple[int, int]], most: int, label: list[int], rounds: int = 0
+) -> list[int]:
     rows = rows_of(nodes, edges)
     order = np.random.default_rng(0).permutation(nodes)
-    return list(clusters(*rows, order, ints(*label), most)[0].tolist())
+    return list(clusters(*rows, order, ints(*label), most, rounds)[0].tolist())
 
 
-def test_clusters_are_within_their_size_and_label() -> None:
+@pytest.mark.parametrize("rounds", [0, 4])
+def test_clusters_are_within_their_size_and_label(rounds: int) -> None:
     label = [v % 2 for v in range(36)]
-    found = clustered(36, lattice(6), 4, label)
+    edges = [*lattice(6), *((v, v + 2) for v in range(34))]
+    found = clustered(36, edges, 4, label, rounds)
     assert max(np.bincount(found)) <= 4
     for cluster in set(found):
         assert len({label[v] for v in range(36) if found[v] == cluster}) == 1
+
+
+def test_nodes_move_to_the_cluster_of_most_of_their_edges() -> None:
+    """Four cliques of 6 in a ring have a root each, whose inner nodes are beside no other one. The
+    two nodes of a clique with an edge to the next may join that root, and return to their own.
+    """
+    edges = [edge for first in range(0, 24, 6) for edge in clique(first, 6)]
+    edges += [(5, 6), (11, 12), (17, 18), (23, 0)]
+    found = clustered(24, edges, 8, [0] * 24, rounds=4)
+    assert found == [v // 6 for v in range(24)]
 
 
 def test_clusters_join_neighbours() -> None:
@@ -60,6 +75,12 @@ def test_stars_and_isolated_nodes_shrink() -> None:
     """Leaves that find no room at the centre pair up, as do nodes without neighbours."""
     assert len(set(clustered(41, star(41), 4, [0] * 41))) <= 21
     assert len(set(clustered(40, [], 4, [0] * 40))) <= 20
+
+
+def test_nodes_of_large_components_are_numbered_breadth_first() -> None:
+    """A path 0-2-4-1-3 of five nodes in three parts, none of which is small."""
+    graph = LevelGraph(*rows_of(5, [(0, 2), (2, 4), (1, 4), (1, 3)]))
+    assert components_of(graph, 2.0).main.tolist() == [0, 2, 4, 1, 3]
 
 
 def test_small_components_are_packed_where_they_fit() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from optbench.plugins.solvers.mis_spectral import population
 from optbench.plugins.solvers.mis_spectral.level_graph import LevelGraph, cut_weight
 from optbench.plugins.solvers.mis_spectral.local_search import refine
 from optbench.plugins.solvers.mis_spectral.multilevel import CutScore, CycleSettings, Multilevel
@@ -92,17 +95,37 @@ def test_scores_count_the_excess_first(
 
 def test_a_population_holds_different_partitions_best_first() -> None:
     search = multilevel(rows_of(144, lattice(12)), 38, 38, 38, 38)
-    population = Population(search, np.random.default_rng(0))
+    found = Population(search, np.random.default_rng(0))
     spent = iter(np.linspace(0, 1, 40))
     best = [
         each.score.cut
-        for each, _ in zip(population.improvements(lambda: next(spent)), range(30), strict=False)
+        for each, _ in zip(found.improvements(lambda: next(spent)), range(30), strict=False)
     ]
     assert best == sorted(best, reverse=True)
-    cuts = [each.score.cut for each in population.members]
+    cuts = [each.score.cut for each in found.members]
     assert cuts == sorted(cuts) and 1 < len(cuts) <= 12
-    masks = {each.cut.tobytes() for each in population.members}
+    masks = {each.cut.tobytes() for each in found.members}
     assert len(masks) == len(cuts)
+
+
+def test_starts_on_large_graphs_begin_with_a_population_on_a_coarser_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A lattice of 12 × 12 in halves: 12 edges at least, and a nested start comes near them."""
+    monkeypatch.setattr(population, "NESTED_NODES", 100)
+    monkeypatch.setattr(population, "NESTED_LEAST", 90)
+    search = multilevel(rows_of(144, lattice(12)), 72, 72)
+    graphs = list[int]()
+
+    def recorded(graph: LevelGraph, *args: Any) -> Multilevel:
+        graphs.append(graph.num_nodes)
+        return Multilevel(graph, *args)
+
+    monkeypatch.setattr(population, "Multilevel", recorded)
+    nested = Population(search, np.random.default_rng(0), 2)
+    nested.run_cycle(0.0)
+    assert len(graphs) == 1 and graphs[0] <= 90
+    assert nested.best.score.excess == 0 and 12 <= nested.best.score.cut <= 18
 
 
 def test_a_star_is_cut_at_as_few_leaves_as_the_limit_allows() -> None:

@@ -10,6 +10,7 @@ import pytest
 import optbench as ob
 from optbench.errors import UnsupportedError
 from optbench.plugins.discovery import load_problem
+from optbench.plugins.solvers.mis_spectral import MisSpectral
 from tests.solvers.mis_spectral.small_graphs import (
     clique,
     cycle,
@@ -97,6 +98,18 @@ def test_every_improvement_is_reported() -> None:
     result = solved(instance, "mis_spectral:first_cycles=1", work_limit=60)
     cuts = [point.objective for point in result.trajectory]
     assert len(cuts) > 1 and cuts == sorted(cuts, reverse=True) and cuts[-1] == result.objective
+
+
+@pytest.mark.parametrize(
+    ("nodes", "parts", "cycles"),
+    [(4_000, 1, 2), (4_000, 8, 4), (4_001, 2, 4), (50_000, 5, 6), (50_001, 2, 3), (50_001, 8, 4)],
+)
+def test_the_cycles_before_the_first_report(nodes: int, parts: int, cycles: int) -> None:
+    """2, with two more above 4,000 nodes and one for each doubling of the parts from 2 to 8 (5
+    counts as 8); above 50,000 one more, and one for more parts than 2.
+    """
+    assert MisSpectral().opening(nodes, parts) == cycles
+    assert MisSpectral(first_cycles=9).opening(nodes, parts) == 9
 
 
 def test_more_cycles_cut_no_more() -> None:

@@ -47,8 +47,8 @@ class MisSpectral(Solver):
     A round of local search ends after ``patience`` moves without an improvement. Before the first
     partition is reported ``first_cycles`` run, where there is time: by default 2, two more beyond
     ``MANY_NODES`` and one more for each doubling of the parts beyond 2; beyond ``NESTED_NODES``
-    one more, and one for more parts than 2. Plans execute ``fusions``, names with + between, and parts are balanced for
-    them.
+    one more, and one for more parts than 2. Plans execute ``fusions``, names with + between, and
+    parts are balanced for them.
     """
 
     patience: int = 60

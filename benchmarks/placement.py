@@ -74,20 +74,20 @@ busy with other work when the small instances were measured.
 The optimum is that of all sets of devices. When gradients of all devices were added up, whichever
 were in use, on six of these 20 instances the MILP's step by the cost model was 1.24 to 1.64 times
 as long (1.43 ms instead of 0.87 ms on `hubs on 2:2:1:1`, seed 0), and on the others at most 1.004.
-**The tables of larger instances are from before that** (commit 3189a629): their steps add up the
-gradients of all devices, which all methods placed on. They were not measured again; what leaving
-devices out changes there is on [placement_devices](placement_devices.md), for annealing.
+What leaving devices out changes on larger instances is on
+[placement_devices](placement_devices.md), for annealing.
 
-Better than the best heuristic where the MILP does not close: reached for short planning times, and
-only there. With 40 to 64 parts both agents are 0.5 % better than annealing after 0.1 s, in the
-table's step; by the cost model it is 0.2 to 0.4 %, with intervals up to 1.001 and 1.000. After
-0.02 s only the plain policy gradient is better (1.0 %), after 0.5 s there is no difference.
-Annealing has its shipped settings there; half as hot it was 0.4 % better on validation instances of
-that size after 0.02 s and 0.1 % after 0.1 s, both within the noise of 0.4 and 0.3 %. With 88
-to 128 parts on 10 to 16 devices both are 0.9 to 1.0 % better than annealing that was tuned at this
-size after 0.01 s, 0.6 to 0.7 % after 0.02 s (the interval over instances ends at 1.001, that over
-the means of the ten lines of instances at 0.999), and equal within the intervals from 0.05 s on.
-Random and permuted weights and the lookup table are 3 to 21 % worse there at 0.01 and 0.02 s, so
+Better than the best heuristic where the MILP does not close: reached with 40 to 64 parts, by half a
+per cent. The agent is 0.7 % better than annealing after 0.02 s (the interval ends at 0.998), 0.5 %
+after 0.1 s (0.9995) and 0.3 % after 0.5 s (1.0005); the plain policy gradient 0.5 % (1.004), 0.2 %
+(1.001) and 0.4 % (0.9996). By the cost model it is the same within 0.2 %. Annealing has its shipped
+settings there; half as hot it was 0.4 % better on validation instances of that size after 0.02 s
+and 0.1 % after 0.1 s, both within the noise of 0.4 and 0.3 %. With 88 to 128 parts on 10 to 16
+devices, against annealing that was tuned at this size, the plain policy gradient is 0.8 % better
+after 0.01 s (the interval ends at 1.000) and the agent 0.4 % (1.005); from 0.02 s on both are equal
+to it within the intervals. A run before devices could be left out had 0.9 % for both there.
+Random and permuted weights and the lookup table are 3 to 52 % worse there after 0.01 s and 3 to 5 %
+after 0.02 s, so
 that it is the training that pays. HiGHS was not run on these; of instances with 40, 48 and 64 parts
 (with other histories of speeds) it closed none in 23 to 31 s.
 

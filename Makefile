@@ -6,7 +6,9 @@ PYTHON ?=
 VENV ?= .venv
 BIN = $(VENV)/bin
 STAMP = $(VENV)/.installed
-TESTFLAGS ?= -q -n 2
+# Each worker has one half of the tests in their order, so that what a file shares is made once, and
+# takes over from the other when it has finished.
+TESTFLAGS ?= -q -n 2 --dist worksteal
 
 .PHONY: help quickstart env compiled test packaging slow lint types bench clean
 

@@ -103,23 +103,21 @@ class PlainCsr:
         self.rows = network_arcs(case.data.graph, case.widths.kind, dtype)
         self.network, self.features = network, features
 
-    def forward(self) -> Any:
-        from torch import relu
+    def layer(self, k: int, values: Any) -> Any:
+        """Rows of a layer, numbered from 0, before its activation."""
         from torch.nn.functional import linear
 
         # One sparse product each way, and nothing else.
         from optbench.gnn.kernels.sparse_functions import sparse_product
 
-        values = self.features
-        for k in range(2):
-            weight, bias = self.network.weights[k], self.network.biases[k]
-            if self.network.widths.kind == "gcn":
-                out = sparse_product(self.rows, linear(values, weight)) + bias
-            else:
-                near, own = weight[: len(bias)], weight[len(bias) :]
-                out = linear(sparse_product(self.rows, values), near) + linear(values, own) + bias
-            values = relu(out) if k == 0 else out
-        return values
+        weight, bias = self.network.weights[k], self.network.biases[k]
+        if self.network.widths.kind == "gcn":
+            return sparse_product(self.rows, linear(values, weight)) + bias
+        near, own = weight[: len(bias)], weight[len(bias) :]
+        return linear(sparse_product(self.rows, values), near) + linear(values, own) + bias
+
+    def forward(self) -> Any:
+        return self.layer(1, self.layer(0, self.features).relu())
 
     def __call__(self) -> None:
         self.network.zero_grad()
@@ -169,40 +167,3 @@ def _published(kind: str, ours: Any, k: int) -> Any:
         layer.lin.weight.data, layer.bias.data = weight, bias
         layer.att_src.data, layer.att_dst.data = scores[:1], scores[1:]
     return layer
-
-
-def outcome(step: Any, network: Any) -> list[Any]:
-    """Outputs of a forward pass and gradients of all parameters."""
-    network.zero_grad()
-    out = step()
-    out.square().sum().backward()
-    return [out.detach(), *(each.grad.clone() for each in network.parameters())]
-
-
-def errors_of(case: Any, fused: frozenset[str], features: Any) -> dict[str, float]:
-    """Errors of outputs and of gradients of a plan, and of plain CSR, all in float32, against the
-    network without fusions in float64: relative by the norm of each tensor, the largest one.
-    """
-    import torch
-
-    from optbench.gnn.kernels.arc_rows import network_arcs
-    from optbench.gnn.kernels.fused_network import FusedNetwork, network_inputs
-
-    def planned(dtype: Any, number: Any, names: frozenset[str]) -> list[Any]:
-        network = FusedNetwork(case.widths, 0).to(dtype)
-        rows = network_arcs(case.data.graph, case.widths.kind, number)
-        inputs = network_inputs(case.widths.kind, names, rows, features.to(dtype))
-        return outcome(lambda: network(inputs, names), network)
-
-    # Plain CSR is exact enough for a reference, and has no value per arc and column.
-    plain = frozenset[str]() if case.widths.kind == "gat" else PLAIN_CSR
-    wanted = planned(torch.float64, np.float64, plain)
-    out = {}
-    for name, names in (("plan", fused), ("plain", plain)):
-        found = planned(torch.float32, np.float32, names)
-        off = [
-            float((one.double() - other).norm() / other.norm())
-            for one, other in zip(found, wanted, strict=True)
-        ]
-        out[f"{name} outputs"], out[f"{name} gradients"] = off[0], max(off[1:])
-    return out

@@ -38,6 +38,19 @@ LARGE = (
     ("mesh", 3500, "3:3:2:2:1:1:1:1", 8, 0.05),
     ("grid", 3600, "4:2:2:2:1:1:1:1", 8, 0.04),
 )
+# Larger than any instance above, for planning times in which annealing has not converged.
+HUGE = (
+    ("community", 4500, "4:4:3:2:2:2:1:1:1:1", 9, 0.2),
+    ("power", 4500, "4:3:3:2:2:2:1:1:1:1:1", 8, 0.2),
+    ("mesh", 4500, "4:4:3:3:2:2:2:1:1:1", 10, 0.05),
+    ("hubs", 4500, "4:3:2:2:2:1:1:1:1:1:1", 8, 0.06),
+    ("grid", 4900, "4:4:3:2:2:2:2:1:1:1:1:1", 9, 0.04),
+    ("molecules", 4500, "4:3:3:2:2:1:1:1:1:1:1:1", 8, 0.1),
+    ("community", 5500, "4:4:3:3:2:2:2:2:1:1:1:1:1:1:1:1", 7, 0.15),
+    ("power", 5500, "4:4:4:3:3:2:2:2:2:1:1:1:1:1", 8, 0.1),
+    ("mesh", 5500, "3:3:3:2:2:2:2:1:1:1:1:1:1:1:1:1", 8, 0.05),
+    ("hubs", 5500, "4:4:4:4:2:2:2:1:1:1:1:1:1:1", 8, 0.08),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,16 +93,28 @@ def spec_of(line: tuple[str, int, str, int, float]) -> str:
 
 def case_of(spec: str, seed: int) -> PlacementCase:
     """Draw the instance and partition its graph by METIS's k-way method."""
-    from optbench.api import load_target
     from optbench.gnn.placement.placement_table import placement_table
+
+    data, plan = _planned(spec, seed)
+    fields = dict(each.split("=") for each in spec.partition(":")[2].split(","))
+    name = f"{fields['graph']} on {fields['devices']}, seed {seed}"
+    return PlacementCase(name, data, plan, placement_table(data, plan))
+
+
+def table_of(spec: str, seed: int) -> PlacementTable:
+    """The table of an instance alone."""
+    from optbench.gnn.placement.placement_table import placement_table
+
+    return placement_table(*_planned(spec, seed))
+
+
+def _planned(spec: str, seed: int) -> tuple[GnnTraining, TrainingPlan]:
+    from optbench.api import load_target
     from optbench.plugins.solvers._metis_runs import MetisRuns
     from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
     data: Any = load_target(spec, seed=seed).data
-    plan = TrainingPlan(MetisRuns(data).part(recursive=False)[1])
-    fields = dict(each.split("=") for each in spec.partition(":")[2].split(","))
-    name = f"{fields['graph']} on {fields['devices']}, seed {seed}"
-    return PlacementCase(name, data, plan, placement_table(data, plan))
+    return data, TrainingPlan(MetisRuns(data).part(recursive=False)[1])
 
 
 def run_method(

@@ -34,6 +34,41 @@ PAGE, RAW = RESULTS / "cut_bounds.md", RESULTS / "raw" / "cut_bounds.jsonl"
 TRIED = RESULTS / "raw" / "cut_bounds_enumerated.jsonl"
 # Of graphs that are enumerated: this many per line of the raw file.
 BATCH = 200
+# How rows were measured, and what was tried at large sizes, measured once, by hand.
+REMARKS = (
+    "Rows of Cora and CiteSeer at 10 s were measured at commit f3aeae18 (Cora in 5 parts at "
+    "623e710b), before searches ended where no whole number is in reach. Cora in 8 parts at 200 s "
+    "was measured before and after: 399 both times. Of the graphs near a million edges only 8 "
+    "parts were run.",
+    "",
+    "## What was tried at large sizes",
+    "",
+    "Graphs of more than 4,000 nodes have trees only: the proof of the semidefinite programme "
+    "factorises a dense matrix.",
+    "",
+    "- **Which roots**: a tree loads the edges at its root most, so that what a tree can prove "
+    "grows with the degree of its root. 250 trees of the nodes of highest degree prove 2,763 and "
+    "6,282 in 2 and 8 parts of the power-law graph of 25,000 nodes, of random nodes 413 and 924, "
+    "of nodes drawn in proportion to their degree 1,098 and 2,546; in 2 parts of the graph of "
+    "communities 1,183, 701 and 792. Nodes of high degree therefore come first where the time is "
+    "too short for a tree of every node. Held-out rows with random roots were 3,335, 6,006, 7,176 "
+    "(power), 258, 563, 764 (mesh) and 4,058, 6,957, 7,740 (community).",
+    "- **The same multiplier for every tree**, instead of one by its most loaded edge: 0.85 to 1.1 "
+    "times as much with random nodes and those of highest degree, 0.4 times with nodes in "
+    "proportion to their degree. Not taken.",
+    "- **Random walks**: of m edges, a walk of t steps from a random end crosses a cut of c edges "
+    "t c / m times in the mean, so that c is at least m / t times the share of walks that surely "
+    "end in another part, Σ_u d_u (1 - the sum of the M largest entries of row u of P^t) / 2m. "
+    "Estimated from 60 rows at the best t, a walk from every node would prove 2,906, 6,198 and "
+    "7,775 on the "
+    "power-law graph, 2,724, 5,683 and 6,771 on the graph of communities and 0 on the mesh: less "
+    "than trees in 10 s, at the cost of all rows. Not taken.",
+    "- **Counting** proves next to nothing: no degree reaches the size of a part, and no part is "
+    "as dense as a complete graph.",
+    "- Not tried: flows within blocks of some hundred nodes joined by flows between blocks, which "
+    "would cost the same per node at every size.",
+    "",
+)
 # Steps of the loop that shows how busy the machine is.
 SPIN = 3_000_000
 
@@ -195,6 +230,7 @@ def page(cuts: dict[tuple[str, int, int], float]) -> tuple[list[str], bool]:
         "|---|" + "---:|" * 4 + "---|" + "---:|" * 6 + "---|",
         *table_lines(rows, cuts),
         "",
+        *REMARKS,
     ]
     return lines, bool(high)
 

@@ -39,7 +39,7 @@ FIRST_VALIDATION = 500
 
 @dataclass(frozen=True)
 class MdpAllocation(Trainable):
-    """METIS's parts, placed on the devices by an agent or by a rule.
+    """METIS's parts, placed on the devices, or on some of them, by an agent or by a rule.
 
     ``method`` is agent, policy_gradient, random_weights, permuted_weights, identity, greedy,
     argmin, local_search, annealing or milp; ``checkpoint`` is a file of ``optbench train``, for the

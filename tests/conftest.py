@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import tempfile
@@ -32,9 +33,21 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+# Folders with tests on the Ray cluster.
+ON_CLUSTER = (Path(__file__).parent / "execute", Path(__file__).parent / "tune" / "nodes")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest tests in front; the order of the others stays."""
-    items.sort(key=lambda item: item.get_closest_marker("first") is None)
+    """Put the longest tests in front, and behind them those that share a Ray cluster, so that one
+    worker has them all; the order of the others stays.
+    """
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    if item.get_closest_marker("first") is not None:
+        return 0
+    return 1 if any(item.path.is_relative_to(folder) for folder in ON_CLUSTER) else 2
 
 
 @pytest.fixture(scope="session")
@@ -79,11 +92,20 @@ def ray_nodes(ray_session: RayNodes) -> RayNodes:
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """MLflow's database without a run, made once to be copied: its tables take a second."""
+    """MLflow's database without a run, made once for all workers to be copied: its tables take
+    seconds.
+    """
     from optbench.track.tracking import Tracking
 
-    root = tmp_path_factory.mktemp("empty")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        Tracking(workspace=root).client.search_experiments()
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    root, made = shared / "empty", shared / "empty-is-made"
+    with (shared / "empty.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            root.mkdir()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+                Tracking(workspace=root).client.search_experiments()
+            made.touch()
     return root / "mlflow" / "mlflow.db"

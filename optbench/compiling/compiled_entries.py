@@ -43,7 +43,9 @@ class CompiledEntry:
         return is_compiled(self.function, self.signature)
 
     def load(self) -> None:
-        self.function.compile(self.signature)
+        """Load or compile the function, unless this process has it."""
+        if self.signature not in self.function.overloads:
+            self.function.compile(self.signature)
 
 
 @dataclass(frozen=True)

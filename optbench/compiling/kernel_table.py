@@ -214,13 +214,13 @@ KERNELS = {
             _entry(f"{PARTITION}.local_search", "refine", *[ROW] * 6, *["int64"] * 4),
             _entry(
                 f"{PARTITION}.device_moves",
-                "settle",
+                "settle_round",
                 *[ROW] * 4,
                 *["float64[:,::1]"] * 2,
                 "float64[:,:,::1]",
                 "float64[:,::1]",
                 "float64[::1]",
-                *["int64"] * 2,
+                *[ROW] * 2,
             ),
             _entry(
                 f"{PARTITION}.spectral_start",

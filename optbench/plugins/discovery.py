@@ -9,12 +9,14 @@ file's stem; names that begin with ``_`` are helpers. Installed packages add the
 from __future__ import annotations
 
 import inspect
+import os
 import pkgutil
 import tomllib
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from importlib import import_module
+from importlib.machinery import all_suffixes
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar, Literal, get_origin
@@ -30,6 +32,7 @@ from optbench.workspace import FOLDERS
 Kind = Literal["problem", "solver", "study"]
 KINDS: tuple[Kind, ...] = ("problem", "solver", "study")
 _BASES: dict[str, type] = {"problem": Problem, "solver": Solver}
+_SUFFIXES = all_suffixes()
 
 
 @dataclass(frozen=True)
@@ -72,12 +75,20 @@ def _files_in_folders(kind: Kind) -> dict[str, list[Path]]:
 
 def _files_of(kind: Kind, name: str) -> list[Path]:
     """Files of one plug-in, of which the first counts; none where nothing has this name."""
-    return _files_in_folders(kind).get(name) or files_by_name(kind).get(name, [])
+    return _files_of_one(kind, name) or files_by_name(kind).get(name, [])
+
+
+def _files_of_one(kind: Kind, name: str) -> list[Path]:
+    """What ``_files_in_folders`` finds for one name, without a look at the other files: every
+    solve loads its solver by name.
+    """
+    folders = map(Path, import_module(f"optbench.plugins.{FOLDERS[kind]}").__path__)
+    return [path for folder in folders for path in _file_inside(kind, folder, name)]
 
 
 def package_plugin(kind: Kind, name: str) -> Installed | None:
     """The plug-in of an installed package that a name means; None for one of a folder."""
-    return None if name in _files_in_folders(kind) else installed(kind).get(name)
+    return None if _files_of_one(kind, name) else installed(kind).get(name)
 
 
 def module_of(kind: Kind, name: str) -> str:
@@ -136,7 +147,7 @@ def load_problem(spec: str, params: Mapping[str, Any] | None = None) -> Problem:
 def problem_named_by(target: str) -> str | None:
     """The problem whose spec a target is; None for files and public instances."""
     name = specs.name_of(target)
-    return name if name in names("problem") else None
+    return name if _files_of("problem", name) else None
 
 
 def make(kind: Literal["problem", "solver"], name: str, given: Mapping[str, Any]) -> Any:
@@ -181,6 +192,27 @@ def _inside(kind: Kind, folder: Path) -> list[tuple[str, Path]]:
         (m.name, folder / m.name / "__init__.py" if m.ispkg else folder / f"{m.name}.py")
         for m in modules
     ]
+
+
+def _file_inside(kind: Kind, folder: Path, name: str) -> list[Path]:
+    """The file of one name in a folder, as ``_inside`` finds it among all."""
+    found = _listed(folder) if name else set()
+    if kind == "study":
+        return [folder / f"{name}.toml"] if f"{name}.toml" in found else []
+    if name.startswith("_") or "." in name:
+        return []
+    if name in found and any(f"__init__{end}" in _listed(folder / name) for end in _SUFFIXES):
+        return [folder / name / "__init__.py"]
+    is_there = any(f"{name}{end}" in found for end in _SUFFIXES)
+    return [folder / f"{name}.py"] if is_there else []
+
+
+def _listed(folder: Path) -> set[str]:
+    """Names in a folder; none where there is no folder that can be read."""
+    try:
+        return set(os.listdir(folder))
+    except OSError:
+        return set()
 
 
 def _entry(kind: Kind, name: str, paths: list[Path]) -> Entry:

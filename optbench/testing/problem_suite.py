@@ -77,7 +77,13 @@ class ProblemConformance:
         assert result.gap is not None
 
     def test_its_default_instance_has_a_bound(self) -> None:
-        assert api.bound(self.instance(), time_limit_s=self.time_limit_s)
+        """Bounding leaves the instance and the global generator alone."""
+        instance = self.instance()
+        before = np.random.get_state(legacy=False)
+        assert api.bound(instance, time_limit_s=self.time_limit_s)
+        assert str(before) == str(np.random.get_state(legacy=False))
+        # The hash is computed after the bounding; it must be that of the unchanged instance.
+        assert instance.hash == self.instance().hash
 
 
 def first_solver_for(instance: Instance) -> str:

@@ -147,7 +147,8 @@ class SolverConformance:
         assert promised and all(self.solve(each, bound=False).verified for each in promised)
 
     def test_same_seed_and_work_limit_same_decision(self, case: Case | ShapedCase) -> None:
-        runs = [self.solve(case.instance, work_limit=self.work_limit) for _ in range(2)]
+        limits = {"work_limit": self.work_limit, "bound": False}
+        runs = [self.solve(case.instance, **limits) for _ in range(2)]
         assert _same(case.instance, runs)
 
     def test_same_seed_and_work_limit_same_decision_in_a_crowd(self) -> None:
@@ -182,7 +183,7 @@ class SolverConformance:
     ) -> None:
         twin = case.make()
         before = np.random.get_state(legacy=False)
-        self.solve(twin)
+        self.solve(twin, bound=False)  # bounding is tried with the problem
         after = np.random.get_state(legacy=False)
         assert str(before) == str(after)
         # The hash is computed after the run; it must be that of the unchanged instance.

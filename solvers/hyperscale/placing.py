@@ -1,8 +1,9 @@
 """The device of every part, by the methods of ``optbench.gnn.placement``.
 
-Searches make their fixed number of rounds, so that the same partition is placed alike, and end
-where the run's time is over. The exact programme has a share of the time, or a number of nodes
-where work is limited.
+All but identity and the rules may leave devices out where that shortens the step. Searches make
+their fixed number of rounds, so that the same partition is placed alike, and end where the run's
+time is over. The exact programme has a share of the time, or a number of nodes for each set of
+devices where work is limited.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class DeviceSearch:
             budget = CycleBudget.share_of(self.run, self.cycles, 1 + len(ways))
             search = PartitionSearch(self.data, loads, self.run, self.settings, budget)
             for part in search.partitions():
-                yield balance.settled(part, self.run.seed), device
+                yield balance.settled(part, self.run.seed, self.run.time_left), device
             self.cycles += search.cycles
 
     def _report(self, part: Ints, device: Ints) -> None:

@@ -7,6 +7,7 @@ new device that has room.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +19,7 @@ from optbench.shapes.gnn_training.step_costs import GIGA, step_costs
 from optbench.shapes.gnn_training.training_data import Floats, GnnTraining, Ints
 from optbench.shapes.gnn_training.training_plan import TrainingPlan
 
-from .device_moves import settle
+from .device_moves import settle_round
 
 ROUNDS = 30
 # The weight of the devices that are not the slowest, in the first search; the second has none.
@@ -48,8 +49,12 @@ class DeviceBalance:
     def _graph(self) -> tuple[Ints, Ints]:
         return adjacency_of(self.data.graph)
 
-    def settled(self, part: Ints, seed: int) -> Ints:
-        """Return a partition of no longer step (or less energy), by moves between devices."""
+    def settled(
+        self, part: Ints, seed: int, time_left: Callable[[], float] = lambda: np.inf
+    ) -> Ints:
+        """Return a partition of no longer step (or less energy), by moves between devices, in
+        rounds as long as there is time.
+        """
         if len(self.used) < 2:
             return part
         number = np.searchsorted(self.used, self.device)
@@ -57,7 +62,12 @@ class DeviceBalance:
         sizes = self.data.graph.sizes.astype(np.int64)
         for smooth in (SMOOTH, 0.0):
             tables = (self._costs, self._devices, self._pairs, self._windows, self._price(smooth))
-            settle(*self._graph, sizes, where, *tables, ROUNDS, seed)
+            order, draws = np.arange(len(part)), np.array([seed, 0])
+            for _ in range(ROUNDS):
+                if time_left() <= 0 or not settle_round(
+                    *self._graph, sizes, where, *tables, order, draws
+                ):
+                    break
         return self._joined(part, number, where)
 
     def _joined(self, part: Ints, number: Ints, where: Ints) -> Ints:

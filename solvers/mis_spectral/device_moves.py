@@ -58,7 +58,7 @@ class DeviceMoves(NamedTuple):
 
 
 @njit()
-def settle(
+def settle_round(
     ptr: Ints,
     adj: Ints,
     size: Ints,
@@ -68,10 +68,14 @@ def settle(
     pairs: Any,
     windows: Floats,
     price: Floats,
-    rounds: int,
-    seed: int,
-) -> float:
-    """Change ``where``, the device of each node, by at most ``rounds`` rounds; return the value."""
+    order: Ints,
+    draws: Ints,
+) -> bool:
+    """Change ``where``, the device of each node, by one round; return if another is worth it.
+
+    ``order``, that of the nodes, and ``draws``, the state of the random numbers and by how many
+    rows a move may raise their sum, go on from round to round.
+    """
     nodes, devices = len(size), len(device)
     moves = DeviceMoves(
         ptr, adj, size, where, np.zeros((nodes, devices), np.int64), np.zeros(devices, np.int64),
@@ -81,21 +85,19 @@ def settle(
     )  # fmt: skip
     count_all(moves)
     now = value(moves)
-    order = np.arange(nodes)
-    chance, raised = seed, 0
-    for _ in range(rounds):
-        before = now
-        for i in range(nodes - 1, 0, -1):
-            chance = chance * MULTIPLIER + INCREMENT
-            j = ((chance >> 33) & 0x3FFFFFFF) % (i + 1)
-            order[i], order[j] = order[j], order[i]
-        for v in order:
-            now = moved_best(moves, v, now, raised)
-        if before - now <= ROUND_GAIN * before:
-            if raised > MOST_RAISED:
-                break
-            raised = 2 * raised + 1 if raised < MOST_RAISED else nodes
-    return now
+    chance, raised = draws[0], draws[1]
+    before = now
+    for i in range(nodes - 1, 0, -1):
+        chance = chance * MULTIPLIER + INCREMENT
+        j = ((chance >> 33) & 0x3FFFFFFF) % (i + 1)
+        order[i], order[j] = order[j], order[i]
+    for v in order:
+        now = moved_best(moves, v, now, raised)
+    draws[0] = chance
+    if before - now > ROUND_GAIN * before:
+        return True
+    draws[1] = 2 * raised + 1 if raised < MOST_RAISED else nodes
+    return raised <= MOST_RAISED
 
 
 @inner()

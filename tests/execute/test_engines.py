@@ -55,7 +55,7 @@ class Counts(ob.Solver):
 """
 
 
-@BOTH_ENGINES
+@RAY_SLOWLY
 def test_a_killed_runner_takes_everything_with_it(engine: EngineUnderTest, root: Path) -> None:
     started = engine.program(
         root,

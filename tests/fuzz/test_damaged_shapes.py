@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from tests.fuzz.lp_by_patterns import lp_by_patterns
 from tests.fuzz.other_readings import by_highs, dense, same_values
 from tests.fuzz.shape_damage import LP, MPS, Originals, damaged_file, judged, run
+from tests.loaded_modules import forget_modules_of
 from tests.sample_files.packing_workspace import write_workspace
 
 FILES = 25
@@ -27,13 +27,10 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Originals]:
     for folder in ("problems", "solvers"):
         package = importlib.import_module(f"optbench.plugins.{folder}")
         patch.setattr(package, "__path__", [str(root / folder), *package.__path__])
-    before = set(sys.modules)
     importlib.invalidate_caches()
     yield Originals(root)
     patch.undo()
-    for name in set(sys.modules) - before:
-        if name.startswith("optbench.plugins."):
-            del sys.modules[name]
+    forget_modules_of(root)
 
 
 @pytest.mark.parametrize("name", NAMES)

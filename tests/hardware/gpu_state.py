@@ -36,6 +36,7 @@ class DeviceState(ctypes.Structure):
         ("control_ns", c_int64),
         *((name, c_int32) for name in ("pids", "in_call", "in_call_pid")),
         ("energy_j", c_double),
+        ("num_readings", c_int64),
         ("num_segments", c_int64),
         ("segments", SegmentState * MAX_SEGMENTS),
     )

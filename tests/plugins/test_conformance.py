@@ -15,12 +15,14 @@ from optbench.testing import (
     ProcessConformance,
     SolverConformance,
 )
-from tests.plugins.colocation_futures import SMALL as SMALL_COLOCATION
-from tests.plugins.colocation_futures import other_future, quick_checkpoint
+from tests.plugins.colocation_futures import SHORT, other_future, quick_checkpoint
 
 EXACT = {"column_generation", "cpsat", "highs"}
 # What makes the default instance of a family small enough for a test of seconds.
-SMALL: dict[str, str] = {}
+SMALL = {
+    "gnn_training": "gnn_training:graph=hubs,nodes=20,parts=2",
+    "gpu_cluster": "gpu_cluster:nodes=4,tasks=40",
+}
 # Seconds for solvers that go on until their time is over.
 SECONDS = {
     **dict.fromkeys(("mdp_allocation", "metis_best", "mis_spectral", "random_rules"), 0.3),
@@ -50,7 +52,7 @@ PROBLEMS = {
 class ColocationConformance(ProcessConformance):
     """Policies of co-location; gogh plays networks of a few steps."""
 
-    problem = SMALL_COLOCATION
+    problem = SHORT
     seeds = 1
 
     def load(self) -> tuple[str, ProcessPolicy]:

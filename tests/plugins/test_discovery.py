@@ -16,7 +16,8 @@ import optbench.plugins.solvers
 import optbench.plugins.studies
 from optbench.errors import OptbenchError, PluginError, UnknownNameError
 from optbench.plugins import discovery
-from optbench.workspace import VARIABLE, activate, find_root, plugin_path, store
+from optbench.workspace import FOLDERS, VARIABLE, activate, find_root, plugin_path, store
+from tests.loaded_modules import forget_modules_of
 
 GOOD = '''
 from __future__ import annotations
@@ -44,7 +45,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         (tmp_path / folder).mkdir()
         package = importlib.import_module(f"optbench.plugins.{folder}")
         monkeypatch.setattr(package, "__path__", [str(tmp_path / folder), *package.__path__])
-    before = set(sys.modules)
 
     def put(name: str, text: str) -> Path:
         path = tmp_path / name
@@ -54,9 +54,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Write]:
         return path
 
     yield put
-    for name in set(sys.modules) - before:
-        if name.startswith("optbench.plugins."):
-            del sys.modules[name]
+    forget_modules_of(tmp_path)
 
 
 def entry(kind: discovery.Kind, name: str) -> discovery.Entry:
@@ -99,6 +97,25 @@ def test_listing_names_imports_nothing(write: Write) -> None:
     write("solvers/zz_bomb.py", "raise SystemExit('imported')\n")
     assert "zz_bomb" in discovery.names("solver")
     assert "optbench.plugins.solvers.zz_bomb" not in sys.modules
+
+
+@pytest.mark.parametrize("kind", discovery.KINDS)
+def test_one_name_is_found_as_among_all(write: Write, tmp_path: Path, kind: discovery.Kind) -> None:
+    """Modules, packages, both of one name, code without source, helpers and what is neither."""
+    ending = {"problem": ".py", "solver": ".py", "study": ".toml"}[kind]
+    folder = FOLDERS[kind]
+    for name in ("zz_one", "zz_both", "zz-hyphen", "_helper", "zz.dotted", ".hidden"):
+        write(f"{folder}/{name}{ending}", "")
+    for name in ("zz_both/__init__.py", "zz_pack/__init__.pyc", "zz_empty/inner.py", "zz_code.pyc"):
+        write(f"{folder}/{name}", "")
+    write(f"{folder}/zz_text.txt", "")
+    listed = discovery._files_in_folders(kind)
+    stems = {path.stem for path in (tmp_path / folder).iterdir()} | {"", ".", "..", "zz_none"}
+    names = [*listed, *stems, f"../{folder}/zz_one", str(tmp_path / folder / "zz_one")]
+    assert {name: discovery._files_of_one(kind, name) for name in names} == {
+        name: listed.get(name, []) for name in names
+    }
+    assert len(set(names) - set(listed)) >= 5 and "zz_one" in listed
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 from optbench.errors import ContradictionError, ShapeError
 from optbench.testing import ProblemConformance, ShapeConformance, SolverConformance
+from tests.loaded_modules import forget_modules_of
 from tests.sample_files.packing_workspace import FIRST_FIT, PACKING
 
 # Tests of the suite by the mistake that they must find: (old text, new text, test, message).
@@ -79,7 +79,6 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         (root / folder).mkdir()
         package = importlib.import_module(f"optbench.plugins.{folder}")
         patch.setattr(package, "__path__", [str(root / folder), *package.__path__])
-    before = set(sys.modules)
     texts = {"boxes": PACKING}
     for name, (old, new, *_) in MISTAKES.items():
         assert old in PACKING, name
@@ -93,9 +92,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     importlib.invalidate_caches()
     yield root
     patch.undo()
-    for name in set(sys.modules) - before:
-        if name.startswith("optbench.plugins."):
-            del sys.modules[name]
+    forget_modules_of(root)
 
 
 class TestBoxes(ShapeConformance):

@@ -22,6 +22,7 @@ from optbench.gnn.kernels.compiled_rows import (
     shifted_scores,
 )
 from optbench.gnn.kernels.counter_dropout import Bytes
+from optbench.gnn.kernels.dense_products import narrow_product
 from optbench.gnn.kernels.sparse_functions import on_processor, untyped
 
 
@@ -45,7 +46,7 @@ class KernelAttention:
         # Row (s, k) of the block matrix is the vector of head k, at the columns of its part.
         own_part = torch.eye(self.heads, dtype=values.dtype, device=values.device)[:, :, None]
         block = (self.scores[:, :, None, :] * own_part).flatten(2).flatten(0, 1)
-        return torch.nn.functional.linear(values, block)
+        return narrow_product(values, block)
 
     def __call__(
         self, rows: ArcRows, values: torch.Tensor, halves: torch.Tensor, kept: Bytes | None

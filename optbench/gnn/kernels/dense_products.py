@@ -9,6 +9,9 @@ built without it, and for other types than float32, torch's own products take it
 
 Rows that are the same in every step (``FixedRows``) keep their transpose, which makes the sums over
 all rows in ∂W run along contiguous values.
+
+Where torch's own product sums over all rows, it does so in blocks of rows: MKL keeps one running
+sum for narrow products, whose error in float32 is 1e-5 after a million rows.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from typing import Any
 import torch
 from torch.nn.functional import linear
 
+from optbench.gnn.kernels.compiled_rows import SUMMED_ROWS
 from optbench.gnn.kernels.sparse_functions import (
     Epilogue,
     before_epilogue,
@@ -75,7 +79,31 @@ def weight_gradient(
         return multiplied(transposed, gradient.t()).t()
     if has_onednn(values):
         return multiplied(gradient.t(), values.t())
-    return gradient.t() @ values
+    return summed_products(gradient, values)
+
+
+def summed_products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """The transposed left rows times the right ones, summed in blocks of rows."""
+    whole = len(left) - len(left) % SUMMED_ROWS
+    rest = left[whole:].t() @ right[whole:]
+    if whole == 0:
+        return rest
+    blocks = [each[:whole].reshape(-1, SUMMED_ROWS, each.shape[1]) for each in (left, right)]
+    return torch.bmm(blocks[0].transpose(1, 2), blocks[1]).sum(0) + rest
+
+
+class NarrowProduct(torch.autograd.Function):
+    """Rows times the transposed weight of a few outputs, such as scores of attention."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(values, weight)
+        return linear(values, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        values, weight = ctx.saved_tensors
+        return gradients[0] @ weight, summed_products(gradients[0], values)
 
 
 class DenseProduct(torch.autograd.Function):
@@ -143,6 +171,12 @@ def dense_product(values: torch.Tensor | FixedRows, weight: torch.Tensor) -> tor
     fixed = values if isinstance(values, FixedRows) else None
     rows = values.values if isinstance(values, FixedRows) else values
     out: torch.Tensor = untyped(DenseProduct).apply(rows, weight, fixed)
+    return out
+
+
+def narrow_product(values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """The same for a few outputs."""
+    out: torch.Tensor = untyped(NarrowProduct).apply(values, weight)
     return out
 
 

@@ -196,18 +196,19 @@ class FusedNetwork(torch.nn.Module):
         """Return the rows of classes of the nodes, before any softmax."""
         values, chosen = inputs.features, frozenset(fused)
         for layer in range(1, len(self.widths.layers) + 1):
-            values = self._layer(layer, inputs, values, chosen, dropout)
+            values = self.layer_rows(layer, inputs, values, chosen, dropout)
         assert isinstance(values, torch.Tensor)
         return values
 
-    def _layer(
+    def layer_rows(
         self,
         layer: int,
         inputs: NetworkInputs,
         values: NodeRows,
         fused: frozenset[str],
-        dropout: StepDropout | None,
+        dropout: StepDropout | None = None,
     ) -> torch.Tensor:
+        """Return the rows of one layer, numbered from 1, with its activation."""
         kind, k, last = self.widths.kind, layer - 1, layer == len(self.widths.layers)
         weight, bias, heads = self.weights[k], self.biases[k], self.widths.layers[k][2]
         activation: Activation = "identity" if last else "elu" if kind == "gat" else "relu"

@@ -6,13 +6,17 @@ and x_pd = 1 where part p is on device d:
     rows_de = Σ_p,q R_pq x_pd x_qe                                    for d ≠ e
     load_wd = Σ_p work_pdw x_pd
               + Σ_e≠d [rows_de + rows_ed > 0] latency_de + row_s_de max(rows_de, rows_ed)
-    step    = mean_w max_d load_wd + reduce
+    step    = mean_w max_d load_wd + reduce_U
 
 ``latency_s`` and ``row_s`` are those of all exchanges of a step, less the share that computing
-hides. ``rows_de`` counts a row once for each part that needs it, where ``step_costs`` counts it
-once for each device; ``reduce`` is that of all devices, where ``step_costs`` takes those in use.
-Both are upper bounds, so that the table's step is never below the step of the cost model, and is
-equal to it where each part is alone on its device. ``verified_step_s`` is the cost model's.
+hides. U are the devices in use; with u of them the gradients are added up in a ring, in
+
+    reduce_U = 2 (u - 1) (parameter_bytes / (u min_U gb_per_s) + max_U latency)
+
+as in ``step_costs``, which is never less than for a subset of U. ``rows_de`` counts a row once for
+each part that needs it, where ``step_costs`` counts it once for each device, so that the table's
+step is never below the step of the cost model, and is equal to it where each part is alone on its
+device. ``verified_step_s`` is the cost model's.
 """
 
 from __future__ import annotations
@@ -48,7 +52,6 @@ class PlacementTable:
     gb_per_s: Floats
     latency_s: Floats
     overlap: float
-    reduce_s: float
     kept_bytes: Floats
     memory_bytes: Floats
     parameter_bytes: float = 0.0
@@ -93,6 +96,31 @@ class PlacementTable:
         return np.where(np.eye(self.num_devices, dtype=bool), 0.0, found)
 
     @property
+    def reduce_s(self) -> float:
+        """Seconds of adding up the gradients of as many devices as can be in use, over the slowest
+        links of all.
+        """
+        return self.reduce_of(np.arange(self.num_devices))
+
+    def reduce_of(self, devices: Ints) -> float:
+        """Return the seconds of adding up gradients where these devices are in use, each of them if
+        there are parts enough.
+        """
+        if len(devices) < 2:
+            return 0.0
+        apart, chosen = ~np.eye(len(devices), dtype=bool), np.ix_(devices, devices)
+        slowest = float(self.gb_per_s[chosen][apart].min())
+        longest = float(self.latency_s[chosen][apart].max())
+        return self.ring_s(min(len(devices), self.num_parts), slowest, longest)
+
+    def ring_s(self, count: int, gb_per_s: float, latency_s: float) -> float:
+        """Return the seconds of adding up the gradients of so many devices over equal links."""
+        if count < 2 or self.parameter_bytes == 0:
+            return 0.0
+        share_s = self.parameter_bytes / count / (gb_per_s * GIGA)
+        return 2 * (count - 1) * (share_s + latency_s)
+
+    @property
     def received_bytes(self) -> float:
         """Bytes that a device keeps of a row that it receives."""
         return self.row_bytes / 2
@@ -103,7 +131,7 @@ def smallest_table() -> PlacementTable:
     work = np.array([[[1.0], [2.0]]] * 2)
     rows, flat = 1.0 - np.eye(2), np.ones((2, 2))
     return PlacementTable(
-        work, rows, 1.0, 2.0, flat, flat, 0.0, 0.0, np.ones(2), np.full(2, np.inf)
+        work, rows, 1.0, 2.0, flat, flat, 0.0, np.ones(2), np.full(2, np.inf), 1.0
     )
 
 
@@ -130,7 +158,6 @@ def placement_table(data: GnnTraining, plan: TrainingPlan) -> PlacementTable:
         data.links.gb_per_s,
         data.links.latency_s,
         data.links.overlap,
-        _reduce_s(data),
         _kept_bytes(costs, cut),
         np.array(limits),
         data.parameter_bytes,
@@ -142,17 +169,6 @@ def _kept_bytes(costs: Sequence[OperatorCost], cut: CutGraph) -> Floats:
     """Bytes of each part that are kept for the backward pass."""
     kept: Floats = fsum(each.kept_bytes_per_node for each in costs) * cut.sizes.astype(float)
     return kept + fsum(each.kept_bytes_per_arc for each in costs) * cut.arcs
-
-
-def _reduce_s(data: GnnTraining) -> float:
-    """Seconds of adding up the gradients of all devices that can be in use, in a ring."""
-    count = min(data.num_devices, data.num_parts)
-    if count < 2 or data.parameter_bytes == 0:
-        return 0.0
-    apart = ~np.eye(data.num_devices, dtype=bool)
-    slowest = float(data.links.gb_per_s[apart].min()) * GIGA
-    longest = float(data.links.latency_s[apart].max())
-    return 2 * (count - 1) * (data.parameter_bytes / count / slowest + longest)
 
 
 def table_loads(table: PlacementTable, device: Ints) -> Floats:
@@ -168,9 +184,14 @@ def table_loads(table: PlacementTable, device: Ints) -> Floats:
     return loads
 
 
+def mean_load_s(table: PlacementTable, device: Ints) -> float:
+    """Return the step without adding up gradients: the mean over windows of the longest load."""
+    return float(table_loads(table, device).max(axis=1).mean())
+
+
 def table_step_s(table: PlacementTable, device: Ints) -> float:
-    """Return the step of the table."""
-    return float(table_loads(table, device).max(axis=1).mean()) + table.reduce_s
+    """Return the step of the table, with the gradients of the devices in use."""
+    return mean_load_s(table, device) + table.reduce_of(np.unique(device))
 
 
 def memory_excess_bytes(table: PlacementTable, device: Ints) -> Floats:

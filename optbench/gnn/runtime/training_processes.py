@@ -168,7 +168,8 @@ def run_process(folders: Sequence[Path]) -> NoReturn:
             resolve(WORKER)(folder, ranks).run()
         ranks.leave()
     except OptbenchError as error:
-        write_whole(folders[0] / MISTAKE, json.dumps({"error": f"{folder}: {error}"}))
+        words = f"{folder}: {error}" if len(folders) > 1 else str(error)
+        write_whole(folders[0] / MISTAKE, json.dumps({"error": words}))
         print(error, file=sys.stderr, flush=True)
         os._exit(MISTAKEN)
     # Threads of gloo that still run when the interpreter takes itself down abort the process.

@@ -101,8 +101,8 @@ def undisturbed() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in waiting[:1]:
-            signal.raise_signal(number)
+        for first in waiting[:1]:
+            signal.raise_signal(first)
 
 
 @contextmanager

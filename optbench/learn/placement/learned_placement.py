@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from optbench.gnn.placement.allocation_process import play
+from optbench.gnn.placement.fewer_devices import search_on_fewer
 from optbench.gnn.placement.placement_board import BoardCosts, costs_of
 from optbench.gnn.placement.placement_planner import Planner, PlannerSettings, Starts, TimeLeft
 from optbench.gnn.placement.placement_search import bound_order, work_order
@@ -59,10 +60,16 @@ def place_by_network(
     time_left: TimeLeft,
     settings: PlannerSettings = AGENT_PLANNER,
 ) -> Ints:
-    """Return the placement of a network with the planner; the time of its encoder is included."""
-    costs = costs_of(table)
-    planner = Planner(table, costs, settings, rng, time_left)
-    return planner.run(network_starts(network, table, costs, rng))
+    """Return the placement of a network with the planner, which may leave devices out; the time of
+    its encoder is included, for each set of devices.
+    """
+
+    def search(some: PlacementTable, left: TimeLeft) -> Ints:
+        costs = costs_of(some)
+        planner = Planner(some, costs, settings, rng, left)
+        return planner.run(network_starts(network, some, costs, rng))
+
+    return search_on_fewer(table, search, time_left)
 
 
 def network_starts(

@@ -37,7 +37,7 @@ from optbench.gnn.placement.allocation_process import (
 )
 from optbench.gnn.placement.placement_board import costs_of
 from optbench.gnn.placement.placement_search import anneal, bound_order, work_order
-from optbench.gnn.placement.placement_table import PlacementTable, table_step_s
+from optbench.gnn.placement.placement_table import PlacementTable, mean_load_s
 from optbench.learn.placement.graph_transformer import QUANTILES, PlacementNetwork, batch_of
 from optbench.learn.placement.placement_settings import PlacementTraining
 from optbench.learn.placement.placement_tokens import tokens_of
@@ -66,7 +66,7 @@ class PreparedTable:
 
     def keep_better(self, device: Ints) -> None:
         """Keep the placement if it is the best so far."""
-        step = table_step_s(self.table, device)
+        step = mean_load_s(self.table, device)
         if step < self._least:
             self.elite, self._least = device, step
 
@@ -283,11 +283,11 @@ def validation_ratio(network: PlacementNetwork, tables: list[PreparedTable]) -> 
     found = []
     for each, head in zip(tables, network.heads([t.tokens for t in tables]), strict=True):
         steps = [
-            table_step_s(each.table, device)
+            mean_load_s(each.table, device)
             for order in each.orders
             for device in play(each.costs, order, head, 0.0, HEAT, NO_PLACEMENT, CHECKED, 0).device
         ]
-        found.append((min(steps) - each.table.reduce_s) / each.scale)
+        found.append(min(steps) / each.scale)
     return float(np.mean(found))
 
 

@@ -47,6 +47,7 @@ from optbench.shapes.gnn_training_bound.cut_sdp_proof import (
     whole_matrix,
 )
 from optbench.shapes.gnn_training_bound.cut_tree_rows import no_trees, with_violated_trees
+from optbench.shapes.gnn_training_bound.rising_bound import RisingBound
 from optbench.shapes.gnn_training_bound.spreading_lp import priced_loads
 
 MOST_WIDTH = 32
@@ -63,9 +64,12 @@ MOST_ROUNDS = 400
 NEW_TREES, LEAST_LACK = 40, 0.02
 # Prices of rows are multiples of this, so that certificates are short.
 COARSE = 1 << 12
-# A proof takes as long as so many rounds; it is tried after each few of them on small graphs.
-PROOF_ROUNDS, PROVE_AFTER, OFTEN_PROVED_NODES = 10, 3, 300
-# Before the last proof the prices come to rest, in steps of these shares of the first ones.
+# A proof takes as long as so many rounds.
+PROOF_ROUNDS = 10
+# On small graphs it is tried after these rounds, which grow in proportion to the work.
+OFTEN_PROVED_NODES = 300
+PROVED_ROUNDS = frozenset({3, 6, 12, 24, 48, 96, 192, 384})
+# Before a proof the prices come to rest, in steps of these shares of the first ones.
 SETTLING_SHARES, SETTLING_SWEEPS = (0.1, 0.03), 300
 
 
@@ -84,6 +88,13 @@ class SdpSteps:
 
     def share(self, num_rounds: int) -> float:
         return max(self.shrinking**num_rounds, self.least_share)
+
+
+def steps_for(num_nodes: int) -> SdpSteps:
+    """Return the steps for a graph; prices of nodes and of the total are about 1 / n."""
+    if num_nodes > OFTEN_PROVED_NODES:
+        return SdpSteps()
+    return SdpSteps(row=1e-2, node=0.4 / num_nodes)
 
 
 @dataclass
@@ -150,10 +161,11 @@ class CutSdp:
         n, pairs = self.problem.num_nodes, self.pairs
         whole = self.vectors.sum(axis=0, dtype=np.float64)
         over = (whole @ whole - self.square_sum) / n**2
-        self.total_price = max(0.0, self.total_price + self.steps.total / n * over)
+        calm = self.settling or 1.0
+        self.total_price = max(0.0, self.total_price + calm * self.steps.total / n * over)
         if self.problem.num_parts > 2:
             beyond = (self.vectors @ whole - self.node_side) / n
-            self.node_price = np.maximum(0.0, self.node_price + self.steps.node * beyond)
+            self.node_price = np.maximum(0.0, self.node_price + calm * self.steps.node * beyond)
         inner_products(pairs.low, pairs.high, self.vectors, self.products)
         row_excess(pairs.row, pairs.signs, self.side, self.products, self.excess)
         share = self.settling or self.steps.share(self.num_rounds)
@@ -230,12 +242,15 @@ class CutSdp:
         a, b = found.T
         return ordered_rows(np.full(len(a), APART), a, b, np.full(len(a), -1))
 
-    def settle(self) -> None:
-        """Let the prices come to rest in shorter and shorter steps, without new rows."""
+    def settled(self) -> CutMultipliers:
+        """Let the prices come to rest in shorter and shorter steps, without new rows; return
+        multipliers.
+        """
         for self.settling in SETTLING_SHARES:
             for _ in range(SETTLING_SWEEPS):
                 self.step()
         self.settling = 0.0
+        return self.multipliers()
 
     def multipliers(self, sweeps: int = LAST_SWEEPS) -> CutMultipliers:
         """Return whole multipliers for the present prices whose Z is positive semidefinite."""
@@ -295,10 +310,11 @@ def sdp_multipliers(
 
     A proof takes many sweeps: enough time is left for the last one."""
     began = time.perf_counter()
-    sdp = CutSdp(problem)
+    sdp = CutSdp(problem, steps=steps_for(problem.num_nodes))
     for _ in range(FIRST_SWEEPS):
         sdp.step()
     best, proof_s = sdp.multipliers(), 0.0
+    rising = RisingBound()
     for i in range(1, most_rounds + 1):
         round_began = time.perf_counter()
         if round_began - began + proof_s > time_limit_s or not sdp.separate():
@@ -307,9 +323,13 @@ def sdp_multipliers(
             sdp.step()
         round_s = time.perf_counter() - round_began
         proof_s = round_s * (1 + PROOF_ROUNDS)
-        if i % PROVE_AFTER == 0 and problem.num_nodes <= OFTEN_PROVED_NODES:
-            best = max(best, sdp.multipliers(), key=lambda each: _value(problem, each))
-            if known is not None and _value(problem, best) > known - 1:
+        if i in PROVED_ROUNDS and problem.num_nodes <= OFTEN_PROVED_NODES:
+            best = _better(problem, best, sdp.settled())
+            value = _value(problem, best)
+            if rising.stands_still(i, float(value)) or (known is not None and value > known - 1):
                 return best
-    sdp.settle()
-    return max(best, sdp.multipliers(), key=lambda each: _value(problem, each))
+    return _better(problem, best, sdp.settled())
+
+
+def _better(problem: CutProblem, one: CutMultipliers, other: CutMultipliers) -> CutMultipliers:
+    return max(one, other, key=lambda each: _value(problem, each))

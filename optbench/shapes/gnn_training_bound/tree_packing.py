@@ -30,6 +30,7 @@ import numpy as np
 from optbench.errors import OptbenchError
 from optbench.shapes.gnn_training.training_data import Ints
 from optbench.shapes.gnn_training_bound.cut_problem import CutProblem
+from optbench.shapes.gnn_training_bound.rising_bound import RisingBound
 from optbench.shapes.gnn_training_bound.tree_kernels import (
     FAR,
     LENGTH_BITS,
@@ -46,8 +47,12 @@ MOST_TREES = 1 << 16
 FRESH_TREES, REFRESH = 512, 4
 # Arcs that are looked at whatever the time, so that a busy machine gives a bound, too.
 LEAST_ARCS = 5_000_000
+# Arcs that are looked at in a second, roughly: whether there is time for a tree of every node.
+ARCS_PER_S = 2e7
 # Numbers of first trees that are tried: none is left out, or the trees before a power of two.
 LEAST_FIRST, TRIED_FIRSTS = 16, 3
+# From so many trees on, each doubling of their number has to promise a higher bound.
+LEAST_PROMISING = 512
 
 
 @dataclass
@@ -147,28 +152,38 @@ def exact_sum(values: Ints) -> int:
 def packed_trees(
     problem: CutProblem, time_limit_s: float, seed: int = 0, most: int = MOST_TREES
 ) -> TreePacking:
-    """Pack trees of random roots for a time."""
+    """Pack trees of random roots for a time, or until the bound stands still."""
     deadline = time.perf_counter() + time_limit_s
     packing, loads = TreePacking(), PackedLoads(problem, tries_firsts=True)
+    rising = RisingBound()
     least = LEAST_ARCS // (problem.num_nodes + 2 * problem.num_edges)
-    for root in _far_roots(problem, seed, most):
+    for root in _far_roots(problem, seed, most, time_limit_s):
         size = loads.add(root, None)
         packing.roots.append(root)
         packing.sizes.append(size)
         if loads.count >= least and time.perf_counter() > deadline:
             break
+        doubled = loads.count >= LEAST_PROMISING and loads.count & (loads.count - 1) == 0
+        if doubled and rising.stands_still(loads.count, float(loads.best.value)):
+            break
     packing.first = loads.best.first
     return packing
 
 
-def _far_roots(problem: CutProblem, seed: int, most: int) -> list[int]:
-    """Nodes of components with more than M nodes, in random order again and again."""
+def _far_roots(problem: CutProblem, seed: int, most: int, time_limit_s: float) -> list[int]:
+    """Nodes of components with more than M nodes, in random order again and again; where the time
+    is too short for a tree of each, nodes of many edges come first.
+
+    A tree loads the edges at its root most, so that it counts the more, the more there are."""
     sizes = np.bincount(problem.components)
     able = np.flatnonzero(sizes[problem.components] > problem.max_part)
     drawn = np.random.default_rng(seed)
     out: list[int] = []
     while len(able) and len(out) < most:
-        out += drawn.permutation(able)[: most - len(out)].tolist()
+        roots = drawn.permutation(able)
+        if len(able) * (problem.num_nodes + 2 * problem.num_edges) > ARCS_PER_S * time_limit_s:
+            roots = roots[np.argsort(-problem.degrees[roots], kind="stable")]
+        out += roots[: most - len(out)].tolist()
     return out
 
 

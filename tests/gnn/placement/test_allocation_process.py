@@ -15,7 +15,7 @@ from optbench.gnn.placement.allocation_process import (
 )
 from optbench.gnn.placement.placement_board import costs_of
 from optbench.gnn.placement.placement_search import construct, work_order
-from optbench.gnn.placement.placement_table import PlacementTable, table_loads, table_step_s
+from optbench.gnn.placement.placement_table import PlacementTable, mean_load_s, table_loads
 
 NONE = np.zeros(0, dtype=np.int64)
 
@@ -30,7 +30,7 @@ def drawn_table(parts: int, devices: int, windows: int) -> PlacementTable:
     flat = np.full((devices, devices), 0.05)
     limits = np.full(devices, np.inf)
     return PlacementTable(
-        work, rows.astype(float), 3e7, 2.0, rate, flat, 0.2, 0.25, np.ones(parts), limits
+        work, rows.astype(float), 3e7, 2.0, rate, flat, 0.2, np.ones(parts), limits
     )
 
 
@@ -56,7 +56,7 @@ def test_rewards_add_up_to_the_step(table: PlacementTable) -> None:
     for talk_weight in (0.0, 0.5):
         played = play(costs, work_order(costs), head(table, {}), talk_weight, 1.0, NONE, 5, 7)
         for device, reward in zip(played.device, played.reward, strict=True):
-            step = table_step_s(table, device) - table.reduce_s
+            step = mean_load_s(table, device)
             # The mean talk of the devices is what loads hold besides work.
             work = np.array([table.work_s[device == d, d].sum(axis=0) for d in range(3)]).T
             talk = (table_loads(table, device) - work)[0].mean()
@@ -69,7 +69,7 @@ def test_the_balanced_step_is_that_of_shared_work() -> None:
     work = np.array([[[2.0], [1.0]]] * 3)
     zero, flat = np.zeros((3, 3)), np.ones((2, 2))
     limits = np.full(2, np.inf)
-    table = PlacementTable(work, zero, 1.0, 1.0, flat, flat, 0.0, 0.0, np.ones(3), limits)
+    table = PlacementTable(work, zero, 1.0, 1.0, flat, flat, 0.0, np.ones(3), limits)
     scales = scales_of(costs_of(table))
     assert scales.step == pytest.approx(2.0)
     assert scales.speed.tolist() == pytest.approx([1 / 3, 2 / 3])

@@ -26,7 +26,7 @@ def drawn_table(seed: int) -> PlacementTable:
     rate, flat = rng.uniform(0.5, 2.0, (3, 3)), np.full((3, 3), 0.05)
     kept = rng.uniform(0.5, 1.5, 5)
     return PlacementTable(
-        work, rows.astype(float), 6e7, 2.0, rate, flat, 0.2, 0.25, kept, np.full(3, inf)
+        work, rows.astype(float), 6e7, 2.0, rate, flat, 0.2, kept, np.full(3, inf), 3e8
     )
 
 
@@ -47,7 +47,9 @@ def equal_devices(table: PlacementTable) -> PlacementTable:
 
 
 def full_memory(table: PlacementTable) -> PlacementTable:
-    return replace(table, memory_bytes=np.array([1.5, 2.5, 4.0]), row_bytes=1e-3, reduce_s=0.0)
+    return replace(
+        table, memory_bytes=np.array([1.5, 2.5, 4.0]), row_bytes=1e-3, parameter_bytes=0.0
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -68,10 +70,10 @@ def test_it_meets_brute_force(seed: int, changed: object) -> None:
 
 def test_alike_devices_are_found() -> None:
     table = equal_devices(drawn_table(0))
-    programme = PlacementProgramme(table, np.zeros(5, dtype=np.int64))
+    programme = PlacementProgramme(table, 1.0)
     assert programme._are_alike(0, 1)
     assert programme._are_alike(1, 2)
     slower = table.work_s.copy()
     slower[:, 2] *= 2
-    other = PlacementProgramme(replace(table, work_s=slower), np.zeros(5, dtype=np.int64))
+    other = PlacementProgramme(replace(table, work_s=slower), 1.0)
     assert not other._are_alike(1, 2)

@@ -22,7 +22,7 @@ def lone_parts() -> PlacementTable:
     """Six parts of one second on three equal devices, without rows between them."""
     flat = np.ones((3, 3))
     work, rows = np.ones((6, 3, 1)), np.zeros((6, 6))
-    return PlacementTable(work, rows, 1.0, 2.0, flat, flat, 0.0, 0.0, np.ones(6), np.full(3, inf))
+    return PlacementTable(work, rows, 1.0, 2.0, flat, flat, 0.0, np.ones(6), np.full(3, inf))
 
 
 def asked(times: int) -> Callable[[], float]:
@@ -50,7 +50,7 @@ def test_a_local_search_stops_within_its_first_descent(monkeypatch: pytest.Monke
     seconds = np.array([5.0, 4.0, 3.0, 3.0, 3.0])
     work, flat = np.tile(seconds[:, None, None], (1, 2, 1)), np.ones((2, 2))
     none, limits = np.zeros((5, 5)), (np.ones(5), np.full(2, inf))
-    table = PlacementTable(work, none, 1.0, 2.0, flat, flat, 0.0, 0.0, *limits)
+    table = PlacementTable(work, none, 1.0, 2.0, flat, flat, 0.0, *limits)
     costs = costs_of(table)
     greedy: Ints = construct(costs, work_order(costs), np.array((0.0, 1.0, 0.0)), 0.0, 0)
     assert table_step_s(table, greedy) == 10.0

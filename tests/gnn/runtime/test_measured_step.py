@@ -63,7 +63,10 @@ def test_four_parts_on_two_devices() -> None:
     assert all(keys <= row.keys() and row["step"] > 5 for rows in devices for row in rows)
 
 
-@pytest.mark.parametrize("network", ["gcn", "sage", "gat"])
+@pytest.mark.parametrize(
+    "network",
+    ["gcn", *(pytest.param(each, marks=pytest.mark.slow) for each in ("sage", "gat"))],
+)
 def test_the_fusions_of_a_plan_are_executed(network: str) -> None:
     """The best plan of a network is trained; device 1 alone is used, the second of the data."""
     instance = made(parts=2, devices="1:1", features=9, network=network)

@@ -21,7 +21,7 @@ from optbench.gnn.runtime.training_result import read_result, trained_weights
 from tests.gnn.runtime.small_training import labelled, small_job
 
 # Long enough that a process can be killed on the way.
-EPOCHS, EVERY = 200, 20
+EPOCHS, EVERY = 120, 10
 
 
 def kill_when_under_way(folder: Path, rank: int) -> list[int]:

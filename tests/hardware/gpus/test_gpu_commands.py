@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -70,8 +71,8 @@ def test_watch_prints_lines_where_there_is_no_terminal(gpu_machines: MachineMake
     process = machine.start(["gpu", "watch", "--every", "100ms"])
     assert process.stdout is not None
     first = [process.stdout.readline() for _ in range(2)]
-    assert "0.0 s  GPU 0 NVIDIA A100-PCIE-40GB  40.0 W" in first[0]
-    assert "0.0 s  GPU 1 NVIDIA A100-PCIE-40GB  40.0 W" in first[1]
+    for k, line in enumerate(first):  # the first look may take a moment
+        assert re.search(rf" \d+\.\d s  GPU {k} NVIDIA A100-PCIE-40GB  40\.0 W", line)
     machine.lose(1)
     while "the GPU is lost" not in process.stdout.readline():
         assert process.poll() is None
@@ -82,7 +83,9 @@ def test_watch_prints_lines_where_there_is_no_terminal(gpu_machines: MachineMake
     assert process.returncode == 2 and "nvmlDeviceGetFieldValues: the GPU is lost" in err
     document = gpu_machines().run(["gpu", "watch", "--seconds", "300ms", "--json"]).json
     assert document["ended"] == "finished"
-    assert document["gpus"][0]["energy"]["energy_j"] == pytest.approx(40 * 0.25, rel=0.3)
+    energy = document["gpus"][0]["energy"]
+    assert energy["span_s"] > 0
+    assert energy["energy_j"] == pytest.approx(40 * energy["span_s"], rel=0.02)
 
 
 def test_watch_refreshes_a_table_and_ends_well_with_ctrl_c(gpu_machine: GpuMachine) -> None:

@@ -87,9 +87,9 @@ def test_a_device_lost_on_the_way_leaves_a_whole_file(gpu_machines: MachineMaker
     machine = gpu_machines(num_devices=2)
     process = machine.start([*RECORD, "--json"])
     wait_for_rows(machine.folder, process)
-    time.sleep(0.2)
+    wait_for_readings(machine, process, 1)
     machine.lose(1)
-    time.sleep(0.3)
+    wait_for_readings(machine, process)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -100,7 +100,7 @@ def test_a_device_lost_on_the_way_leaves_a_whole_file(gpu_machines: MachineMaker
     assert 2 < len(found.of(1)["t_s"]) < len(found.of(0)["t_s"]) == found.info.ticks
     process = machine.start([*RECORD, "--seconds", "600"])
     wait_for_rows(machine.folder, process)
-    time.sleep(0.1)
+    wait_for_readings(machine, process)
     machine.lose(0)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2 and "the GPU is lost" in out and "is kept" in out
@@ -121,7 +121,7 @@ def test_ctrl_c_keeps_what_was_recorded(
 ) -> None:
     process = gpu_machine.start([*RECORD, *words])
     wait_for_rows(gpu_machine.folder, process)
-    time.sleep(0.3)
+    wait_for_readings(gpu_machine, process)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code and "is kept" in out and "stopping" in err
@@ -201,6 +201,14 @@ def test_an_ignored_hang_up_ends_nothing(gpu_machine: GpuMachine) -> None:
 def wait_for_rows(folder: Path, process: subprocess.Popen[str], *others: Path) -> None:
     """Wait until the recording has begun: its file has a name of its own until the end."""
     while set(folder.glob(".power.parquet.*")) <= set(others):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def wait_for_readings(machine: GpuMachine, process: subprocess.Popen[str], device: int = 0) -> None:
+    """Wait until a device has been read twelve times more, however long that takes."""
+    wanted = machine.device(device).num_readings + 12
+    while machine.device(device).num_readings < wanted:
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
 

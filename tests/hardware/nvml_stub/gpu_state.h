@@ -51,6 +51,7 @@ typedef struct {
     /* What the library keeps. */
     int32_t in_call, in_call_pid; /* the call that has begun and not ended: its process may be dead */
     double energy_j; /* up to now_ns of the machine, with spikes */
+    int64_t num_readings; /* calls of nvmlDeviceGetFieldValues */
     int64_t num_segments;
     segment_t segments[MAX_SEGMENTS]; /* a ring */
 } device_t;

@@ -266,6 +266,7 @@ typedef struct {
 
 ret_t nvmlDeviceGetFieldValues(handle_t handle, int count, field_t *fields) {
     DEVICE(handle);
+    d->num_readings++;
     for (int i = 0; i < count; i++) {
         field_t *f = &fields[i];
         int is_power = f->field == FIELD_POWER_AVERAGE || f->field == FIELD_POWER_INSTANT;

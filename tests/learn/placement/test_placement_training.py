@@ -52,7 +52,7 @@ def drawn_table(seed: int, parts: int = 8, devices: int = 3) -> PlacementTable:
     flat, limits = np.full((devices, devices), 0.05), np.full(devices, inf)
     rate = np.ones((devices, devices))
     return PlacementTable(
-        work, rows.astype(float), 3e7, 2.0, rate, flat, 0.2, 0.25, np.ones(parts), limits,
+        work, rows.astype(float), 3e7, 2.0, rate, flat, 0.2, np.ones(parts), limits,
         operators=OPERATORS,
     )  # fmt: skip
 

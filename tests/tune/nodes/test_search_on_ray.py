@@ -87,6 +87,7 @@ def test_a_killed_worker_s_trial_is_adopted_elsewhere(on_nodes: OnNodes) -> None
     check_whole(on_nodes, told, cells=2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_workers_and_home_goes_on(on_nodes: OnNodes) -> None:
     process = on_nodes.start("tune", "slow", *on_nodes.engine, "-n", "2", "--json")
     on_nodes.wait_for_cells(3)

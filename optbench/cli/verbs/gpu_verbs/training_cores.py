@@ -35,12 +35,7 @@ def configure(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from optbench.gnn.calibration.core_fit import fit_core
-    from optbench.gnn.calibration.device_file import device_document
-    from optbench.gnn.calibration.step_samples import measured_samples
-    from optbench.gnn.runtime.measured_step import relative_speeds
     from optbench.shapes.gnn_training.fusion_names import fusion_numbers, wrong_fusions
-    from optbench.shapes.protocol.measurements import MeasuringMachine
 
     if args.output is None:
         raise UsageError("where should the devices go? Give -o cores.json")
@@ -51,6 +46,13 @@ def run(args: argparse.Namespace) -> int:
     wrong = wrong_fusions(data, args.fusions)
     if wrong is not None:
         raise UsageError(f"--{wrong}")
+    # Words that are refused do not wait for PyTorch.
+    from optbench.gnn.calibration.core_fit import fit_core
+    from optbench.gnn.calibration.device_file import device_document
+    from optbench.gnn.calibration.step_samples import measured_samples
+    from optbench.gnn.runtime.measured_step import relative_speeds
+    from optbench.shapes.protocol.measurements import MeasuringMachine
+
     if not (args.quiet or args.json):
         print("optbench: steps on one core and on two are measured", file=sys.stderr, flush=True)
     samples = measured_samples(data, fusion_numbers(data, args.fusions), args.repeats)

@@ -1,15 +1,20 @@
-"""What was run of a study in a workspace, for pages: its cells, its report and its ledger."""
+"""What was run of a study in a workspace, for pages: its cells, its report and its ledger; and the
+command line of the scripts that write such pages.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks._cluster_runs import RESULTS
 
 Cells = dict[tuple[str, str, int], Mapping[str, float]]
 
@@ -81,3 +86,15 @@ def claim_table(run: StudyRun) -> Iterator[str]:
         shown = (each["text"], f"{each['paper']:.3f}", ours, around, each["verdict"])
         yield "| " + " | ".join(shown) + " |"
     yield ""
+
+
+def write_pages(names: Iterable[str], page: Callable[[str, Path, str], str]) -> None:
+    """Write pages, by default those of all names, from a workspace and the commit of its runs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("workspace", type=Path)
+    parser.add_argument("--commit", default="?")
+    parser.add_argument("--pages", default=",".join(names))
+    args = parser.parse_args()
+    for name in args.pages.split(","):
+        text = page(name, args.workspace.resolve(), args.commit)
+        (RESULTS / f"{name}.md").write_text(text.rstrip() + "\n", encoding="utf-8")

@@ -10,7 +10,6 @@ them; a study of which some cells are missing says so at the top of its page.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,8 +17,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
-from benchmarks._study_runs import StudyRun, claim_table, study_run  # noqa: E402
+from benchmarks._cluster_runs import page_head  # noqa: E402
+from benchmarks._study_runs import StudyRun, claim_table, study_run, write_pages  # noqa: E402
 
 # What each page says of its studies, and by what its rows are grouped.
 PAGES = {
@@ -125,19 +124,8 @@ def page(name: str, workspace: Path, commit: str) -> str:
         lines += [*told_first(run), *claim_table(run)]
         for target in run.targets:
             lines += target_table(run, target)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("workspace", type=Path)
-    parser.add_argument("--commit", default="?")
-    parser.add_argument("--pages", default=",".join(PAGES))
-    args = parser.parse_args()
-    for name in args.pages.split(","):
-        text = page(name, args.workspace.resolve(), args.commit)
-        (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    write_pages(PAGES, page)

@@ -7,7 +7,6 @@ docs/results/hyperscale_paper.md, hyperscale_scale.md and hyperscale_dynamic.md.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks._cluster_runs import RESULTS, page_head  # noqa: E402
-from benchmarks._study_runs import StudyRun, claim_table, study_run  # noqa: E402
+from benchmarks._cluster_runs import page_head  # noqa: E402
+from benchmarks._study_runs import StudyRun, claim_table, study_run, write_pages  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -95,19 +94,8 @@ def page(name: str, workspace: Path, commit: str) -> str:
     lines += [run.report["question"], "", words, "", *claim_table(run)]
     for target in run.targets:
         lines += target_table(run, target)
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("workspace", type=Path)
-    parser.add_argument("--commit", default="?")
-    parser.add_argument("--pages", default=",".join(TITLES))
-    args = parser.parse_args()
-    for name in args.pages.split(","):
-        text = page(name, args.workspace.resolve(), args.commit)
-        (RESULTS / f"{name}.md").write_text(text, encoding="utf-8")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
-    main()
+    write_pages(TITLES, page)
